@@ -49,7 +49,7 @@ def figures(policy: str) -> Figures:
     for _ in range(ROUNDS):  # in turn, so that a temporary slowdown of the computer affects all of them
         for units, this in some.items():
             whole[units] = min(whole[units], _whole(this, scheduler))
-            given = arrays(this.machine, this.workload, scheduler, this.model, 0)
+            given = arrays(this.workload, this.machine, scheduler, this.model, 0)
             loop[units] = min(loop[units], seconds(lambda given=given: replay(given))[0])
     return {
         "tasks_per_second": 1 / per_task,
@@ -64,7 +64,7 @@ def figures(policy: str) -> Figures:
 def _whole(this: vinesim.VineSimCase, scheduler: Dispatch, repeat: int = 1) -> float:
     """Return the least CPU seconds of repeated runs."""
     return seconds(
-        lambda: simulate(this.machine, this.workload, scheduler, truth=this.model, engine="compiled"), repeat=repeat
+        lambda: simulate(this.workload, this.machine, scheduler, truth=this.model, engine="compiled"), repeat=repeat
     )[0]
 
 

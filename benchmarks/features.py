@@ -81,7 +81,7 @@ class OwnModel(RemoteMemory):
 
 def fastest() -> RunSpec:
     """Return the run of the fastest path: FM with EASY on racks with pools."""
-    return RunSpec(perlmutter(28), perlmutter_jobs(JOBS, load=0.9), ListScheduler(FM()), RemoteMemory(), RemoteMemory())
+    return RunSpec(perlmutter_jobs(JOBS, load=0.9), perlmutter(28), ListScheduler(FM()), RemoteMemory(), RemoteMemory())
 
 
 def _with(**changes: Any) -> Callable[[RunSpec], RunSpec]:
@@ -158,8 +158,8 @@ def in_turn(runs: Mapping[str, RunSpec]) -> Figures:
 def _seconds(parts: RunSpec, repeat: int = 1) -> float:
     def run() -> object:
         return simulate(
-            parts.machine,
             parts.workload,
+            parts.machine,
             parts.scheduler,
             truth=parts.truth,
             estimate=parts.estimate,

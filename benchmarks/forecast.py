@@ -39,7 +39,7 @@ def busy_weeks(jobs: int = 12_000) -> Workload:
 def deep_queue(order: str) -> KnownState:
     """Return the state after the last submission at which `WAITING` jobs wait, with the last `KNOWN` completed jobs."""
     how = ListScheduler(make("orders", order), make("backfills", "easy"))
-    schedule = simulate(Machine.of_racks(4, 16, local=LOCAL_MIB, pool=64 * 16 * 1024), busy_weeks(), how).schedule
+    schedule = simulate(busy_weeks(), Machine.of_racks(4, 16, local=LOCAL_MIB, pool=64 * 16 * 1024), how).schedule
     time = int(np.sort(schedule.start)[-WAITING])
     found, _ = situation_at(schedule, how, time)
     keep = np.ones(len(found.jobs), dtype=np.bool_)

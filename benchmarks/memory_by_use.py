@@ -89,7 +89,7 @@ def run(cell: Cell, workload: Workload) -> Schedule:
     """Simulate a cell."""
     configured = ConfiguredRun.of(cell)
     truth, estimate = configured.truth, configured.estimate
-    return simulate(cell.machine, workload, configured.scheduler, truth=truth, estimate=estimate, seed=cell.seed).schedule
+    return simulate(workload, cell.machine, configured.scheduler, truth=truth, estimate=estimate, seed=cell.seed).schedule
 
 
 def numbers(schedule: Schedule, cell: Cell) -> dict[str, float]:

@@ -20,10 +20,10 @@ from poolwise.schedulers.list import ListScheduler
 from poolwise.traces.generators import generate
 
 
-def fast(machine: Machine, workload: Workload, order: str, engine: str = "compiled", backfill: str = "easy") -> Result:
+def fast(workload: Workload, machine: Machine, order: str, engine: str = "compiled", backfill: str = "easy") -> Result:
     """Simulate a run under EASY, or another backfill."""
     scheduler = ListScheduler(make("orders", order), make("backfills", backfill))
-    return simulate(machine, workload, scheduler, truth=RemoteMemory(), engine=engine)
+    return simulate(workload, machine, scheduler, truth=RemoteMemory(), engine=engine)
 
 
 def against_naive(pool_tib: int, order: str = "fm") -> Figures:
@@ -33,7 +33,7 @@ def against_naive(pool_tib: int, order: str = "fm") -> Figures:
     with tempfile.TemporaryDirectory() as folder:
         write_naive(workload, Path(folder) / "jobs.csv")
         jobs = naive_pools.read(Path(folder) / "jobs.csv", LOCAL_MIB)
-    quick, result = seconds(lambda: fast(machine, workload, order), repeat=5)
+    quick, result = seconds(lambda: fast(workload, machine, order), repeat=5)
     slow, done = seconds(lambda: naive_pools.simulate(jobs, 6, 256, pool_tib * TIB, order, "easy", "rack"))
     schedule = result.schedule
     ids = workload.id[schedule.job].tolist()
@@ -64,7 +64,7 @@ def conservative() -> Figures:
         spent = {"easy": inf, "conservative": inf}
         for _ in range(3):
             for backfill, least in spent.items():
-                once, _ = seconds(lambda order=order, backfill=backfill: fast(machine, workload, order, backfill=backfill))
+                once, _ = seconds(lambda order=order, backfill=backfill: fast(workload, machine, order, backfill=backfill))
                 spent[backfill] = min(least, once)
         figures |= {order: spent["conservative"] / spent["easy"], f"{order}_seconds": spent["conservative"]}
     return figures
@@ -75,11 +75,11 @@ def slurm_backfill() -> Figures:
     """Benchmark the backfill `slurm` against the reference engine on 500 jobs, and alone on 20,000: 1,536 nodes at load 0.9."""
     load_kernels("backfill at intervals")
     machine, few, many = perlmutter(28), perlmutter_jobs(500, load=0.9), perlmutter_jobs(20_000, load=0.9)
-    quick, result = seconds(lambda: fast(machine, few, "fcfs", backfill="slurm"), repeat=5)
-    slow, plain = seconds(lambda: fast(machine, few, "fcfs", "reference", "slurm"))
+    quick, result = seconds(lambda: fast(few, machine, "fcfs", backfill="slurm"), repeat=5)
+    slow, plain = seconds(lambda: fast(few, machine, "fcfs", "reference", "slurm"))
     if difference := [name for name in ("job", "start", "end") if not _equal(result.schedule, plain.schedule, name)]:
         raise AssertionError(f"the schedules of the engines differ in {', '.join(difference)}")
-    return {"ratio": slow / quick, "seconds": seconds(lambda: fast(machine, many, "fcfs", backfill="slurm"))[0]}
+    return {"ratio": slow / quick, "seconds": seconds(lambda: fast(many, machine, "fcfs", backfill="slurm"))[0]}
 
 
 def _equal(one: Schedule, other: Schedule, name: str) -> bool:
@@ -93,7 +93,7 @@ def lublin() -> Figures:
     load_all()
     workload = generate("lublin", jobs=100_000, nodes=128, load=1.5)
     before = peak_mb()
-    spent, _ = seconds(lambda: fast(Machine.flat(128), workload, "fcfs"))
+    spent, _ = seconds(lambda: fast(workload, Machine.flat(128), "fcfs"))
     return {"seconds": spent, "ns_per_event": 1e9 * spent / (2 * len(workload)), "added_mb": peak_mb() - before}
 
 
@@ -107,7 +107,7 @@ def throughput(load: float, slowed: bool = False) -> Figures:
     machine = perlmutter(28)
     growth = with_slowdown(perlmutter_jobs(100_000), machine)
     workload = perlmutter_jobs(1_000_000, load=load / growth if slowed else load)
-    spent, result = seconds(lambda: fast(machine, workload, "fm"))
+    spent, result = seconds(lambda: fast(workload, machine, "fm"))
     schedule = result.schedule
     waited = float((schedule.start - workload.submit[schedule.job]).sum(dtype=np.float64))
     return {
@@ -148,7 +148,7 @@ def growth(machine: Machine, order: str) -> Figures:
         workload = overloaded(jobs, max(1, 40_000 // jobs), remote=machine.local_memory > 0)
         table = workload.table
         table.log10_nodes, table.log10_submit, table.log10_requested  # noqa: B018  # computed before the measurement
-        spent, result = seconds(lambda w=workload: fast(machine, w, order), repeat=3)
+        spent, result = seconds(lambda w=workload: fast(w, machine, order), repeat=3)
         waiting.append(mean_waiting(result.schedule))
         cost.append(1e6 * spent / (2 * len(workload)))
         figures[f"waiting_{jobs}"], figures[f"us_per_event_{jobs}"] = waiting[-1], cost[-1]

@@ -28,7 +28,7 @@ FIRST = ListScheduler(FCFS(), placement=FirstNodes())
 
 def fastest() -> RunSpec:
     """Return the run of the fastest path: FCFS with EASY and first fit."""
-    return RunSpec(shared(NODES), shared_jobs(JOBS, NODES, 0.9), FIRST, Ideal(), Ideal())
+    return RunSpec(shared_jobs(JOBS, NODES, 0.9), shared(NODES), FIRST, Ideal(), Ideal())
 
 
 def _scheduled(**changes: Any) -> Callable[[RunSpec], RunSpec]:
@@ -41,7 +41,7 @@ def _on(**changes: Any) -> Callable[[RunSpec], RunSpec]:
 
 def _failing(parts: RunSpec) -> RunSpec:
     failures = Failures(owners=tuple(range(NODES)), mtbf=10 * DAY, mttr=4 * HOUR)
-    _, disturbances, _ = draw_failures(replace(parts.machine, failures=failures), parts.workload, 0)
+    _, disturbances, _ = draw_failures(parts.workload, replace(parts.machine, failures=failures), 0)
     return replace(parts, disturbances=disturbances)
 
 

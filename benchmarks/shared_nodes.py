@@ -64,18 +64,18 @@ def shared_jobs(jobs: int, nodes: int, load: float, *, seed: int = 0, burst: flo
 
 
 def run(
-    machine: Machine, workload: Workload, placement: str = "first_fit", order: str = "fcfs", engine: str = "compiled"
+    workload: Workload, machine: Machine, placement: str = "first_fit", order: str = "fcfs", engine: str = "compiled"
 ) -> Result:
     """Simulate a run under EASY."""
     how = ListScheduler(make("orders", order), make("backfills", "easy"), make("placements", placement))
-    return simulate(machine, workload, how, engine=engine)
+    return simulate(workload, machine, how, engine=engine)
 
 
 def throughput(placement: str, jobs: int, windows: tuple[ReservedWindow, ...] = ()) -> Figures:
     """Return the jobs replayed per CPU second at load 0.9 on 1,500 nodes under FCFS and EASY."""
     load()
     machine, workload = replace(shared(1500), windows=windows), shared_jobs(jobs, 1500, 0.9)
-    spent, result = seconds(lambda: run(machine, workload, placement))
+    spent, result = seconds(lambda: run(workload, machine, placement))
     waited = result.schedule.start - workload.submit[result.schedule.job]
     return {
         "seconds": spent,
@@ -131,8 +131,8 @@ def against_reference(backfill: str) -> Figures:
     load()
     machine, workload = shared(1500), shared_jobs(5_000, 1500, 3.0)
     how = ListScheduler(make("orders", "fcfs"), make("backfills", backfill), make("placements", "first_fit"))
-    quick, fast = seconds(lambda: simulate(machine, workload, how, engine="compiled"), repeat=5)
-    slow, plain = seconds(lambda: simulate(machine, workload, how, engine="reference"))
+    quick, fast = seconds(lambda: simulate(workload, machine, how, engine="compiled"), repeat=5)
+    slow, plain = seconds(lambda: simulate(workload, machine, how, engine="reference"))
     same = all(
         np.array_equal(getattr(fast.schedule, name), getattr(plain.schedule, name))
         for name in ("job", "start", "end", "offset", "owner", "amount")
@@ -156,7 +156,7 @@ def growth_with_nodes() -> Figures:
     load()
     for nodes in sizes:
         workload = shared_jobs(40 * nodes, nodes, 0.9)
-        spent, _ = seconds(lambda w=workload, n=nodes: run(shared(n), w), repeat=3)
+        spent, _ = seconds(lambda w=workload, n=nodes: run(w, shared(n)), repeat=3)
         cost.append(1e6 * spent / len(workload))
         figures[f"us_per_job_{nodes}"] = cost[-1]
     return {**figures, "exponent": float(np.polyfit(np.log(sizes), np.log(cost), 1)[0])}
@@ -170,7 +170,7 @@ def growth_with_queue() -> Figures:
     load()
     for jobs in (400, 4_000, 40_000):
         workload = shared_jobs(jobs, 100, 0.9, burst=100)
-        spent, result = seconds(lambda w=workload: run(shared(100), w), repeat=3)
+        spent, result = seconds(lambda w=workload: run(w, shared(100)), repeat=3)
         waiting.append(mean_waiting(result.schedule))
         cost.append(1e6 * spent / jobs)
         figures[f"waiting_{jobs}"], figures[f"us_per_job_{jobs}"] = waiting[-1], cost[-1]

@@ -61,18 +61,9 @@ def test_packages_offer_every_registered_class() -> None:
     assert {kind.__name__ for kind in offered - registered} == {"CostModel", "Places", "TaskClasses", "Waiting"}
 
 
-def test_swapped_arguments_are_a_type_error(run: poolwise.SimulatedRun) -> None:
-    workload, machine = run.workload, run.machine
-    for function, call in {
-        "simulate": lambda: poolwise.simulate(machine, workload),
-        "explain_wait": lambda: poolwise.explain_wait(machine, workload, poolwise.list_scheduler(), 1),
-    }.items():
-        with pytest.raises(TypeError, match=rf"{function}\(\) takes the workload first and the machine second"):
-            call()
+def test_log_is_the_first_argument_of_read(run: poolwise.SimulatedRun) -> None:
     with pytest.raises(TypeError, match=r"read\(\) takes the path first and the machine second"):
-        poolwise.read(machine, "catalog:example-sacct.txt")  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match=r"needs a poolwise\.Machine as machine, got str"):
-        poolwise.simulate(workload, "cerit-racks")  # type: ignore[arg-type]
+        poolwise.read(run.machine, "catalog:example-sacct.txt")  # type: ignore[arg-type]
 
 
 def test_amounts_may_be_text_or_integers() -> None:

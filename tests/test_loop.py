@@ -42,10 +42,10 @@ class Deciding(Scheduler, Dispatcher):
 )
 def test_rejecting_a_job_that_does_not_wait_is_an_error(reject: Callable[..., list[int]], row: int) -> None:
     with pytest.raises(PolicyError, match=f"job in row {row}, which is not waiting"):
-        simulate(Machine.flat(1), LATER, Deciding(reject))
+        simulate(LATER, Machine.flat(1), Deciding(reject))
 
 
 def test_rejected_waiting_job_is_counted_by_reason() -> None:
-    found = simulate(Machine.flat(1), LATER, Deciding(lambda number, queue, snapshot: [1] if number == 1 else [])).schedule
+    found = simulate(LATER, Machine.flat(1), Deciding(lambda number, queue, snapshot: [1] if number == 1 else [])).schedule
     assert (found.rejected, found.waiting) == ({1: "because"}, ())
     assert found.done.tolist() == [True, False, True]

@@ -67,7 +67,7 @@ def ideal_load(workload: Workload, machine: Machine, *, all_resources: bool = Fa
     bare = workload if all_resources else replace(workload, requests={"cores": workload.request("cores")})
     placement = NvmeFirstFit(share=True)
     any_that_fits, in_order = CompositionScheduler(FCFS(), placement), ListScheduler(FCFS(), NoBackfill(), placement)
-    schedule = simulate(ideal, bare, any_that_fits if all_resources else in_order).schedule
+    schedule = simulate(bare, ideal, any_that_fits if all_resources else in_order).schedule
     opening = min(_reaches(schedule, name) for name in (_RESOURCES if all_resources else ("cores",)))
     last = int(workload.submit.max())
     opened = opening < last

@@ -33,7 +33,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Save a state in the middle of a log: 8 jobs run, some wait."""
     machine, scheduler = Machine.flat(128), simulation.list_scheduler("fcfs", "easy")
     log = read(LOG, machine, keep_requests=True)
-    schedule = simulate(machine, replace(log, attributes={"user": log.attributes["user"]}), scheduler).schedule
+    schedule = simulate(replace(log, attributes={"user": log.attributes["user"]}), machine, scheduler).schedule
     situation, _ = situation_at(schedule, scheduler, int(log.submit[1800]))
     situation.jobs.epoch = 1_800_000_000 * SECOND
     path = tmp_path_factory.mktemp("states") / "now"

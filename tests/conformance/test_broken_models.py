@@ -111,7 +111,7 @@ class InTurn(Bent):
 def test_model_that_ignores_throttled_neighbors_is_detected() -> None:
     """A and B share port 0 (1250 MB/s), B and C port 2 (400). When C comes, B falls from 400 to 200 and A gains 200."""
     workload = Workload.of(np.arange(4), np.full(4, 90), requests={"bandwidth": np.full(4, 2000)})
-    case = Case(devices().machine, workload, InTurn(((0, 5), (0, 6), (3, 6), (1, 5))))
+    case = Case(workload, devices().machine, InTurn(((0, 5), (0, 6), (3, 6), (1, 5))))
     name = "returns from touches every owner that its slowdown depends on"
     assert failed(check_model(NetworkSharing(), case)) == {}
     problem = failed(check_model(OwnLinksOnly(), case))[name]

@@ -122,7 +122,7 @@ def test_sharers_of_a_composition_change_speed_with_their_number() -> None:
             starts.append(Start(job, (0,), Placement.of(rows)))
         return Plan(tuple(starts))
 
-    schedule = simulate(machine, workload, Scripted(decide), truth=BandwidthSharing()).schedule
+    schedule = simulate(workload, machine, Scripted(decide), truth=BandwidthSharing()).schedule
     done = Outcome.FINISHED
     assert ran(schedule) == [(0, 0, 1500, done), (1, 300, 1800, done), (2, 400, 900, done)]
     composed, alone = (devices[0], devices[1]), ((devices[0],), (devices[1],), (devices[2],))
@@ -190,7 +190,7 @@ def test_tasks_are_dispatched_to_idle_units_after_their_transfer() -> None:
         tasks = queue.tasks(0) if len(queue) else ()
         return Plan(tuple(Start(0, (t,), Placement.of([(t, u, 0, 1)])) for t, u in zip(tasks, idle, strict=False)))
 
-    schedule = simulate(machine, workload, Scripted(decide), truth=Combined((Speed(), Transfer()))).schedule
+    schedule = simulate(workload, machine, Scripted(decide), truth=Combined((Speed(), Transfer()))).schedule
     by_unit: dict[int, list[tuple[int, int]]] = {}
     for run in range(schedule.n_run):
         by_unit.setdefault(schedule.placement_of(run)[0][0], []).append((int(schedule.start[run]), int(schedule.end[run])))
@@ -225,7 +225,7 @@ def test_gang_is_refused_completely_if_one_device_is_taken() -> None:
         plans = {0: alone[0], 1: Start(1, (0, 1), GANG), 2: alone[1]}
         return Plan(tuple(plans[job] for job in queue.jobs.tolist()))
 
-    schedule = simulate(gang_machine(), workload, Scripted(decide)).schedule
+    schedule = simulate(workload, gang_machine(), Scripted(decide)).schedule
     done = Outcome.FINISHED
     assert ran(schedule) == [(0, 0, 50, done), (2, 10, 15, done), (1, 50, 150, done)]
     assert schedule.refused == {"capacity is not free": 3}  # at 0, 10 and 15
@@ -250,7 +250,7 @@ def test_gang_is_requeued_completely_if_one_device_is_lost() -> None:
         return Plan((Start(0, waiting, GANG),) if able else ())
 
     lost = [Disturbance(30 * SECOND, 3, 1, -1), Disturbance(70 * SECOND, 3, 1, +1)]
-    schedule = simulate(gang_machine(), workload, Scripted(decide), disturbances=lost).schedule
+    schedule = simulate(workload, gang_machine(), Scripted(decide), disturbances=lost).schedule
     assert ran(schedule) == [(0, 0, 30, Outcome.LOST), (0, 70, 170, Outcome.FINISHED)]
     assert shown == [
         (0, [20, 20], [1, 1], (0, 1)),
@@ -278,7 +278,7 @@ def test_a_batch_scheduler_places_twenty_jobs_in_one_plan() -> None:
         assert int(snapshot.free.sum()) == 40
         return Plan(starts)
 
-    schedule = simulate(parts.machine(), workload, Scripted(decide)).schedule
+    schedule = simulate(workload, parts.machine(), Scripted(decide)).schedule
     assert plans == [20]
     assert ran(schedule) == [(job, 0, 10 + job, Outcome.FINISHED) for job in range(20)]
     assert [schedule.placement_of(run) for run in range(20)] == [[(run // 4, 0, 2)] for run in range(20)]
@@ -301,7 +301,7 @@ def test_scheduler_that_acts_only_at_its_wake_ups() -> None:
         waits = len(queue) > len(starts)
         return Plan(tuple(starts), wake_at=(now // 10 + 1) * 10 * SECOND if waits else None)
 
-    schedule = simulate(Machine.flat(4), workload, Scripted(decide)).schedule
+    schedule = simulate(workload, Machine.flat(4), Scripted(decide)).schedule
     done = Outcome.FINISHED
     assert ran(schedule) == [(0, 10, 25, done), (1, 20, 24, done), (2, 20, 26, done)]
     assert woken == [10, 20]  # the end at 24 or 25 schedules no wake-up, and none remains
@@ -330,13 +330,13 @@ def test_lost_shared_node_requeues_exactly_its_runs() -> None:
         return Plan(tuple(starts))
 
     loss = [Disturbance(40 * SECOND, 0, 0, -4)]
-    schedule = simulate(parts.machine(), workload, Scripted(decide), disturbances=loss).schedule
+    schedule = simulate(workload, parts.machine(), Scripted(decide), disturbances=loss).schedule
     lost, done = Outcome.LOST, Outcome.FINISHED
     # Jobs 0 and 1 share node 0; job 2 is on node 1 and runs until 102, when the two find room there.
     assert ran(schedule) == [(0, 0, 40, lost), (1, 1, 40, lost), (2, 2, 102, done), (0, 102, 202, done), (1, 102, 202, done)]
     assert back == [(1, 0)]  # the run that started last is lost first
 
-    over = simulate(parts.machine(), workload, Scripted(decide), disturbances=loss, requeue=False).schedule
+    over = simulate(workload, parts.machine(), Scripted(decide), disturbances=loss, requeue=False).schedule
     assert ran(over) == [(0, 0, 40, lost), (1, 1, 40, lost), (2, 2, 102, done)]
     assert over.job_end.tolist() == [-1, -1, 102 * SECOND]
 
@@ -352,8 +352,8 @@ def test_lost_node_of_a_rack_stops_the_run_that_started_last() -> None:
     scheduler = ListScheduler(make("orders", "fcfs"), make("backfills", "easy"))
     loss = [Disturbance(30 * SECOND, 1, 0, -1)]
     result = simulate(
-        machine,
         workload,
+        machine,
         scheduler,
         disturbances=loss,
         engine="reference",

@@ -47,7 +47,7 @@ def test_latest_started_run_is_lost(requeue: bool) -> None:
     jobs = Workload.of(np.array([0, 1]) * SECOND, np.full(2, 10 * SECOND), requests={"nodes": np.array([2, 1])})
     lost = [Disturbance(5 * SECOND, 0, 0, -1), Disturbance(20 * SECOND, 0, 0, 1)]
     for engine in ("reference", "compiled"):
-        found = simulate(on, jobs, ListScheduler(), disturbances=lost, requeue=requeue, engine=engine).schedule
+        found = simulate(jobs, on, ListScheduler(), disturbances=lost, requeue=requeue, engine=engine).schedule
         assert (found.end // SECOND).tolist() == ([10, 5, 20] if requeue else [10, 5])
 
 
@@ -59,7 +59,7 @@ def test_job_without_its_pool_does_not_block_the_queue() -> None:
     pool, column = int(on.racks.pools[0]), on.racks.memory_column
     away = [Disturbance(SECOND, pool, column, -10), Disturbance(300 * SECOND, pool, column, 10)]
     for engine in ("reference", "compiled"):
-        found = simulate(on, jobs, ListScheduler(), disturbances=away, engine=engine).schedule
+        found = simulate(jobs, on, ListScheduler(), disturbances=away, engine=engine).schedule
         assert (found.job_start // SECOND).tolist() == [0, 300, 10]
 
 
@@ -72,7 +72,7 @@ def test_jobs_can_be_lost_repeatedly() -> None:
         Disturbance(at + later, r, 0, sign * 2) for at in downs for r in (0, 1) for later, sign in ((0, -1), (SECOND, 1))
     ]
     plain, fast = (
-        simulate(on, jobs, ListScheduler(), disturbances=changes, engine=engine).schedule
+        simulate(jobs, on, ListScheduler(), disturbances=changes, engine=engine).schedule
         for engine in ("reference", "compiled")
     )
     assert difference(plain, fast) == "" and fast.n_run > 250
@@ -89,7 +89,7 @@ def test_machine_failures_are_compiled() -> None:
         g.integers(1, 60, 200) * SECOND,
         requests={"nodes": g.integers(1, 12, 200), "memory": g.choice([10, 60, 90], 200)},
     )
-    plain, fast = (simulate(on, jobs, ListScheduler(), seed=5, engine=engine) for engine in ("reference", "compiled"))
+    plain, fast = (simulate(jobs, on, ListScheduler(), seed=5, engine=engine) for engine in ("reference", "compiled"))
     assert difference(plain.schedule, fast.schedule) == ""
     assert fast.schedule.outcome.count(Outcome.LOST) > 20
 
@@ -106,4 +106,4 @@ def test_machine_failures_are_compiled() -> None:
 def test_unsupported_combinations_with_capacity_changes_are_named(why: str, how: ListScheduler) -> None:
     jobs = Workload.of(np.zeros(2, np.int64), np.full(2, SECOND), requests={"nodes": np.ones(2, np.int64)})
     with pytest.raises(InputError, match=why):
-        simulate(Machine.flat(4), jobs, how, disturbances=[Disturbance(5, 0, 0, -1)], engine="compiled")
+        simulate(jobs, Machine.flat(4), how, disturbances=[Disturbance(5, 0, 0, -1)], engine="compiled")

@@ -47,7 +47,7 @@ def test_many_tasks_on_many_units() -> None:
     case = vinesim.VineSimCase.of(vinesim.UnitList.of(units), vinesim.TaskList.of(rows), rates, "20ns")
     for entry in (("flat", {}), ("high", {}), ("closer_to_data", {"tie": "random"})):
         runs = [
-            simulate(case.machine, case.workload, Dispatch(policy_of(entry)), truth=case.model, engine=engine).schedule
+            simulate(case.workload, case.machine, Dispatch(policy_of(entry)), truth=case.model, engine=engine).schedule
             for engine in ("reference", "compiled")
         ]
         assert difference(*runs) == "", entry
@@ -58,15 +58,15 @@ def test_auto_selects_the_compiled_engine_if_supported() -> None:
     shared = study(2).case(contended=True)
     for entry in POLICIES:
         scheduler = Dispatch(policy_of(entry))
-        assert simulate(case.machine, case.workload, scheduler, truth=case.model).engine == (
+        assert simulate(case.workload, case.machine, scheduler, truth=case.model).engine == (
             "compiled" if entry in TIERED else "reference"
         )
-        result = simulate(shared.machine, shared.workload, scheduler, truth=shared.model, estimate=shared.estimate)
+        result = simulate(shared.workload, shared.machine, scheduler, truth=shared.model, estimate=shared.estimate)
         assert result.engine == "reference"
     lost = [Disturbance(5, 0, 0, -1), Disturbance(9, 0, 0, 1)]
-    assert simulate(case.machine, case.workload, Dispatch(), truth=case.model, disturbances=lost).engine == "reference"
+    assert simulate(case.workload, case.machine, Dispatch(), truth=case.model, disturbances=lost).engine == "reference"
     with pytest.raises(InputError, match="no kernel runs this: placement Delay has no kernel"):
-        simulate(case.machine, case.workload, Dispatch(policy_of(("delay", {}))), truth=case.model, engine="compiled")
+        simulate(case.workload, case.machine, Dispatch(policy_of(("delay", {}))), truth=case.model, engine="compiled")
 
 
 class Twice(Combined):
@@ -81,12 +81,12 @@ class Stated(Combined):
 
 def test_combined_models_are_compiled_by_their_parts() -> None:
     case = study(2).case()
-    models, plain = (Affinity(), Transfer()), simulate(case.machine, case.workload, Dispatch(), truth=case.model)
+    models, plain = (Affinity(), Transfer()), simulate(case.workload, case.machine, Dispatch(), truth=case.model)
     for truth in (Combined((Combined(models[:1]), Ideal(), *models[1:])), Stated(models)):
-        result = simulate(case.machine, case.workload, Dispatch(), truth=truth)
+        result = simulate(case.workload, case.machine, Dispatch(), truth=truth)
         assert result.engine == "compiled" and difference(result.schedule, plain.schedule) == ""
     for truth, why in ((Twice(models), "model Twice"), (Combined((*models, Transfer(local=3))), "given twice")):
-        assert why in str(unsupported(RunSpec(case.machine, case.workload, Dispatch(), truth, truth)))
+        assert why in str(unsupported(RunSpec(case.workload, case.machine, Dispatch(), truth, truth)))
 
 
 def test_network_of_unequal_ports_uses_the_reference_engine() -> None:
@@ -95,5 +95,5 @@ def test_network_of_unequal_ports_uses_the_reference_engine() -> None:
     port = case.machine.owners.index("port.0.0")
     capacity[port, case.machine.resource("bandwidth")] = 7
     machine = case.machine.with_capacity(capacity)
-    assert "equal ports" in str(unsupported(RunSpec(machine, case.workload, Dispatch(), case.model, case.model)))
-    assert not unsupported(RunSpec(machine, case.workload, Dispatch(), Affinity(), Affinity()))
+    assert "equal ports" in str(unsupported(RunSpec(case.workload, machine, Dispatch(), case.model, case.model)))
+    assert not unsupported(RunSpec(case.workload, machine, Dispatch(), Affinity(), Affinity()))

@@ -79,10 +79,10 @@ def test_caps_in_the_tree_match_scans(patience_s: float, backfill: Easy, monkeyp
     for deep in (0, 10_000):
         monkeypatch.setattr(columns, "DEEP_QUEUE", deep)
         how = ListScheduler(Capped(SmallestArea(), patience_s, 0.2 * (patience_s > 0)), backfill)
-        found.append(simulate(machine, workload, how, truth=RemoteMemory(), engine="compiled").schedule)
+        found.append(simulate(workload, machine, how, truth=RemoteMemory(), engine="compiled").schedule)
     assert difference(*found) == ""
     if patience_s == 0 and backfill == Easy():
-        fcfs = simulate(machine, workload, ListScheduler(FCFS(), backfill), truth=RemoteMemory(), engine="compiled").schedule
+        fcfs = simulate(workload, machine, ListScheduler(FCFS(), backfill), truth=RemoteMemory(), engine="compiled").schedule
         assert difference(found[0], fcfs) == ""
 
 
@@ -125,7 +125,7 @@ def test_job_that_arrives_in_front_of_a_planned_one_is_tested() -> None:
     submit = np.array([0, 1, 1, 1, 100]) * SECOND
     workload = Workload.of(submit, np.array(length) * SECOND, requests={"nodes": np.array(nodes)})
     how = ListScheduler(SJF(), make("backfills", "slurm"))
-    plain, fast = (simulate(Machine.flat(16), workload, how, engine=engine).schedule for engine in ("reference", "compiled"))
+    plain, fast = (simulate(workload, Machine.flat(16), how, engine=engine).schedule for engine in ("reference", "compiled"))
     assert difference(plain, fast) == ""
     assert plain.job_start[4] < 200 * SECOND and plain.job_start[3] > 10_000 * SECOND
 
@@ -153,7 +153,7 @@ def test_golden_schedules(backfill: str, monkeypatch: pytest.MonkeyPatch) -> Non
         monkeypatch.setattr(columns, "DEEP_QUEUE", deep)
         for (order, scope), wanted in golden.items():
             how = ListScheduler(make("orders", order), make("backfills", backfill), make("placements", "racks", scope=scope))
-            schedule = simulate(machine, workload, how, truth=RemoteMemory(), engine="compiled").schedule
+            schedule = simulate(workload, machine, how, truth=RemoteMemory(), engine="compiled").schedule
             ids = workload.id[schedule.job].tolist()
             found = dict(zip(ids, zip(schedule.start.tolist(), schedule.end.tolist(), strict=True), strict=True))
             assert found == wanted, (order, scope, deep)
@@ -175,7 +175,7 @@ def test_fourteen_thousand_jobs_with_thousands_waiting(order: str, pool_tib: int
     )
     machine = Machine.of_racks(6, 256, local=65_536, pool=pool_tib << 20)
     how = ListScheduler(make("orders", order), Easy())
-    plain, fast = (simulate(machine, workload, how, engine=engine) for engine in ("reference", "compiled"))
+    plain, fast = (simulate(workload, machine, how, engine=engine) for engine in ("reference", "compiled"))
     assert difference(plain.schedule, fast.schedule) == ""
     arrived, started = np.sort(workload.submit[plain.schedule.job]), np.sort(plain.schedule.start)
     depth = np.searchsorted(arrived, started, side="right") - np.searchsorted(started, started, side="right")
@@ -189,6 +189,6 @@ def test_record_grows_for_large_placements() -> None:
         jobs * SECOND, np.full(400, 2) * SECOND, requests={"nodes": np.full(400, 12), "memory": np.full(400, 100)}
     )
     machine = Machine.of_racks(6, 2, local=64, pool=80)
-    plain, fast = (simulate(machine, workload, ListScheduler(), engine=engine) for engine in ("reference", "compiled"))
+    plain, fast = (simulate(workload, machine, ListScheduler(), engine=engine) for engine in ("reference", "compiled"))
     assert len(fast.schedule.owner) == 12 * 400
     assert difference(plain.schedule, fast.schedule) == ""

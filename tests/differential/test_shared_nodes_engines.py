@@ -96,7 +96,7 @@ def test_early_end_lets_the_head_start_before_a_window() -> None:
         requests={"cores": np.array([2, 2, 4, 4, 4, 2]), "nodes": np.array([1, 1, 1, 2, 2, 1])},
     )
     for engine in ("reference", "compiled"):
-        starts = simulate(on, jobs, FIRST, engine=engine).schedule.job_start // SECOND
+        starts = simulate(jobs, on, FIRST, engine=engine).schedule.job_start // SECOND
         assert starts.tolist() == [0, 0, 0, 6, 20, 25]
 
 
@@ -111,7 +111,7 @@ def test_recurring_windows_with_long_jobs() -> None:
     jobs = Workload.of(np.arange(n) * SECOND, (1 + np.arange(n) * 7 % 30) * SECOND, requests=asked)
     for placement in PLACEMENTS:
         how = replace(FIRST, placement=make("placements", placement))
-        plain, fast = (simulate(on, jobs, how, engine=engine).schedule for engine in ("reference", "compiled"))
+        plain, fast = (simulate(jobs, on, how, engine=engine).schedule for engine in ("reference", "compiled"))
         assert difference(plain, fast) == ""
         assert int(fast.start.max()) > 200 * SECOND
 
@@ -130,7 +130,7 @@ def _on_both(windows: list[tuple[int, int, int]], order: str, rows: list[tuple[i
     requests, attributes = {"nodes": nodes, "cores": cores}, {"user": users}
     jobs = Workload.of(submit * SECOND, duration * SECOND, requests=requests, attributes=attributes)
     how = replace(FIRST, order=make("orders", order))
-    plain, fast = (simulate(on, jobs, how, engine=engine).schedule for engine in ("reference", "compiled"))
+    plain, fast = (simulate(jobs, on, how, engine=engine).schedule for engine in ("reference", "compiled"))
     assert difference(plain, fast) == ""
     return (fast.job_start // SECOND).tolist()
 
@@ -190,10 +190,10 @@ def test_unsupported_windows_are_named() -> None:
         (replace(pooled, windows=(whole,)), FIRST, "memory pools"),
     ):
         with pytest.raises(InputError, match=why):
-            simulate(windows, jobs, how, engine="compiled")
+            simulate(jobs, windows, how, engine="compiled")
     with pytest.raises(InputError, match="float64 cannot represent"):
         long = Workload.of(np.zeros(1, np.int64), np.full(1, 2**53 + 1), requests={"cores": np.ones(1, np.int64)})
-        simulate(replace(on, windows=many[:1]), long, FIRST, engine="compiled")
+        simulate(long, replace(on, windows=many[:1]), FIRST, engine="compiled")
 
 
 @pytest.mark.parametrize("pools", [{}, {0: 1000}])
@@ -204,7 +204,7 @@ def test_record_grows_for_lost_runs(pools: dict[int, int]) -> None:
     on = replace(on, failures=Failures(tuple(Outage((0,), down, down + SECOND) for down in downs)))
     asked = {"cores": np.array([1, 3, 2, 3]), "memory": np.full(4, 120 if pools else 10)}
     jobs = Workload.of(np.zeros(4, np.int64), np.full(4, 5 * SECOND), requests=asked)
-    plain, fast = (simulate(on, jobs, FIRST, engine=engine).schedule for engine in ("reference", "compiled"))
+    plain, fast = (simulate(jobs, on, FIRST, engine=engine).schedule for engine in ("reference", "compiled"))
     assert difference(plain, fast) == "" and fast.n_run > 300
 
 
@@ -216,7 +216,7 @@ def test_partial_or_permanent_outages_are_unsupported(amount: int) -> None:
     if amount == -4:
         lost.append(Disturbance(5, 0, on.resource("memory"), -100))
     with pytest.raises(InputError, match="not only by failures and repairs of nodes"):
-        simulate(on, jobs, FIRST, engine="compiled", disturbances=lost)
+        simulate(jobs, on, FIRST, engine="compiled", disturbances=lost)
 
 
 def test_more_releases_than_the_ring_buffer_holds(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -255,7 +255,7 @@ def test_fifteen_hundred_nodes(placement: str) -> None:
         requests={**jobs.requests, "nodes": jobs.request("nodes") * (jobs.id % 3) * 20 + jobs.id % 7},
     )
     how = ListScheduler(make("orders", "fm"), make("backfills", "easy"), make("placements", placement))
-    plain, fast = (simulate(machine, workload, how, engine=engine) for engine in ("reference", "compiled"))
+    plain, fast = (simulate(workload, machine, how, engine=engine) for engine in ("reference", "compiled"))
     assert difference(plain.schedule, fast.schedule) == ""
     assert (plain.schedule.start > workload.submit[plain.schedule.job]).sum() > 100
     assert np.unique(fast.schedule.owner).size > 1400

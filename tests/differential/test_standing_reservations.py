@@ -64,7 +64,7 @@ def _study(seed: int, jobs: int) -> tuple[RunSpec, bool]:
     scheduler = ListScheduler(
         order, Conservative(), make("placements", "racks", scope="rack" if g.random() < 0.9 else "system")
     )
-    parts = RunSpec(machine, _crowd(g, jobs, machine), scheduler, truth, estimate)
+    parts = RunSpec(_crowd(g, jobs, machine), machine, scheduler, truth, estimate)
     if g.random() < 0.15 and order.kind in ("static", "linear"):
         at = int(g.integers(1, 100)) * SECOND
         parts = replace(parts, disturbances=(Disturbance(at, 0, 0, -2), Disturbance(at + 90 * SECOND, 0, 0, 2)))
@@ -75,8 +75,8 @@ def _compare(seed: int, jobs: int) -> None:
     parts, per_event = _study(seed, jobs)
     found = [
         simulate(
-            parts.machine,
             parts.workload,
+            parts.machine,
             parts.scheduler,
             truth=parts.truth,
             estimate=parts.estimate,
@@ -128,10 +128,10 @@ def test_cached_reservations_match_rebuilt_ones_with_scarce_pools(order: str, fa
     """Cached reservations equal those of a pass from scratch, and some are reused."""
     machine = Machine.of_racks(6, 256, local=65_536, pool=8 << 20)
     jobs = generate("perlmutter_like", jobs=1_500, load=2.0, seed=3, estimate_factor=factor)
-    parts = RunSpec(machine, jobs, ListScheduler(make("orders", order), Conservative()), RemoteMemory(), RemoteMemory())
+    parts = RunSpec(jobs, machine, ListScheduler(make("orders", order), Conservative()), RemoteMemory(), RemoteMemory())
     family, why = find_engine(parts)
     assert family is not None, why
-    schedule = simulate(machine, jobs, parts.scheduler, truth=parts.truth, estimate=parts.estimate, engine="compiled").schedule
+    schedule = simulate(jobs, machine, parts.scheduler, truth=parts.truth, estimate=parts.estimate, engine="compiled").schedule
     assert (schedule.job.tolist(), schedule.start.tolist()) == _rebuilt(parts)
     waiting = np.searchsorted(np.sort(jobs.submit), schedule.start, side="right") - np.arange(len(schedule.start))
     assert waiting.max() > 60

@@ -88,8 +88,8 @@ class Documented(Easy):
 
 
 def test_auto_selects_the_compiled_engine() -> None:
-    assert simulate(MACHINE, JOBS, ListScheduler()).engine == "compiled"
-    assert simulate(MACHINE, JOBS, ListScheduler(), engine="reference").engine == "reference"
+    assert simulate(JOBS, MACHINE, ListScheduler()).engine == "compiled"
+    assert simulate(JOBS, MACHINE, ListScheduler(), engine="reference").engine == "reference"
 
 
 def test_backfill_is_replayed_by_its_stated_rule() -> None:
@@ -98,7 +98,7 @@ def test_backfill_is_replayed_by_its_stated_rule() -> None:
         np.sort(g.integers(0, 60, 80)) * SECOND, g.integers(1, 20, 80) * SECOND, requests={"nodes": g.integers(1, 9, 80)}
     )
     found = [
-        simulate(MACHINE, jobs, ListScheduler(backfill=backfill), engine="compiled").schedule
+        simulate(jobs, MACHINE, ListScheduler(backfill=backfill), engine="compiled").schedule
         for backfill in (Renamed(), EasyNoExtra(), Easy())
     ]
     assert found[0].job_start.tolist() == found[1].job_start.tolist() != found[2].job_start.tolist()
@@ -124,9 +124,9 @@ def test_empty_subclasses_run_compiled_with_the_same_schedule() -> None:
     class MyList(ListScheduler):
         pass
 
-    found = simulate(MACHINE, JOBS, MyList(backfill=Mine(), placement=MyRacks()))
+    found = simulate(JOBS, MACHINE, MyList(backfill=Mine(), placement=MyRacks()))
     assert found.engine == "compiled"
-    assert found.schedule.job_start.tolist() == simulate(MACHINE, JOBS, ListScheduler()).schedule.job_start.tolist()
+    assert found.schedule.job_start.tolist() == simulate(JOBS, MACHINE, ListScheduler()).schedule.job_start.tolist()
 
 
 def test_linear_order_without_pace_is_an_error() -> None:
@@ -137,7 +137,7 @@ def test_linear_order_without_pace_is_an_error() -> None:
             return queue.waited_s(snapshot.now)
 
     with pytest.raises(PolicyError, match="Longest is linear but not an AgingOrder"):
-        simulate(MACHINE, JOBS, ListScheduler(order=Longest()))
+        simulate(JOBS, MACHINE, ListScheduler(order=Longest()))
 
 
 @pytest.mark.parametrize(("pace", "weight"), [(0.0, 1.0), (np.nan, 1.0), (1e61, 1.0), (1.0, np.inf), (1.0, 1e-61)])
@@ -151,7 +151,7 @@ def test_extreme_paces_and_weights_are_an_error(pace: float, weight: float) -> N
 
     for engine in ("reference", "compiled"):
         with pytest.raises(PolicyError, match=r"Extreme must return . (paces|weights) between 1e-60 and 1e\+60"):
-            simulate(MACHINE, JOBS, ListScheduler(order=Extreme()), engine=engine)
+            simulate(JOBS, MACHINE, ListScheduler(order=Extreme()), engine=engine)
 
 
 def test_static_and_aging_orders_are_called_once() -> None:
@@ -175,7 +175,7 @@ def test_static_and_aging_orders_are_called_once() -> None:
     submit = np.arange(50) * SECOND
     jobs = Workload.of(submit, np.full(50, 9 * SECOND), requests={"nodes": np.full(50, 3)})
     for order in (Once(), Aging()):
-        assert simulate(MACHINE, jobs, ListScheduler(order=order)).engine == "compiled"
+        assert simulate(jobs, MACHINE, ListScheduler(order=order)).engine == "compiled"
         assert type(order).asked == 1
 
 
@@ -203,7 +203,7 @@ def test_unsupported_runs_use_the_reference_engine(reason: str, change: dict[str
 
 def test_unsupported_scheduler_is_named() -> None:
     with pytest.raises(InputError, match="no kernel runs this: scheduler CompositionScheduler has no kernel"):
-        simulate(MACHINE, JOBS, CompositionScheduler(), engine="compiled")
+        simulate(JOBS, MACHINE, CompositionScheduler(), engine="compiled")
 
 
 def test_only_needed_kernels_are_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -224,7 +224,7 @@ def test_only_needed_kernels_are_loaded(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_an_unknown_engine_is_an_input_error() -> None:
     with pytest.raises(UnknownNameError, match="did you mean 'compiled'"):
-        simulate(MACHINE, JOBS, ListScheduler(), engine="compild")
+        simulate(JOBS, MACHINE, ListScheduler(), engine="compild")
 
 
 @pytest.mark.parametrize("kind", ["static", "opaque"])
@@ -236,7 +236,7 @@ def test_nan_priorities_are_an_error(kind: OrderKind) -> None:
     Broken.kind = kind
     for engine in ("reference", "compiled"):
         with pytest.raises(PolicyError, match="Broken must return"):
-            simulate(MACHINE, JOBS, ListScheduler(order=Broken()), engine=engine)
+            simulate(JOBS, MACHINE, ListScheduler(order=Broken()), engine=engine)
 
 
 def test_opaque_order_sees_the_same_state_in_both_engines() -> None:
@@ -262,7 +262,7 @@ def test_opaque_order_sees_the_same_state_in_both_engines() -> None:
     seen = []
     for engine in ("reference", "compiled"):
         witness = Witness()
-        simulate(MACHINE, jobs, ListScheduler(order=witness), truth=RemoteMemory(), engine=engine)
+        simulate(jobs, MACHINE, ListScheduler(order=witness), truth=RemoteMemory(), engine=engine)
         seen.append(witness.seen)
     assert len(seen[0]) > 20
     assert seen[0] == seen[1]
@@ -273,21 +273,21 @@ def test_opaque_order_sees_the_same_state_in_both_engines() -> None:
 def test_times_beyond_the_horizon_are_an_error(engine: str, submit: int, duration: int) -> None:
     jobs = Workload.of(np.array([submit]), np.array([duration]))
     with pytest.raises(InputError, match="290 years"):
-        simulate(Machine.flat(1), jobs, ListScheduler(), engine=engine)
+        simulate(jobs, Machine.flat(1), ListScheduler(), engine=engine)
 
 
 @pytest.mark.parametrize("engine", ["reference", "compiled"])
 def test_job_of_290_years_runs_after_one_with_a_longer_request(engine: str) -> None:
     day = 86_400 * SECOND
     jobs = Workload.of(np.array([0, 1]), np.array([day, HORIZON - 2 * day]), requested=np.array([2**63 - 1, HORIZON]))
-    schedule = simulate(Machine.flat(1), jobs, ListScheduler(), engine=engine).schedule
+    schedule = simulate(jobs, Machine.flat(1), ListScheduler(), engine=engine).schedule
     assert schedule.start.tolist() == [0, day] and schedule.end.tolist() == [day, HORIZON - day]
 
 
 def test_tasks_of_a_job_run_together() -> None:
     jobs = Workload.of(np.array([0, 0]), np.array([9, 1]), tasks=np.array([3, 2]), requests={"nodes": np.array([2, 2])})
     for engine in ("reference", "compiled"):
-        schedule = simulate(MACHINE, jobs, ListScheduler(), engine=engine).schedule
+        schedule = simulate(jobs, MACHINE, ListScheduler(), engine=engine).schedule
         assert schedule.job.tolist() == [0, 1] and schedule.tasks.tolist() == [3, 2] and schedule.start.tolist() == [0, 9]
         assert schedule.amount[: schedule.offset[1]].sum() == 6 and schedule.done.all()
 
@@ -296,8 +296,8 @@ def test_each_kernel_has_one_signature() -> None:
     from poolwise.kernels.list_scheduling.replay import replay
 
     for order in (FCFS(), SJF()):
-        simulate(MACHINE, JOBS, ListScheduler(order=order), engine="compiled")
-    simulate(MACHINE, JOBS, ListScheduler(backfill=SlurmBackfill()), engine="compiled")
+        simulate(JOBS, MACHINE, ListScheduler(order=order), engine="compiled")
+    simulate(JOBS, MACHINE, ListScheduler(backfill=SlurmBackfill()), engine="compiled")
     loading.load_all()
     loading.load_all(mixed=True)
     loading.load_rare()

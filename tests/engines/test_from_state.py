@@ -25,7 +25,7 @@ def state(*, ids: bool = True) -> MachineState:
 def test_current_runs_continue_and_waiting_jobs_start(ids: bool) -> None:
     found = state_run(state(ids=ids), HOUR)
     assert (found.unsaid, found.overdue) == (1, 1)
-    schedule = simulate(state().machine, found.workload, list_scheduler(), engine="reference", initial=found.initial).schedule
+    schedule = simulate(found.workload, state().machine, list_scheduler(), engine="reference", initial=found.initial).schedule
     ran = {
         int(found.workload.id[job]): (start, end)
         for job, start, end in zip(schedule.job, schedule.start, schedule.end, strict=True)

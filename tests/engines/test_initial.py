@@ -41,7 +41,7 @@ def on_racks(seed: int) -> None:
         make("orders", g.choice(ORDERS).item()), backfill(g.choice(BACKFILLS).item()), make("placements", "racks", scope=scope)
     )
     truth, estimate = model(g), model(g) if g.random() < 0.5 else None
-    whole = simulate(on, load, how, truth=truth, estimate=estimate, engine="reference").schedule
+    whole = simulate(load, on, how, truth=truth, estimate=estimate, engine="reference").schedule
     for time in instants(whole, 4, g):
         check_every_engine(whole, time, how, truth, estimate, ("reference", "compiled"))
 
@@ -56,7 +56,7 @@ def on_shared_nodes(seed: int) -> None:
     how = ListScheduler(make("orders", g.choice(ORDERS).item()), backfill(name), make("placements", PLACEMENTS[seed % 4]))
     truth = model(g) if pools else Ideal()
     estimate = model(g) if pools and g.random() < 0.5 else None
-    whole = simulate(on, load, how, truth=truth, estimate=estimate, engine="reference").schedule
+    whole = simulate(load, on, how, truth=truth, estimate=estimate, engine="reference").schedule
     for time in instants(whole, 4, g):
         check_every_engine(whole, time, how, truth, estimate, ("reference", "compiled"))
 
@@ -88,7 +88,7 @@ def two_at_work(end: int = 5) -> tuple[Machine, Workload, Initial]:
 @pytest.mark.parametrize("engine", ["reference", "compiled"])
 def test_initial_runs_come_first_and_waiting_jobs_are_scheduled_at_once(engine: str) -> None:
     on, load, initial = two_at_work()
-    found = simulate(on, load, ListScheduler(), engine=engine, initial=initial).schedule
+    found = simulate(load, on, ListScheduler(), engine=engine, initial=initial).schedule
     assert (found.start // SECOND).tolist() == [0, 1, 5, 10]
     assert found.job.tolist() == [0, 1, 3, 2]
     assert found.passes == 5  # at 4, 5, 9, 10 and 14 s
@@ -98,7 +98,7 @@ def test_initial_runs_come_first_and_waiting_jobs_are_scheduled_at_once(engine: 
 def test_initial_run_that_ended_before_is_an_error(engine: str) -> None:
     on, load, initial = two_at_work(end=3)
     with pytest.raises(InputError, match="job 1 would have ended before the initial state"):
-        simulate(on, load, ListScheduler(), engine=engine, initial=initial)
+        simulate(load, on, ListScheduler(), engine=engine, initial=initial)
 
 
 @pytest.mark.parametrize("patience_s", [0.0, 40.0])
@@ -110,24 +110,24 @@ def test_backlog_of_a_capped_order_includes_jobs_that_wait_initially(patience_s:
         requests={"nodes": g.integers(1, 8, 40)},
     )
     how = ListScheduler(Capped(make("orders", "sjf"), patience_s=patience_s, backlogs=1.0))
-    whole = simulate(on, load, how, engine="reference").schedule
+    whole = simulate(load, on, how, engine="reference").schedule
     check_every_engine(whole, 90 * SECOND, how, Ideal(), None, ("reference", "compiled"))
 
 
 def test_settings_incompatible_with_an_initial_state_are_errors() -> None:
     on, load, initial = two_at_work()
     with pytest.raises(InputError, match="a warm-up cannot be combined with an initial state"):
-        simulate(on, load, WarmUp.before(ListScheduler(), 2), initial=initial)
+        simulate(load, on, WarmUp.before(ListScheduler(), 2), initial=initial)
     with pytest.raises(InputError, match="closed loop"):
-        simulate(on, replace(load, closed_loop=True), ListScheduler(), initial=initial)
+        simulate(replace(load, closed_loop=True), on, ListScheduler(), initial=initial)
     too_much = Initial(4 * SECOND, [*initial.runs, InitialRun(2, 2 * SECOND, initial.runs[0].placement)])
     with pytest.raises(InputError, match="job 3 cannot be running: capacity is not free"):
-        simulate(on, load, ListScheduler(), engine="reference", initial=too_much)
+        simulate(load, on, ListScheduler(), engine="reference", initial=too_much)
 
 
 def test_initial_runs_with_other_placements_use_the_reference_engine() -> None:
     on, load, initial = two_at_work()
     other = Initial(initial.now, [initial.runs[0]._replace(placement=Placement.of([(0, 0, 0, 1)])), initial.runs[1]])
-    found = simulate(on, load, ListScheduler(), initial=other)
+    found = simulate(load, on, ListScheduler(), initial=other)
     assert found.engine == "reference"
     assert found.obstacle is not None and "other resources" in found.obstacle.why

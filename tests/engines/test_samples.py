@@ -46,7 +46,7 @@ def check_versions(whole: Schedule, how: Scheduler, truth: object, estimate: obj
     load, initial = cut(whole, time)
     if not len(load):
         return ""
-    parts = RunSpec(whole.machine, load, how, truth, estimate or truth, initial=initial)
+    parts = RunSpec(load, whole.machine, how, truth, estimate or truth, initial=initial)
     awaited = np.sort(g.choice(len(load), int(g.integers(1, len(load) + 1)), replace=False))
     until = NEVER if g.random() < 0.5 else time + int(g.integers(1, 400)) * SECOND
     sampler, _ = sampler_of(parts, awaited, until)
@@ -73,7 +73,7 @@ def test_sampled_variants_on_racks_match_simulations(deep: int, monkeypatch: pyt
             make("placements", "racks", scope=g.choice(["rack", "system"]).item()),
         )
         truth, estimate = model(g), model(g) if g.random() < 0.5 else None
-        whole = simulate(on, load, how, truth=truth, estimate=estimate).schedule
+        whole = simulate(load, on, how, truth=truth, estimate=estimate).schedule
         used.add(check_versions(whole, how, truth, estimate, g))
     assert RackSampler.__name__ in used
 
@@ -90,7 +90,7 @@ def test_sampled_variants_on_shared_nodes_match_simulations() -> None:
         order = Curious() if seed % 5 == 0 else make("orders", g.choice(ORDERS).item())
         how = ListScheduler(order, backfill(name), make("placements", PLACEMENTS[seed % 4]))
         truth = model(g) if pools else make("models", "ideal")
-        whole = simulate(on, load, how, truth=truth).schedule
+        whole = simulate(load, on, how, truth=truth).schedule
         used.add(check_versions(whole, how, truth, None, g))
     assert SharedSampler.__name__ in used
 
@@ -99,7 +99,7 @@ def test_unsupported_variants_use_the_reference_engine() -> None:
     second = np.full(3, SECOND, dtype=np.int64)
     load = Workload.of(second, second)
     how = ListScheduler(backfill=make("backfills", "skip"))
-    parts = RunSpec(Machine.flat(1), load, how, make("models", "ideal"), make("models", "ideal"), initial=Initial(SECOND, []))
+    parts = RunSpec(load, Machine.flat(1), how, make("models", "ideal"), make("models", "ideal"), initial=Initial(SECOND, []))
     sampler, obstacle = sampler_of(parts, np.arange(3), 2 * SECOND)
     assert isinstance(sampler, PlainSampler) and obstacle is not None
     assert sampler.starts(load).tolist() == [SECOND, 2 * SECOND, NEVER]
@@ -125,4 +125,4 @@ def _one_on_racks() -> None:
         ListScheduler(make("orders", "fm"), backfill("easy"), make("placements", "racks")),
     )
     ideal = Ideal()
-    assert check_versions(simulate(on, load, how).schedule, how, ideal, ideal, g) == RackSampler.__name__
+    assert check_versions(simulate(load, on, how).schedule, how, ideal, ideal, g) == RackSampler.__name__

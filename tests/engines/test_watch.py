@@ -47,7 +47,7 @@ class RecordedProgress:
 def test_progress_is_reported_without_changing_the_schedule(scheduler: ListScheduler, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress, "EVERY_S", 0.0)
     recorded = RecordedProgress()
-    watched, alone = simulate(MACHINE, JOBS, scheduler, watch=recorded), simulate(MACHINE, JOBS, scheduler)
+    watched, alone = simulate(JOBS, MACHINE, scheduler, watch=recorded), simulate(JOBS, MACHINE, scheduler)
     assert difference(watched.schedule, alone.schedule) == ""
     assert len(recorded.shares) > 200 and recorded.shares == sorted(recorded.shares)
     assert 0 < recorded.shares[0] < 0.02 and 0.98 < recorded.shares[-1] <= 1
@@ -57,20 +57,20 @@ def test_progress_is_reported_without_changing_the_schedule(scheduler: ListSched
 
 def test_explicit_engine_has_no_obstacle() -> None:
     recorded = RecordedProgress()
-    result = simulate(MACHINE, JOBS, SKIP, engine="reference", watch=recorded)
-    assert recorded.begun == [None] and result.obstacle is None and simulate(MACHINE, JOBS, SKIP).obstacle is not None
+    result = simulate(JOBS, MACHINE, SKIP, engine="reference", watch=recorded)
+    assert recorded.begun == [None] and result.obstacle is None and simulate(JOBS, MACHINE, SKIP).obstacle is not None
 
 
 @pytest.mark.parametrize(("wall_s", "count"), [(LONG_S - 0.1, 0), (LONG_S, 1)])
 def test_long_reference_run_notes_obstacle_and_remedy(wall_s: float, count: int) -> None:
-    result = simulate(MACHINE, JOBS, SKIP)
+    result = simulate(JOBS, MACHINE, SKIP)
     notes = Result(result.schedule, result.engine, wall_s, result.obstacle).notes()
     assert len(notes) == count
     for text in notes:
         assert text.startswith(
             "the reference engine ran this, in 2 s: backfill Skip has no kernel; supported: classes that state a rule"
         )
-    assert simulate(MACHINE, JOBS, ListScheduler()).notes() == ()
+    assert simulate(JOBS, MACHINE, ListScheduler()).notes() == ()
 
 
 def test_api_result_contains_engine_notes(monkeypatch: pytest.MonkeyPatch) -> None:

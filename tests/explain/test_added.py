@@ -158,10 +158,10 @@ def whole(plan: Plan, job: int, queue: Queue) -> bool:
 
 
 def run(
-    machine: Machine, workload: Workload, adding: Adding, truth: PerformanceModel, estimate: PerformanceModel | None = None
+    workload: Workload, machine: Machine, adding: Adding, truth: PerformanceModel, estimate: PerformanceModel | None = None
 ) -> set[str]:
     """Run the workload to the end; return the texts of shortages of jobs that were alone."""
-    run_loop(Simulation(machine, workload, truth, estimate), adding, 1)
+    run_loop(Simulation(workload, machine, truth, estimate), adding, 1)
     return adding.met
 
 
@@ -197,7 +197,7 @@ def nodes_and_pool_memory(seed: int, scope: PoolScope) -> set[str]:
     load, truth = random_studies.workload(g, on, jobs), random_studies.model(g)
     how = random_studies.scheduler(g, 0, ("none", "easy", "easy_no_extra", "conservative", "skip"))
     listed = replace(getattr(how, "then", how), placement=RackPlacement(scope))
-    return run(on, load, Adding(listed, to_racks, 2), truth)
+    return run(load, on, Adding(listed, to_racks, 2), truth)
 
 
 def test_rack_shortages_are_met_in_their_scope() -> None:
@@ -256,7 +256,7 @@ def test_shortages_on_shared_nodes_are_exact(scheduler: Scheduler) -> None:
             },
         )
         adding = Adding(scheduler, to_shared_nodes, 6, postpones=True)
-        met |= run(growing((2, 1, 1), int(g.integers(4, 9))), workload, adding, Ideal())
+        met |= run(workload, growing((2, 1, 1), int(g.integers(4, 9))), adding, Ideal())
     assert {"cores", "gpu"} <= {text.split(" ")[3] for text in met if text.startswith("not enough free")}
 
 
@@ -324,7 +324,7 @@ def test_shortages_of_compositions_are_exact(policy: Composer) -> None:
         amounts = {"bandwidth": asked * g.integers(1, 10, n) * 200, "storage": asked * g.choice([0, 100, 500, most], n)}
         load = replace(load, requests={**load.requests, **amounts})
         scheduler = CompositionScheduler(EDF(), policy) if seed % 2 else ListScheduler(EDF(), Skip(), policy)
-        met |= run(composable(g), load, Adding(scheduler, to_composed(alone), 4), SHARING)
+        met |= run(load, composable(g), Adding(scheduler, to_composed(alone), 4), SHARING)
     place = "any free device" if alone else "the free devices of any one location"
     assert met == {
         "no node has enough free cores",
@@ -366,7 +366,7 @@ def test_shortages_of_a_batch_are_exact() -> None:
             requests={"cores": g.integers(1, 17, n), "memory": g.integers(1, 1800, n)},
             attributes={"frequency": g.integers(10, 20, n) / 10, "tolerance": g.integers(0, 30, n) / 20},
         )
-        met |= run(modules(), workload, Adding(BatchScheduler("first-fit"), to_modules, 4), CpuFrequency())
+        met |= run(workload, modules(), Adding(BatchScheduler("first-fit"), to_modules, 4), CpuFrequency())
     assert len({text.split(" ")[-1] for text in met}) >= 2
 
 
@@ -425,5 +425,5 @@ def units_for_tasks(seed: int, policy: UnitPolicy, waits: bool) -> int:
         return extra
 
     how = Deploying(Dispatch(policy), to_units, 1, waits)
-    run(full.with_capacity(full.capacity - gone), case.workload, how, case.model, case.estimate)
+    run(case.workload, full.with_capacity(full.capacity - gone), how, case.model, case.estimate)
     return how.deployed

@@ -29,7 +29,7 @@ POLICIES = (NvmeFirstFit(), NvmeMaximizeComposition(), NvmeMinimizeFragmentation
 def test_each_wait_for_devices_or_cores_has_a_shortage(jobs, policy, devices) -> None:
     on, load = machine(nodes=(25,), devices=((2000, 600),) * devices), workload(jobs)
     how = CompositionScheduler(placement=policy)
-    schedule = simulate(on, load, how, truth=SHARING).schedule
+    schedule = simulate(load, on, how, truth=SHARING).schedule
     wait = np.where(schedule.job_start >= 0, schedule.job_start - load.submit, -1)
     longest = int(np.argmax(wait))
     found = explain_wait(load, on, how, int(load.id[longest]), truth=SHARING, outcomes=Outcomes.of(schedule))

@@ -41,8 +41,8 @@ def shared() -> Machine:
 class Cluster:
     """Cluster with arbitrary events: runs start and end at any time, and resources fail under them."""
 
-    machine: Machine
     workload: Workload
+    machine: Machine
     placement: PlacementPolicy
 
     def __post_init__(self) -> None:
@@ -89,7 +89,7 @@ def days(draw: st.DrawFn, whole: bool) -> tuple[Cluster, list[tuple[int, int, fl
     kinds: tuple[PlacementPolicy, ...] = (FirstNodes(), PackedNodes())
     placement = draw(st.sampled_from((RackPlacement("rack"), RackPlacement("system")) if whole else kinds))
     happens = st.tuples(st.integers(0, 4), st.integers(0, 1000), st.floats(0, 1))
-    return Cluster(racks() if whole else shared(), workload, placement), draw(st.lists(happens, min_size=6, max_size=25))
+    return Cluster(workload, racks() if whole else shared(), placement), draw(st.lists(happens, min_size=6, max_size=25))
 
 
 @pytest.mark.parametrize("whole", [True, False], ids=["racks with pools", "shared nodes"])

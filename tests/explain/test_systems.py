@@ -100,17 +100,17 @@ class Asked(Scheduler, Dispatcher):
 
 
 def asked(
-    machine: Machine,
     workload: Workload,
+    machine: Machine,
     scheduler: Scheduler,
     truth: PerformanceModel,
     check: Callable[[Pass, int, Reason], None] = lambda what, job, why: None,
     estimate: PerformanceModel | None = None,
 ) -> Asked:
     """Run a workload; explain one of the waits separately, and compare both explanations."""
-    simulation = Simulation(machine, workload, truth, estimate)
+    simulation = Simulation(workload, machine, truth, estimate)
     witness = Asked(scheduler, check)
-    schedule = simulation.recorder.schedule(machine, workload, run_loop(simulation, witness, 1))
+    schedule = simulation.recorder.schedule(workload, machine, run_loop(simulation, witness, 1))
     if witness.said:
         row = max(witness.said, key=lambda job: len(witness.said[job]))
         job, done = int(workload.id[row]), Outcomes.of(schedule)
@@ -177,7 +177,7 @@ def test_waits_of_gangs_on_shared_nodes_have_true_reasons(scheduler: Scheduler, 
         elif why.rule is Rule.ROUND:
             assert not what.plan.decisions and what.plan.wake_at is not None
 
-    asked(machine, workload, scheduler, DeviceNetwork(), check)
+    asked(workload, machine, scheduler, DeviceNetwork(), check)
 
 
 def test_every_rule_of_flow_scheduling_occurs() -> None:
@@ -192,8 +192,8 @@ def test_every_rule_of_flow_scheduling_occurs() -> None:
         attributes={"kind": np.array(["hotspot", "nw"])[g.integers(0, 2, n)]},
     )
     for scheduler in FLOWS[:4]:
-        found |= asked(gpu_nodes((2, 2, 1)), workload, scheduler, DeviceNetwork()).met
-    found |= asked(gpu_nodes((2, 2, 1)), workload, WarmUp(FlowScheduler(), 6, FlowScheduler()), DeviceNetwork()).met
+        found |= asked(workload, gpu_nodes((2, 2, 1)), scheduler, DeviceNetwork()).met
+    found |= asked(workload, gpu_nodes((2, 2, 1)), WarmUp(FlowScheduler(), 6, FlowScheduler()), DeviceNetwork()).met
     assert {rule for rule, _ in found} >= {Rule.SHORT, Rule.ORDER, Rule.ROUND, Rule.WARM_UP}
     assert {name for rule, name in found if rule is Rule.SHORT} >= {"cores", "gpu"}
 
@@ -209,7 +209,7 @@ def test_waits_under_list_flow_have_true_reasons(machine: Machine, workload: Wor
         alone = listed.open(machine, 1)
         assert why == alone.schedule(what.queue, what.snapshot, Changes(explain=frozenset({job}))).reason(job, alone)
 
-    met = asked(machine, workload, how, Ideal(), check).met
+    met = asked(workload, machine, how, Ideal(), check).met
     assert {rule for rule, _ in met} <= {Rule.SHORT, Rule.RESERVATION}
 
 
@@ -221,7 +221,7 @@ def test_moved_starts_do_not_affect_reasons() -> None:
         g.integers(5, 40, n) * SECOND,
         requests={name: g.integers(low, high, n) for name, low, high in (("cores", 1, 6), ("memory", 0, 40), ("gpu", 0, 3))},
     )
-    met = asked(gpu_nodes((2, 2, 1, 1)), workload, ListFlow(costs="best_fit"), Ideal()).met
+    met = asked(workload, gpu_nodes((2, 2, 1, 1)), ListFlow(costs="best_fit"), Ideal()).met
     assert {rule for rule, _ in met} <= {Rule.SHORT, Rule.RESERVATION}
 
 
@@ -254,7 +254,7 @@ def test_batch_reasons_name_cores_memory_and_rounds(every_s: float) -> None:
             elif why.resource == "memory":
                 assert why.free <= after.free[:3, 1].max() + after.free[3, 1]
 
-        found |= asked(modules(), workload, scheduler, CpuFrequency(), check).met
+        found |= asked(workload, modules(), scheduler, CpuFrequency(), check).met
     assert (Rule.SHORT, "cores") in found and (Rule.SHORT, "memory") in found
     assert ((Rule.ROUND, "") in found) is (every_s > 0)
 
@@ -275,14 +275,14 @@ def test_waits_for_units_have_true_reasons(entry: tuple[str, dict[str, object]],
 
     for seed in range(3):
         case = study(seed, 40).case(contended=contended)
-        met |= asked(case.machine, case.workload, Dispatch(policy_of(entry)), case.model, check, case.estimate).met
+        met |= asked(case.workload, case.machine, Dispatch(policy_of(entry)), case.model, check, case.estimate).met
     assert (Rule.SHORT, "slots") in met
 
 
 def test_shortage_of_units_equals_the_waiting_tasks() -> None:
     zeros, one = np.zeros(2, dtype=np.int64), np.full(2, SECOND)
     workload = Workload.of(zeros, one, tasks=np.array([5, 1]))
-    simulation, dispatcher = Simulation(shared_nodes(slots=1), workload, Ideal()), Dispatch().open(shared_nodes(slots=1), 0)
+    simulation, dispatcher = Simulation(workload, shared_nodes(slots=1), Ideal()), Dispatch().open(shared_nodes(slots=1), 0)
     simulation.table.show(2)
     queue, snapshot = Queue(simulation.table), simulation.snapshot()
     for job in (0, 1):

@@ -154,8 +154,8 @@ def explained(seed: int, backfills: tuple[str, ...] = BACKFILLS, most: int = 60)
         random_studies.model(g),
     )
     estimate = None if g.random() < 0.5 else random_studies.model(g)
-    simulation, checker = Simulation(on, load, truth, estimate), Checker(how)
-    schedule = simulation.recorder.schedule(on, load, run_loop(simulation, checker))
+    simulation, checker = Simulation(load, on, truth, estimate), Checker(how)
+    schedule = simulation.recorder.schedule(load, on, run_loop(simulation, checker))
     wait = np.where(schedule.job_start >= 0, schedule.job_start - load.submit, 0)
     for row in {int(np.argmax(wait)), int(g.integers(jobs)), *list(schedule.rejected)[-1:]}:
         outcomes = Outcomes.of(schedule)
@@ -281,11 +281,11 @@ def test_unknown_id_error_lists_the_nearest() -> None:
 
 def test_run_that_differs_from_the_record_is_an_error() -> None:
     load = flat([3, 4, 1], [10, 5, 5])
-    recorded = Outcomes.of(simulate(Machine.flat(4), load, ListScheduler(backfill=NoBackfill())).schedule)
+    recorded = Outcomes.of(simulate(load, Machine.flat(4), ListScheduler(backfill=NoBackfill())).schedule)
     for how in (ListScheduler(), ListScheduler(backfill=Skip())):  # replayed, then decided again
         with pytest.raises(InputError, match="differs from the recorded run"):
             explain_wait(load, Machine.flat(4), how, 3, outcomes=recorded)
-    other = Outcomes.of(simulate(Machine.flat(4), flat([1], [1]), ListScheduler()).schedule)
+    other = Outcomes.of(simulate(flat([1], [1]), Machine.flat(4), ListScheduler()).schedule)
     with pytest.raises(InputError, match="differs from the recorded run"):
         explain_wait(load, Machine.flat(4), ListScheduler(), 3, outcomes=other)
 
@@ -299,7 +299,7 @@ def test_plan_that_differs_from_the_compiled_record_is_an_error(monkeypatch: pyt
 
 def test_requeued_warm_up_job_blocks_no_other() -> None:
     load, machine = flat([4, 4], [10, 5]), Machine.flat(4)
-    simulation = Simulation(machine, load, Ideal())
+    simulation = Simulation(load, machine, Ideal())
     simulation.table.show(2)
     queue, snapshot = Queue(simulation.table), simulation.snapshot()
     for job in (0, 1):
@@ -329,7 +329,7 @@ def test_infeasible_job_gets_its_refusal_and_counts_as_no_predecessor_while_the_
     how: Scheduler, machine: Machine, requests: dict[str, list[int]], short: tuple[str, int, int]
 ) -> None:
     load = Workload.of(np.zeros(3, dtype=np.int64), np.full(3, SECOND), requests={k: np.array(v) for k, v in requests.items()})
-    simulation = Simulation(machine, load, Ideal())
+    simulation = Simulation(load, machine, Ideal())
     simulation.table.show(3)
     queue, snapshot = Queue(simulation.table), simulation.snapshot()
     for job in range(3):

@@ -184,7 +184,7 @@ def test_user_admission_policy_is_configured_by_name(tmp_path):
     assert scheduler.admission.most == 2 and scheduler.rule() is None
     nodes = np.array([1, 3, 2])
     load = Workload.of(np.zeros(3, dtype=np.int64), np.full(3, SECOND), requests={"nodes": nodes})
-    schedule = simulate(Machine.flat(4), load, scheduler).schedule
+    schedule = simulate(load, Machine.flat(4), scheduler).schedule
     assert sorted(load.id[schedule.job].tolist()) == [1, 3]
     named, plain = (scheduler_content(s) for s in (section, SchedulerSection()))
     assert named["admission"]["settings"] == {"most": 2} and "admission" not in plain

@@ -35,7 +35,7 @@ def test_requests_are_kept_as_submitted(log: Workload) -> None:
 
 @pytest.mark.parametrize("order", ["fcfs", "sjf", "fm"])
 def test_forecasts_beat_both_reference_plans(log: Workload, order: str) -> None:
-    found = Backtest.of(Machine.flat(128), log, simulation.list_scheduler(order, "easy"), FEW).to_dict()
+    found = Backtest.of(log, Machine.flat(128), simulation.list_scheduler(order, "easy"), FEW).to_dict()
     assert found["pinball_ratio_plan"] < 0.7
     assert found["pinball_ratio_calibrated"] < 1.05
     assert 0.65 < found["coverage_80"] < 0.95
@@ -46,14 +46,14 @@ def test_forecasts_beat_both_reference_plans(log: Workload, order: str) -> None:
 def test_same_log_gives_same_scores(log: Workload) -> None:
     few = replace(FEW, instants=8, samples=5)
     scheduler = simulation.list_scheduler("fcfs", "easy")
-    once, again = (Backtest.of(Machine.flat(128), log, scheduler, few).to_dict() for _ in range(2))
+    once, again = (Backtest.of(log, Machine.flat(128), scheduler, few).to_dict() for _ in range(2))
     assert once == again
 
 
 def test_forecast_uses_no_future_data(log: Workload) -> None:
     """Runtimes of unfinished jobs and later jobs do not change it."""
     scheduler, machine = simulation.list_scheduler("fm", "easy"), Machine.flat(128)
-    schedule = simulate(machine, log, scheduler).schedule
+    schedule = simulate(log, machine, scheduler).schedule
     time = int(log.submit[1500]) + 1
     ended = np.zeros(len(log), dtype=np.bool_)
     ended[schedule.job[schedule.end < time]] = True
@@ -88,7 +88,7 @@ def test_log_without_requests_gets_one_common_limit(log: Workload) -> None:
 
 def test_machine_without_a_queue_is_rejected(log: Workload) -> None:
     with pytest.raises(InputError, match="hardly a queue to forecast"):
-        Backtest.of(Machine.flat(100_000), log, simulation.list_scheduler("fcfs", "easy"), FEW)
+        Backtest.of(log, Machine.flat(100_000), simulation.list_scheduler("fcfs", "easy"), FEW)
 
 
 def test_logs_of_any_format_are_read(tmp_path: Path, log: Workload) -> None:

@@ -33,9 +33,9 @@ def compare_changing(
         make("placements", "racks", scope=g.choice(["rack", "system"]).item()),
     )
     truth, estimate = model(g), None if g.random() < 0.5 else model(g)
-    changes, requeue = list(random_changes(g, on, load)), bool(g.random() < 0.7)
+    changes, requeue = list(random_changes(g, load, on)), bool(g.random() < 0.7)
     plain, fast = (
-        simulate(on, load, how, truth=truth, estimate=estimate, disturbances=changes, requeue=requeue, engine=engine)
+        simulate(load, on, how, truth=truth, estimate=estimate, disturbances=changes, requeue=requeue, engine=engine)
         for engine in ("reference", "compiled")
     )
     assert (plain.engine, fast.engine) == ("reference", "compiled")
@@ -43,7 +43,7 @@ def compare_changing(
     return fast.schedule
 
 
-def random_changes(g: np.random.Generator, on: Machine, load: Workload) -> Iterator[Disturbance]:
+def random_changes(g: np.random.Generator, load: Workload, on: Machine) -> Iterator[Disturbance]:
     """Yield losses of nodes and memory, most of them repaired, many at an arrival or end, in random order."""
     layout = on.racks
     times = np.concatenate([load.submit, load.submit + load.duration, load.submit + load.requested])

@@ -29,8 +29,8 @@ def schedule_of(jobs, machine=MACHINE, rejected=()):
     ran = [k for k in range(len(rows)) if start[k] >= 0]
     owner, resource, amount = (np.array([row[c] for k in ran for row in rows[k]], dtype=np.int64) for c in range(3))
     return Schedule(
-        machine,
         workload,
+        machine,
         np.array(ran, dtype=np.int64),
         start[ran] * SECOND,
         end[ran] * SECOND,

@@ -178,7 +178,7 @@ def compare(seed: int, most: int = 60) -> None:
     for entry in TIERED:
         scheduler = Dispatch(policy_of(entry))
         runs = [
-            simulate(case.machine, case.workload, scheduler, truth=truth, seed=seed, engine=engine).schedule
+            simulate(case.workload, case.machine, scheduler, truth=truth, seed=seed, engine=engine).schedule
             for engine in ("reference", "compiled")
         ]
         assert difference(*runs) == "", (seed, entry)

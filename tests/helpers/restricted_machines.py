@@ -58,7 +58,7 @@ def restricted_jobs(g: np.random.Generator, jobs: int) -> Workload:
 class Judge:
     """Says of single jobs what they may do, as the words of the documentation say it: no column, no cache."""
 
-    def __init__(self, on: Machine, jobs: Workload) -> None:
+    def __init__(self, jobs: Workload, on: Machine) -> None:
         self.on, self.jobs = on, jobs
 
     def text(self, name: str, job: int) -> str:

@@ -47,7 +47,7 @@ def compare_shared(
     truth = model(g) if pools else None
     estimate = model(g) if pools and g.random() < 0.5 else None
     plain, fast = (
-        simulate(on, load, how, truth=truth, estimate=estimate, pass_per_event=per_event, engine=engine)
+        simulate(load, on, how, truth=truth, estimate=estimate, pass_per_event=per_event, engine=engine)
         for engine in ("reference", "compiled")
     )
     assert (plain.engine, fast.engine) == ("reference", "compiled")
@@ -62,13 +62,13 @@ def compare_failing(
     devices = "conservative" not in backfills
     on, orders = random_machine(g, nodes, pools=pools, devices=devices), [*NAMED, *OWN]
     load = random_jobs(g, on, int(g.integers(1, most)))
-    on = replace(on, failures=random_failures(g, on, load))
+    on = replace(on, failures=random_failures(g, load, on))
     filling, placement = make("backfills", g.choice(backfills).item()), make("placements", PLACEMENTS[seed % 4])
     how = ListScheduler(orders[int(g.integers(len(orders)))], filling, placement)
     truth = model(g) if pools else None
     estimate = model(g) if pools and g.random() < 0.5 else None
     plain, fast = (
-        simulate(on, load, how, truth=truth, estimate=estimate, seed=seed, engine=engine)
+        simulate(load, on, how, truth=truth, estimate=estimate, seed=seed, engine=engine)
         for engine in ("reference", "compiled")
     )
     assert difference(plain.schedule, fast.schedule) == "", f"seed {seed}: {on.name}, {how}"
@@ -78,7 +78,7 @@ def compare_failing(
 NAMED = [make("orders", name) for name in ("fcfs", "sjf", "wfp3", "f1", "fair", "fm")]
 
 
-def random_failures(g: np.random.Generator, on: Machine, load: Workload) -> Failures:
+def random_failures(g: np.random.Generator, load: Workload, on: Machine) -> Failures:
     """Draw outages, many of which begin or end with an arrival or end of a job, and random failure rates."""
     own = np.flatnonzero(on.kind == Kind.NODE)
     times = np.concatenate([load.submit, load.submit + load.duration, load.submit + load.requested, [0]])
@@ -99,15 +99,15 @@ def compare_windows(seed: int, most: int = 80, *, nodes: int = 9) -> Schedule:
     load = random_jobs(g, on, int(g.integers(1, most)))
     users = g.choice(["ada", "bob", "cay"], len(load))
     load = replace(load, attributes={**load.attributes, "user": users})
-    on = replace(on, windows=tuple(random_windows(g, on, load)))
+    on = replace(on, windows=tuple(random_windows(g, load, on)))
     filling, placement = make("backfills", g.choice(EASY_FAMILY).item()), make("placements", PLACEMENTS[seed % 4])
     how = ListScheduler(orders[int(g.integers(len(orders)))], filling, placement)
-    plain, fast = (simulate(on, load, how, engine=engine) for engine in ("reference", "compiled"))
+    plain, fast = (simulate(load, on, how, engine=engine) for engine in ("reference", "compiled"))
     assert difference(plain.schedule, fast.schedule) == "", f"seed {seed}: {on.name}, {how}"
     return fast.schedule
 
 
-def random_windows(g: np.random.Generator, on: Machine, load: Workload) -> Iterator[ReservedWindow]:
+def random_windows(g: np.random.Generator, load: Workload, on: Machine) -> Iterator[ReservedWindow]:
     """Yield windows on up to three sets of nodes, many of which begin or end when a job does."""
     times = np.concatenate([load.submit, load.submit + load.duration, load.submit + load.requested])
     sets = [(g.random(on.n_owner) < share) & (on.kind == Kind.NODE) for share in g.random(int(g.integers(1, 4)))]
@@ -139,5 +139,5 @@ def compare_recurring(seed: int, jobs: int = 60) -> None:
     )
     how = ListScheduler(NAMED[seed % len(NAMED)], placement=make("placements", PLACEMENTS[seed % 4]))
     on = replace(on, windows=windows)
-    plain, fast = (simulate(on, load, how, engine=engine) for engine in ("reference", "compiled"))
+    plain, fast = (simulate(load, on, how, engine=engine) for engine in ("reference", "compiled"))
     assert difference(plain.schedule, fast.schedule) == "", f"seed {seed}: {how}"

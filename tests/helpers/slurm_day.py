@@ -186,7 +186,7 @@ class RecordedDay:
     def replay(self) -> Schedule:
         """Run the jobs of the day on the same machine under Slurm's order and backfill."""
         how = ListScheduler(self.order(), self.backfill(), TreeNodes())
-        return simulate(sixteen_racked_nodes(), self.workload, how).schedule
+        return simulate(self.workload, sixteen_racked_nodes(), how).schedule
 
     def late_ms(self, schedule: Schedule) -> np.ndarray:
         """Return the delay of each job's start in the replay, (n_job,) ms."""

@@ -113,15 +113,15 @@ def one_of_each_system():
     rates = np.zeros((6, 7))
     rates[0, 2] = 1.0
     case = vinesim.VineSimCase.of(units, tasks, rates)
-    done = engines.simulate(case.machine, case.workload, Dispatch(), truth=case.model)
+    done = engines.simulate(case.workload, case.machine, Dispatch(), truth=case.model)
     whole = simulate(Workload.of(np.zeros(3), np.full(3, 10**9)), Machine.flat(2))
-    placed = engines.simulate(devices, nvme, CompositionScheduler(), truth=SHARING)
+    placed = engines.simulate(nvme, devices, CompositionScheduler(), truth=SHARING)
     return {
         "whole nodes": whole.schedule,
         "shared nodes": schedule_of([(0, 0, 10, 6, 4, 1), (4, 10, 20, 8, 0, 2)]),
         "devices": placed.schedule,
         "units": done.schedule,
-        "memory over time": engines.simulate(machine_with(100), using([80], [[(0, 20)]], [9]), ListScheduler()).schedule,
+        "memory over time": engines.simulate(using([80], [[(0, 20)]], [9]), machine_with(100), ListScheduler()).schedule,
     }
 
 

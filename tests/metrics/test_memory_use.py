@@ -18,7 +18,7 @@ TWO = using([80, 80], [[(0, 20), (50, 80)], [(0, 20), (60, 80)]], [100, 100], no
 def test_metrics_match_a_hand_computation() -> None:
     # at 10 s the first releases the unused part of 140 MiB; the second starts, releases memory at 20 s, lacks 40 MiB at 70 s,
     # is stopped at 85 s, and runs again from 100 s to 200 s with its full request
-    schedule = simulate(machine_with(170), TWO, UsageBased(interval_s=10, margin=0.0, patience_s=15)).schedule
+    schedule = simulate(TWO, machine_with(170), UsageBased(interval_s=10, margin=0.0, patience_s=15)).schedule
     found = MemoryUseMeasure().of(MeasuredRun.of(schedule))
     assert found["resizes"] == 3 and found["runs_out_of_memory"] == 1
     assert found["lost_node_hours"] == pytest.approx(75 / 3600)
@@ -30,7 +30,7 @@ def test_metrics_match_a_hand_computation() -> None:
 
 
 def test_jobs_with_their_full_request_never_run_out() -> None:
-    run = MeasuredRun.of(simulate(machine_with(170), TWO, ListScheduler()).schedule)
+    run = MeasuredRun.of(simulate(TWO, machine_with(170), ListScheduler()).schedule)
     found = MemoryUseMeasure().of(run)
     assert MemoryUseMeasure().applies(run)
     assert [found[name] for name in ("resizes", "runs_out_of_memory", "lost_node_hours", "stalled_node_hours")] == [0] * 4

@@ -26,7 +26,7 @@ def shared_nodes() -> Machine:
     )
 
 
-def schedule_of(machine, workload, runs, rejected=None, waiting=()) -> Schedule:
+def schedule_of(workload, machine, runs, rejected=None, waiting=()) -> Schedule:
     """Build a schedule from runs (job, start s, end s, outcome, [(owner, resource, amount), ...])."""
     rows = [row for run in runs for row in run[4]]
     columns = np.array(rows, dtype=np.int64).reshape(-1, 3)
@@ -68,7 +68,7 @@ def schedule() -> Schedule:
         (4, 11, 12, lost, [(1, 0, 1)]),
         (1, 30, 44, done, [(1, 0, 1)]),
     ]
-    return schedule_of(machine, workload, runs, rejected={2: "nine nodes"}, waiting=(3,))
+    return schedule_of(workload, machine, runs, rejected={2: "nine nodes"}, waiting=(3,))
 
 
 def test_columns_match_a_hand_computation(schedule):
@@ -101,7 +101,7 @@ def test_facts_of_racks(schedule):
 def test_facts_of_shared_nodes():
     workload = Workload.of(np.array([0]), np.array([5 * SECOND]), requests={"cores": np.array([2])})
     run = (0, 1, 6, Outcome.FINISHED, [(1, 0, 2)])
-    found = Outcomes.of(schedule_of(shared_nodes(), workload, [run]))
+    found = Outcomes.of(schedule_of(workload, shared_nodes(), [run]))
     assert found.facts == {
         "n_nodes": 2,
         "whole_nodes": False,
@@ -130,7 +130,7 @@ def test_every_machine_has_facts():
         fabric=None,
     )
     nothing = Workload.of(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
-    found = Outcomes.of(schedule_of(no_nodes, nothing, []))
+    found = Outcomes.of(schedule_of(nothing, no_nodes, []))
     assert set(found.facts.values()) == {0} and len(found) == 0
 
 
@@ -191,12 +191,12 @@ def test_job_with_a_lost_task_is_not_finished():
     )
     whole = [(0, 0, 1, Outcome.FINISHED, [(0, 0, 1)]), (0, 0, 1, Outcome.FINISHED, [(0, 0, 1)])]
     half = [whole[0], (0, 0, 1, Outcome.LOST, [(0, 0, 1)])]
-    assert schedule_of(machine, workload, whole).done.tolist() == [True]
-    assert schedule_of(machine, workload, half).done.tolist() == [False]
+    assert schedule_of(workload, machine, whole).done.tolist() == [True]
+    assert schedule_of(workload, machine, half).done.tolist() == [False]
 
 
 def test_jobs_that_fit_the_largest_shared_node_need_no_remote_memory() -> None:
     workload = Workload.of([0, 0, 0], [SECOND] * 3, requests={"memory": np.array([60, 100, 101])})
-    found = Outcomes.of(schedule_of(shared_nodes(), workload, []))
+    found = Outcomes.of(schedule_of(workload, shared_nodes(), []))
     assert (found.local_memory, found.most_local_memory) == (60, 100)
     assert found.needs_remote_memory.tolist() == [False, False, True]

@@ -9,7 +9,7 @@ from poolwise.engines import simulate
 from poolwise.errors import InputError
 from poolwise.model import Placement, Workload
 from poolwise.performance.device_network import DeviceNetwork
-from poolwise.performance.device_profiles import NUMBERS, device_profiles_csv, learn, read_device_profiles
+from poolwise.performance.device_profiles import NUMBERS, device_profiles_csv, learn_device_profiles, read_device_profiles
 from poolwise.performance.link_load import sites
 from poolwise.schedulers.flow import FlowScheduler
 from poolwise.units import SECOND
@@ -40,7 +40,7 @@ def workload(n, *, submit=None, bandwidth=500):
 
 def seconds(machine, jobs, profiles):
     truth = DeviceNetwork(profiles)
-    schedule = simulate(machine, jobs, FlowScheduler(settings={"profiles": profiles}), truth=truth).schedule
+    schedule = simulate(jobs, machine, FlowScheduler(settings={"profiles": profiles}), truth=truth).schedule
     return ((schedule.job_end - schedule.job_start) / SECOND).tolist()
 
 
@@ -58,7 +58,7 @@ def test_startup_takes_time_for_the_job_and_for_each_server_of_remote_devices(pr
     job = Workload.of(np.zeros(1), np.full(1, 100 * SECOND), requests=columns, attributes={"kind": np.array(["job"])})
     for gpus, rack, expected in (((3,), 0, 103), ((1, 1), 1, 3 + 2 * 5 + 150)):
         scheduler = FlowScheduler(settings={"profiles": profiles})
-        schedule = simulate(gpu_nodes(gpus, cores=1, rack_gpus=rack), job, scheduler, truth=truth).schedule
+        schedule = simulate(job, gpu_nodes(gpus, cores=1, rack_gpus=rack), scheduler, truth=truth).schedule
         assert (schedule.end[0] - schedule.start[0]) / SECOND == expected
 
 
@@ -136,11 +136,11 @@ def test_invalid_profile_is_named_by_file_line_and_field(tmp_path, old, new, lin
 def test_times_are_learned_from_finished_jobs_by_the_location_of_their_devices(profiles):
     known = read_device_profiles(profiles)
     wrong = replace(known["job"], local_s=50)
-    schedule = simulate(gpu_nodes((1, 0), cores=4), workload(2), FlowScheduler(), truth=DeviceNetwork(profiles)).schedule
-    mine = learn(schedule, {"job": wrong, "other": known["job"]})
+    schedule = simulate(workload(2), gpu_nodes((1, 0), cores=4), FlowScheduler(), truth=DeviceNetwork(profiles)).schedule
+    mine = learn_device_profiles(schedule, {"job": wrong, "other": known["job"]})
     assert (mine["job"].local_s, mine["job"].remote_s) == (100, 150)  # they run one after the other on the node with the GPU
     assert mine["other"] == known["job"]
-    far = simulate(gpu_nodes((0,), rack_gpus=1), workload(1), FlowScheduler(), truth=DeviceNetwork(profiles)).schedule
-    learned = learn(far, known)["job"]
+    far = simulate(workload(1), gpu_nodes((0,), rack_gpus=1), FlowScheduler(), truth=DeviceNetwork(profiles)).schedule
+    learned = learn_device_profiles(far, known)["job"]
     assert (learned.local_s, learned.remote_s, learned.loaded_s) == (100, 150, 300)
     assert learned.assumed == ("local_s", "goal_s")

@@ -65,7 +65,7 @@ def jobs(submit: Sequence[int], work: Sequence[int], size: Sequence[int], place:
 
 
 def ends(nodes: Sequence[int], workload: Workload, truth: PerformanceModel = SHARED, **options: object) -> list[int]:
-    return simulate(MACHINE, workload, At(nodes), truth=truth, **options).schedule.job_end.tolist()
+    return simulate(workload, MACHINE, At(nodes), truth=truth, **options).schedule.job_end.tolist()
 
 
 def fluid(nodes: Sequence[int], workload: Workload) -> list[float]:
@@ -146,14 +146,14 @@ def test_work_has_flows_only_after_the_fetch() -> None:
     """
     workload = jobs([0, 0], [10 * MS, 2 * MS], [10 * MB, 10 * MB], [1, 0], bandwidth=1250)
     at = At([0, 1], [5, 5])
-    schedule = simulate(MACHINE, workload, at, truth=SHARED).schedule
+    schedule = simulate(workload, MACHINE, at, truth=SHARED).schedule
     assert schedule.job_end.tolist() == [26 * MS + 400, 18 * MS + 400]
 
 
 def test_fetching_run_touches_all_links_until_its_work_begins() -> None:
     workload = jobs([0, 4 * MS, 12 * MS], [20 * MS, MS, MS], [10 * MB, 0, 0], [1, 1, 1])
     at = At([0, 3, 3])
-    simulate(MACHINE, workload, at, truth=SHARED)
+    simulate(workload, MACHINE, at, truth=SHARED)
     assert at.seen[4 * MS] == [(0, 28 * MS + 400, True, (0,))]
     assert at.seen[12 * MS] == [(0, 28 * MS + 400, False, ())]
 
@@ -168,7 +168,7 @@ def test_no_work_is_done_during_the_fetch() -> None:
             left.update({(snapshot.now, run.job): snapshot.work_left(run.id) for run in snapshot.runs()})
             return super().schedule(queue, snapshot, changes)
 
-    simulate(MACHINE, workload, RecordingWork([0, 3, 3]), truth=SHARED)
+    simulate(workload, MACHINE, RecordingWork([0, 3, 3]), truth=SHARED)
     assert left[4 * MS, 0] == 20 * MS
     assert left[12 * MS, 0] == 16 * MS + 400
 
@@ -187,7 +187,7 @@ def test_node_with_a_link_without_bandwidth_is_named() -> None:
     capacity = MACHINE.capacity.copy()
     capacity[8, 1] = 0
     with pytest.raises(InputError, match="'link8' has no bandwidth"):
-        simulate(MACHINE.with_capacity(capacity), jobs([0], [MS], [MB], [1]), At([0]), truth=SHARED)
+        simulate(jobs([0], [MS], [MB], [1]), MACHINE.with_capacity(capacity), At([0]), truth=SHARED)
 
 
 # Expected ends
@@ -204,7 +204,7 @@ def expected(truth: PerformanceModel, estimate: PerformanceModel, requested: int
         attributes=workload.attributes,
     )
     at = At([0, 3, 3])
-    simulate(MACHINE, workload, at, truth=truth, estimate=estimate)
+    simulate(workload, MACHINE, at, truth=truth, estimate=estimate)
     return {ms: [end for job, end, _, _ in at.seen[ms * MS] if job == 0] for ms in (4, 12)}
 
 
@@ -227,7 +227,7 @@ def test_slow_fetch_is_expected_to_remain_slow_and_its_end_starts_the_work() -> 
     """
     workload = jobs([0, 0, 12 * MS, 18 * MS], [20 * MS] * 2 + [1] * 2, [10 * MB] * 2 + [0] * 2, [1, 1, 1, 1])
     at = At([0, 0, 3, 3])
-    simulate(MACHINE, workload, at, truth=SHARED, estimate=Fetching())
+    simulate(workload, MACHINE, at, truth=SHARED, estimate=Fetching())
     assert [end for job, end, _, _ in at.seen[12 * MS] if job < 2] == [28 * MS + 400] * 2
     assert [end for job, end, _, _ in at.seen[18 * MS] if job < 2] == [36 * MS + 400] * 2
 
@@ -235,7 +235,7 @@ def test_slow_fetch_is_expected_to_remain_slow_and_its_end_starts_the_work() -> 
 def test_imagined_start_fetches_too() -> None:
     """With another fetch of 10 MB, a fetch has half of the links: 16 ms instead of 8. The same holds for imagined starts."""
     workload = jobs([0, 0], [20 * MS, 20 * MS], [10 * MB, 10 * MB], [1, 1])
-    simulation = Simulation(MACHINE, workload, SHARED)
+    simulation = Simulation(workload, MACHINE, SHARED)
     for _ in simulation.events():
         break
     at = [Placement.of([(0, node, 0, 1)]) for node in (0, 0)]
@@ -280,7 +280,7 @@ def test_run_that_has_fetched_keeps_its_position_among_the_occupants() -> None:
 
 def test_model_passes_the_conformance_checks() -> None:
     case = units()
-    case = Case(case.machine, case.workload, Dispatch(), Affinity())
+    case = Case(case.workload, case.machine, Dispatch(), Affinity())
     for model in (SHARED, Combined((Affinity(), NetworkSharing(), Fetching()))):
         assert [str(result) for result in check_model(model, case) if not result.ok] == []
 

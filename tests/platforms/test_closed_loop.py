@@ -37,7 +37,7 @@ def test_jobs_are_submitted_a_think_time_after_their_predecessor(seed, failing):
     jobs, on, scheduler = chained(g, 14), Machine.of_racks(1, 4), ListScheduler(SJF())
     if failing:
         on = replace(on, failures=Failures(owners=(0,), mtbf=30 * SECOND, mttr=SECOND, requeue=bool(g.random() < 0.5)))
-    schedule = simulate(on, jobs, scheduler, seed=seed).schedule
+    schedule = simulate(jobs, on, scheduler, seed=seed).schedule
     as_submitted = schedule.workload
     assert sorted(as_submitted.id.tolist()) == sorted(jobs.id.tolist()) and not schedule.waiting
     last = {int(as_submitted.id[schedule.job[run]]): int(schedule.end[run]) for run in np.argsort(schedule.end)}
@@ -53,7 +53,7 @@ def test_jobs_are_submitted_a_think_time_after_their_predecessor(seed, failing):
             assert submitted == over + int(think * SECOND)
     if not failing and not schedule.rejected:  # (a rejection submits a successor in the same instant, but after the pass)
         # the same jobs, submitted at these times in an open loop, run the same way
-        again = simulate(on, replace(as_submitted, closed_loop=False), scheduler, engine="reference").schedule
+        again = simulate(replace(as_submitted, closed_loop=False), on, scheduler, engine="reference").schedule
         runs = [sorted(zip(s.job.tolist(), s.start.tolist(), s.end.tolist(), strict=True)) for s in (schedule, again)]
         assert runs[0] == runs[1] and schedule.rejected == again.rejected
 
@@ -70,9 +70,9 @@ def test_closed_loop_from_swf_fields_17_and_18(tmp_path):
     file.write_text(SWF_ROWS)
     on = Machine.flat(4)
     jobs = read(file, on, format="swf", closed_loop=True)
-    schedule = simulate(on, jobs, ListScheduler()).schedule
+    schedule = simulate(jobs, on, ListScheduler()).schedule
     assert (schedule.workload.submit // SECOND).tolist() == [0, 110, 160]
-    assert simulate(on, read(file, on), ListScheduler()).schedule.workload.submit[1] == 5 * SECOND
+    assert simulate(read(file, on), on, ListScheduler()).schedule.workload.submit[1] == 5 * SECOND
     file.write_text(SWF_ROWS.replace("-1 1 10\n", "-1 3 10\n"))
     with pytest.raises(InputError, match="job 2 follows job 3, which is not submitted before it"):
-        simulate(on, read(file, on, format="swf", closed_loop=True), ListScheduler())
+        simulate(read(file, on, format="swf", closed_loop=True), on, ListScheduler())

@@ -45,12 +45,12 @@ def test_failed_nodes_run_nothing_and_lost_jobs_are_requeued(seed, requeue):
     on = replace(on, failures=drawn if g.random() < 0.5 else Failures(outages, requeue=requeue))
     jobs = jobs_for(g, 15)
     down: dict[int, list[list[int]]] = {}
-    for change in draw_failures(on, jobs, seed).disturbances:
+    for change in draw_failures(jobs, on, seed).disturbances:
         if change.resource == on.resource("cores") and change.amount < 0:
             down.setdefault(change.owner, []).append([change.time])
         elif change.resource == on.resource("cores"):
             down[change.owner][-1].append(change.time)
-    result = simulate(on, jobs, LIST, seed=seed)
+    result = simulate(jobs, on, LIST, seed=seed)
     schedule, falls = result.schedule, {begin for spans in down.values() for begin, _ in spans}
     assert result.engine == "compiled"
     for run in range(schedule.n_run):
@@ -77,7 +77,7 @@ def test_random_outages_of_a_node_are_independent_of_other_nodes():
 
     def of(*owners: int, mtbf: int = 10**12) -> list[tuple[int, int]]:
         failing = replace(on, failures=Failures(owners=owners, mtbf=mtbf, mttr=10**11))
-        return [(change.time, change.amount) for change in draw_failures(failing, jobs, 3).disturbances if change.owner == 1]
+        return [(change.time, change.amount) for change in draw_failures(jobs, failing, 3).disturbances if change.owner == 1]
 
     assert of(0, 1) == of(1) and len(of(1)) > 1000
     times = np.array(of(1))[:, 0]
@@ -97,7 +97,7 @@ def test_merged_intervals_cover_the_same_instants_and_are_disjoint(spans):
 def test_future_failures_are_hidden_and_waits_for_repair_are_explained():
     on = replace(machine(np.array([[4, 100]]), np.zeros(1, dtype=np.int64)), failures=Failures((Outage((0,), 5, 50),)))
     jobs = Workload.of(np.array([0]), np.array([10]), requests={"cores": np.array([1])})
-    schedule = simulate(on, jobs, LIST).schedule
+    schedule = simulate(jobs, on, LIST).schedule
     assert schedule.machine.failures is None
     assert schedule.start.tolist() == [0, 50] and schedule.end.tolist() == [5, 60]
     assert explain_wait(jobs, on, LIST, 1).status == "started"

@@ -54,7 +54,7 @@ def jobs_of(c: int, rho: float, exponential: bool, seed: int) -> Workload:
 def simulated(c: int, workload: Workload) -> Outcomes:
     """Simulate first come, first served on c servers."""
     scheduler = ListScheduler(FCFS(), NoBackfill())
-    return Outcomes.of(simulate(Machine.flat(c), workload, scheduler, engine="reference").schedule)
+    return Outcomes.of(simulate(workload, Machine.flat(c), scheduler, engine="reference").schedule)
 
 
 def recursion(c: int, workload: Workload) -> list[int]:

@@ -42,10 +42,10 @@ SCOPES = ("rack", "system")
 ONE = Placement.of([(0, 0, 0, 1)])
 
 
-def run(machine: Machine, workload: Workload, order: str, backfill: str, scope: str, **settings: object) -> Schedule:
+def run(workload: Workload, machine: Machine, order: str, backfill: str, scope: str, **settings: object) -> Schedule:
     scheduler = ListScheduler(make("orders", order), make("backfills", backfill), make("placements", "racks", scope=scope))
     truth = RemoteMemory()
-    return simulate(machine, workload, scheduler, truth=truth, engine="reference", **settings).schedule
+    return simulate(workload, machine, scheduler, truth=truth, engine="reference", **settings).schedule
 
 
 # Refused decisions
@@ -84,7 +84,7 @@ class GivenPlans(Scheduler, Dispatcher):
 def test_invalid_decision_is_refused_without_effect(decision: Decision, why: str) -> None:
     workload = Workload.of(np.array([0, 50]), np.array([10, 10]), tasks=np.array([2, 1]))
     good = Start(0, (0, 1), Placement.of([(0, 0, 0, 4)]))
-    schedule = simulate(Machine.of_racks(1, 4, pool=9), workload, GivenPlans([[decision, good]])).schedule
+    schedule = simulate(workload, Machine.of_racks(1, 4, pool=9), GivenPlans([[decision, good]])).schedule
     assert schedule.refused == {why: 1}
     assert (schedule.start.tolist(), schedule.end.tolist()) == ([0], [10])
     assert schedule.waiting == (1,)
@@ -93,7 +93,7 @@ def test_invalid_decision_is_refused_without_effect(decision: Decision, why: str
 def test_tasks_start_once_and_rejected_jobs_never() -> None:
     workload = Workload.of(np.array([0, 0]), np.array([10, 10]))
     plans = [[Start(0, (0,), ONE), Start(0, (0,), ONE), Reject(1, "no"), Start(1, (0,), ONE)]]
-    schedule = simulate(Machine.flat(4), workload, GivenPlans(plans)).schedule
+    schedule = simulate(workload, Machine.flat(4), GivenPlans(plans)).schedule
     assert schedule.refused == {"tasks are not waiting": 2}
     assert schedule.job.tolist() == [0]
     assert schedule.rejected == {1: "no"}
@@ -103,7 +103,7 @@ def test_stopped_run_waits_from_the_next_pass() -> None:
     again = Start(0, (0,), Placement.of([(0, 0, 0, 2)]))
     workload = Workload.of(np.array([0, 4]), np.array([10, 1]))
     plans = [[Start(0, (0,), ONE)], [Stop(0, True, "moves"), again], [again]]
-    schedule = simulate(Machine.flat(4), workload, GivenPlans(plans)).schedule
+    schedule = simulate(workload, Machine.flat(4), GivenPlans(plans)).schedule
     assert schedule.refused == {"tasks are not waiting": 1}
     assert list(zip(schedule.start.tolist(), schedule.end.tolist(), schedule.outcome, strict=True)) == [
         (0, 4, Outcome.STOPPED),
@@ -117,7 +117,7 @@ def test_wake_up_not_after_now_is_an_error() -> None:
             return Plan(wake_at=snapshot.now)
 
     with pytest.raises(PolicyError, match="would not advance"):
-        simulate(Machine.flat(1), Workload.of(np.array([0]), np.array([1])), Now([]))
+        simulate(Workload.of(np.array([0]), np.array([1])), Machine.flat(1), Now([]))
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ def test_simultaneous_ends_are_not_split_by_rounding() -> None:
     assert 33 / 1.1 < 30
     workload = Workload.of(np.array([0, 0]), np.array([30, 30]))
     starts = [Start(job, (0,), ONE) for job in range(2)]
-    schedule = simulate(Machine.flat(2), workload, GivenPlans([starts]), truth=Crowd(pace=0.1)).schedule
+    schedule = simulate(workload, Machine.flat(2), GivenPlans([starts]), truth=Crowd(pace=0.1)).schedule
     assert schedule.end.tolist() == [33, 33]
 
 
@@ -156,7 +156,7 @@ def test_change_of_pace_keeps_the_estimated_setup() -> None:
             return super().schedule(queue, snapshot, changes)
 
     plans: list[list[Decision]] = [[Start(0, (0,), ONE)], [Start(1, (0,), ONE)]]
-    simulate(Machine.flat(2), workload, Look(plans), truth=Crowd(), estimate=Crowd(lag=30))
+    simulate(workload, Machine.flat(2), Look(plans), truth=Crowd(), estimate=Crowd(lag=30))
     # Run 0 has 90 left at 10 and ends at 190. Run 1 is estimated to have begun at 40 and done 75 by then, at half
     # its speed; alone it needs 25 more: 215. It has actually done 90 and ends at 200.
     assert seen == [[], [130], [215], []]
@@ -215,10 +215,11 @@ def test_capacity_is_conserved_and_every_job_served_once(order: str, backfill: s
     @settings(max_examples=8, deadline=None)
     @given(studies(), st.sampled_from(("own", "mean", "none")))
     def check(study: tuple[Machine, Workload], expect: str) -> None:
-        schedule = run(*study, order, backfill, scope, estimate=RemoteMemory(expect=expect))
+        machine, workload = study
+        schedule = run(workload, machine, order, backfill, scope, estimate=RemoteMemory(expect=expect))
         replay(schedule)
         for k in range(schedule.n_run):  # each run holds its job's request
-            job = study[1].job(int(schedule.job[k]))
+            job = workload.job(int(schedule.job[k]))
             rows = schedule.placement_of(k)
             assert sum(amount for _, resource, amount in rows if resource == 0) == job.nodes
             remote = max(0, job.memory - 64) * job.nodes
@@ -238,7 +239,7 @@ def test_outages_conserve_capacity(study: tuple[Machine, Workload], data: st.Dat
         amount = data.draw(st.integers(0, int(machine.capacity[owner, column]) // (3 * (1 + column))))
         changes += [Disturbance(at * SECOND, owner, column, -amount), Disturbance((at + 30) * SECOND, owner, column, amount)]
     order, backfill = data.draw(st.sampled_from(ORDERS)), data.draw(st.sampled_from(BACKFILLS))
-    schedule = run(machine, workload, order, backfill, "rack", disturbances=changes)
+    schedule = run(workload, machine, order, backfill, "rack", disturbances=changes)
     replay(schedule)
     assert {Outcome.FINISHED} >= set(schedule.outcome) - {Outcome.LOST}
 
@@ -259,7 +260,7 @@ def test_input_row_order_does_not_matter(
         requests={name: column[rows] for name, column in workload.requests.items()},
         attributes={name: column[rows] for name, column in workload.attributes.items()},
     )
-    assert digest(run(machine, shuffled, *policies)) == digest(run(machine, workload, *policies))
+    assert digest(run(shuffled, machine, *policies)) == digest(run(workload, machine, *policies))
 
 
 def digest(schedule: Schedule) -> str:
@@ -280,8 +281,8 @@ total = hashlib.sha256()
 case = racks()
 for backfill in ("easy", "conservative"):
     scheduler = ListScheduler(make("orders", "fm"), make("backfills", backfill))
-    runs = [simulate(case.machine, case.workload, scheduler, truth=RemoteMemory(seed=3), engine="reference")]
-    runs.append(simulate(devices().machine, devices().workload, RoundRobin(), truth=NetworkSharing(), engine="reference"))
+    runs = [simulate(case.workload, case.machine, scheduler, truth=RemoteMemory(seed=3), engine="reference")]
+    runs.append(simulate(devices().workload, devices().machine, RoundRobin(), truth=NetworkSharing(), engine="reference"))
     for run in runs:
         s = run.schedule
         for column in (s.job, s.start, s.end, s.owner, s.resource, s.amount):

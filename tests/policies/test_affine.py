@@ -59,7 +59,7 @@ def test_columns_are_products_of_powers_and_sums_of_logarithms(
 def test_known_orders_are_members(known: QueuePolicy, member: Affine) -> None:
     load = generate("perlmutter_like", jobs=300, seed=4)
     machine = Machine.of_racks(4, 100, local=2**19, pool=2**22)
-    runs = [simulate(machine, load, ListScheduler(order)).schedule for order in (known, member)]
+    runs = [simulate(load, machine, ListScheduler(order)).schedule for order in (known, member)]
     assert runs[0].job.tolist() == runs[1].job.tolist() and runs[0].start.tolist() == runs[1].start.tolist()
     assert len(runs[0].job) == 300
 

@@ -53,7 +53,7 @@ def test_engines_agree_on_a_busy_machine(capped: Capped, backfill_order: SJF | N
     load = generate("perlmutter_like", jobs=200, seed=4)
     machine = Machine.of_racks(4, 100, local=2**19, pool=2**22)
     how = ListScheduler(capped, Easy(order=backfill_order))
-    slow, fast = (simulate(machine, load, how, engine=engine) for engine in ("reference", "compiled"))
+    slow, fast = (simulate(load, machine, how, engine=engine) for engine in ("reference", "compiled"))
     assert (slow.engine, fast.engine) == ("reference", "compiled")
     assert difference(slow.schedule, fast.schedule) == ""
 
@@ -63,7 +63,7 @@ def test_zero_cap_is_fcfs_and_a_long_cap_has_no_effect() -> None:
     machine = Machine.of_racks(4, 100, local=2**19, pool=2**22)
 
     def starts(how: ListScheduler) -> list[tuple[int, int]]:
-        schedule = simulate(machine, load, how).schedule
+        schedule = simulate(load, machine, how).schedule
         return list(zip(schedule.job.tolist(), schedule.start.tolist(), strict=True))
 
     uncapped, fcfs = starts(ListScheduler(SmallestArea())), starts(ListScheduler(FCFS()))
@@ -99,5 +99,5 @@ def test_every_wait_has_a_reason_under_a_backfill_order() -> None:
         def open(self, machine: Machine, seed: int) -> ExplainingDispatcher:
             return ExplainingDispatcher(self)
 
-    run_loop(Simulation(machine, load, Ideal()), ExplainingScheduler(FCFS(), Easy(order=SJF())))
+    run_loop(Simulation(load, machine, Ideal()), ExplainingScheduler(FCFS(), Easy(order=SJF())))
     assert rules == {Rule.SHORT, Rule.RESERVATION}

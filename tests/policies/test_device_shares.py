@@ -102,7 +102,7 @@ requested = st.tuples(
 def test_placement_matches_the_exhaustive_search(machine, rack_gpus, rows, data):
     machine, workload = cluster(machine, rack_gpus), pods(rows)
     policy = DeviceShares(pooled=data.draw(st.booleans()), shared=data.draw(st.booleans()))
-    simulation = Simulation(machine, workload, Ideal())
+    simulation = Simulation(workload, machine, Ideal())
     next(simulation.events())
     snapshot = simulation.snapshot()
     states = []
@@ -123,9 +123,9 @@ def test_placement_matches_the_exhaustive_search(machine, rack_gpus, rows, data)
         assert snapshot.free.min() >= 0
 
 
-def packed(policy, machine, workload):
+def packed(workload, machine, policy):
     """Return the starts of one pass; the platform must accept all of them."""
-    simulation = Simulation(machine, workload, Ideal())
+    simulation = Simulation(workload, machine, Ideal())
     next(simulation.events())
     queue = Queue(workload.table)
     for job in range(len(workload)):
@@ -140,20 +140,20 @@ def packed(policy, machine, workload):
 def test_device_serves_several_tasks_up_to_its_capacity():
     machine = cluster([(64, 64, 1, 0)])
     rows = [(1, 1, 1, 300, [])] * 5
-    assert len(packed(DeviceShares(), machine, pods(rows))) == 3
-    assert len(packed(DeviceShares(shared=False), machine, pods(rows))) == 1
+    assert len(packed(pods(rows), machine, DeviceShares())) == 3
+    assert len(packed(pods(rows), machine, DeviceShares(shared=False))) == 1
 
 
 def test_pooled_devices_serve_nodes_without_devices():
     machine = cluster([(4, 64, 4, 0), (16, 64, 0, 0)])
     rows = [(4, 1, 1, 1000, [])] * 6
-    assert len(packed(DeviceShares(), machine, pods(rows))) == 1
-    assert len(packed(DeviceShares(pooled=True), machine, pods(rows))) == 4
+    assert len(packed(pods(rows), machine, DeviceShares())) == 1
+    assert len(packed(pods(rows), machine, DeviceShares(pooled=True))) == 4
 
 
 def test_tasks_without_devices_avoid_nodes_with_devices():
     machine = cluster([(8, 8, 1, 0), (16, 16, 0, 0)])
-    (start,) = packed(DeviceShares(), machine, pods([(8, 8, 0, 0, [])]))
+    (start,) = packed(pods([(8, 8, 0, 0, [])]), machine, DeviceShares())
     assert start.placement.owners() == (1,)
 
 
@@ -161,21 +161,21 @@ def test_fewest_devices_hold_the_share_if_the_job_gives_no_number():
     machine = cluster([(8, 8, 3, 0)])
     one = np.zeros(1, dtype=np.int64)
     workload = Workload.of(one, one + SECOND, requests={"gpu_milli": one + 1500})
-    (start,) = packed(DeviceShares(), machine, workload)
+    (start,) = packed(workload, machine, DeviceShares())
     assert start.placement.amount[start.placement.resource == 2].tolist() == [750, 750]
 
 
 def test_all_tasks_of_a_job_are_placed_or_none():
     machine = cluster([(2, 8, 1, 0), (2, 8, 1, 0)])
-    (start,) = packed(DeviceShares(), machine, pods([(2, 1, 1, 600, [])], tasks=2))
+    (start,) = packed(pods([(2, 1, 1, 600, [])], tasks=2), machine, DeviceShares())
     assert start.placement.task.max() == 1 and len(set(start.placement.owner.tolist())) == 4
-    assert not packed(DeviceShares(pooled=True), machine, pods([(2, 1, 1, 600, [])], tasks=3))
+    assert not packed(pods([(2, 1, 1, 600, [])], tasks=3), machine, DeviceShares(pooled=True))
 
 
 def test_refusals_state_the_shortage():
     machine = cluster([(4, 4, 1, 0)])
     workload = pods([(5, 1, 0, 0, []), (1, 1, 1, 1000, ["P100"]), (1, 1, 2, 1000, []), (4, 1, 0, 0, [])])
-    simulation = Simulation(machine, workload, Ideal())
+    simulation = Simulation(workload, machine, Ideal())
     found = [DeviceShares().place(workload.job(k), simulation.snapshot()) for k in range(3)]
     assert [str(refusal) for refusal in found] == [
         "no node has enough cores (cores: needs 5, 4 free)",
@@ -193,7 +193,7 @@ def test_request_for_a_missing_resource_is_rejected():
     assert error.value.field == "fpga"
     with pytest.raises(InputError, match="no shared nodes"):
         racks = Machine.of_racks(1, 2)
-        DeviceShares().place(workload.job(0), Simulation(racks, workload, Ideal()).snapshot())
+        DeviceShares().place(workload.job(0), Simulation(workload, racks, Ideal()).snapshot())
 
 
 @pytest.mark.parametrize("pooled", [False, True])
@@ -207,6 +207,6 @@ def test_policy_passes_the_conformance_checks(pooled):
         attributes={"gpus": rows % 3},
     )
     policy = DeviceShares(pooled, resource="devices")
-    case = Case(gpu_nodes((2, 1), cores=8, rack_gpus=1), workload, ListScheduler(backfill=Skip(), placement=policy))
+    case = Case(workload, gpu_nodes((2, 1), cores=8, rack_gpus=1), ListScheduler(backfill=Skip(), placement=policy))
     for check in (*check_placement(policy), *check_placement(policy, case)):
         assert not check.problem, check

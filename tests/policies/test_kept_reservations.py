@@ -38,7 +38,7 @@ def workload(jobs: Jobs, **requests: np.ndarray) -> Workload:
 
 def starts(jobs: Jobs, backfill: Conservative, nodes: int = 4, order: object = None) -> list[int]:
     scheduler = ListScheduler(order or SJF(), backfill)
-    schedule = simulate(Machine.flat(nodes), workload(jobs), scheduler, engine="reference").schedule
+    schedule = simulate(workload(jobs), Machine.flat(nodes), scheduler, engine="reference").schedule
     return (schedule.job_start // SECOND).tolist()
 
 
@@ -156,10 +156,10 @@ class Watched(Scheduler, Dispatcher):
 def test_no_job_starts_later_than_its_first_reservation(jobs: Jobs, memory: list[int], order: SJF | FM) -> None:
     machine = Machine.of_racks(2, 2, local=64, pool=150)
     load = workload(jobs, memory=np.array(memory[: len(jobs)]))
-    simulation = Simulation(machine, load, RemoteMemory())
+    simulation = Simulation(load, machine, RemoteMemory())
     watched = Watched(ListScheduler(order, KEPT))
     loop = run_loop(simulation, watched)
-    began = simulation.recorder.schedule(machine, load, loop).job_start
+    began = simulation.recorder.schedule(load, machine, loop).job_start
     assert all(0 <= began[job] <= start for job, start in watched.first_reserved.items())
     assert not loop.waiting and not loop.refused
 
@@ -168,7 +168,7 @@ def test_compiled_engine_supports_kept_reservations() -> None:
     assert KEPT == pickle.loads(pickle.dumps(KEPT)) == replace(KEPT) != Conservative()
     assert Conservative().rule() == BackfillRule("all") != KEPT.rule() == BackfillRule("all", keeps=True)
     jobs = [(0, 3, 10, 10), (1, 4, 10, 10), (2, 1, 9, 9)]
-    found = [simulate(Machine.flat(4), workload(jobs), ListScheduler(SJF(), how)) for how in (Conservative(), KEPT)]
+    found = [simulate(workload(jobs), Machine.flat(4), ListScheduler(SJF(), how)) for how in (Conservative(), KEPT)]
     assert [run.engine for run in found] == ["compiled", "compiled"]
     assert [(run.schedule.job_start // SECOND).tolist() for run in found] == [[0, 11, 2], [0, 10, 20]]
 
@@ -198,10 +198,10 @@ def test_reservations_are_compressed_in_passes_where_nothing_fits() -> None:
         sees_every_pass: ClassVar[bool] = False
 
     load = workload([(0, 4, 9, 9), (2, 1, 3, 3), (4, 1, 3, 3)])
-    simulate(Machine.flat(4), load, ListScheduler(FCFS(), EveryPass()))
+    simulate(load, Machine.flat(4), ListScheduler(FCFS(), EveryPass()))
     assert [now // SECOND for now in passes] == [0, 2, 4, 9]
     passes.clear()
-    simulate(Machine.flat(4), load, ListScheduler(FCFS(), FittingPasses()))
+    simulate(load, Machine.flat(4), ListScheduler(FCFS(), FittingPasses()))
     assert [now // SECOND for now in passes] == [0, 9]
 
 

@@ -201,7 +201,7 @@ def test_refuses_jobs_with_more_gpus_than_any_node(local: tuple[int, int], gpus:
         build.add(f"rack{rack}.node", Kind.NODE, "node", {"nodes": 2}, rack=rack, per_node=each)
     requests = {"nodes": [2, 2, 2, 9], "memory": [10] * 4, "cores": [5] * 4, "gpu": [0, 2, 3, 0]}
     workload = Workload.of(["0 s"] * 4, "1 h", requests=requests)
-    found = simulate(Machine.of(build), workload, ListScheduler(), engine=engine)  # type: ignore[arg-type]
+    found = simulate(workload, Machine.of(build), ListScheduler(), engine=engine)  # type: ignore[arg-type]
     lacking = [2] if gpus else [1, 2]
     assert found.schedule.job.tolist() == [job for job in (0, 1) if job not in lacking]
     beyond = "cannot fit on the empty machine: requests more gpu per node than any node has"

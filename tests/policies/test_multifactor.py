@@ -121,9 +121,9 @@ def test_engines_agree_with_the_stateless_order(seed: int, flags: str, period: s
             return Recalculated(self).priority(queue, snapshot)
 
     stateless = Stateless(order.conf, order.shares, order.qos, order.settings, order.recalculated)
-    plain = simulate(machine, workload, ListScheduler(order, Easy()), engine="reference")
-    fast = simulate(machine, workload, ListScheduler(order, Easy()), engine="compiled")
-    slow = simulate(machine, workload, ListScheduler(stateless, Easy()), engine="reference")
+    plain = simulate(workload, machine, ListScheduler(order, Easy()), engine="reference")
+    fast = simulate(workload, machine, ListScheduler(order, Easy()), engine="compiled")
+    slow = simulate(workload, machine, ListScheduler(stateless, Easy()), engine="reference")
     assert difference(plain.schedule, fast.schedule) == ""
     assert difference(plain.schedule, slow.schedule) == ""
 
@@ -150,10 +150,10 @@ def test_engines_agree_on_a_log_under_slurm_with_multifactor(jobs: int, load: fl
     periods = {"PriorityCalcPeriod": "5", "PriorityMaxAge": "7-0", "PriorityDecayHalfLife": "7-0"}
     how = ListScheduler(Multifactor(*FILES, settings=periods), SlurmBackfill(None, {"bf_interval": interval}))
     machine = Machine.of_racks(1, 88, cores=16, local=65536)
-    plain, fast = (simulate(machine, workload, how, engine=engine) for engine in ("reference", "compiled"))
+    plain, fast = (simulate(workload, machine, how, engine=engine) for engine in ("reference", "compiled"))
     assert fast.engine == "compiled" and len(plain.schedule.job) == jobs
     assert difference(plain.schedule, fast.schedule) == ""
-    head = simulate(machine, workload, ListScheduler(how.order), engine="compiled").schedule
+    head = simulate(workload, machine, ListScheduler(how.order), engine="compiled").schedule
     assert (head.start[np.argsort(head.job)] != fast.schedule.start[np.argsort(fast.schedule.job)]).mean() > 0.5
 
 
@@ -165,7 +165,7 @@ def test_new_job_has_no_age_until_the_next_recalculation() -> None:
     late = {"PriorityWeightAge": 600, "PriorityMaxAge": "0:10:00", "PriorityCalcPeriod": "1"}
     for period, first in (("1", 1), ("2", 2)):  # at 80 s: with a recalculation at 60 s the older job leads by 29
         order = Multifactor(settings={**late, "PriorityCalcPeriod": period})
-        starts = simulate(machine, workload, ListScheduler(order)).schedule.job.tolist()
+        starts = simulate(workload, machine, ListScheduler(order)).schedule.job.tolist()
         assert starts[1] == first
 
 

@@ -56,7 +56,7 @@ def test_pooling_lets_the_third_job_of_figure_1_start_at_once():
 
     def start_of_third(home):
         what = machine(nodes=(10, 10), devices=((2000, 600),), homes=[home])
-        return simulate(what, jobs, CompositionScheduler(FCFS(), NvmeFirstFit())).schedule.job_start[2] / SECOND
+        return simulate(jobs, what, CompositionScheduler(FCFS(), NvmeFirstFit())).schedule.job_start[2] / SECOND
 
     assert start_of_third(0) == 900  # attached to node 0: J1 has to end first
     assert start_of_third(-1) == 2
@@ -226,7 +226,7 @@ def test_impossible_job_is_rejected_with_the_reason():
     what = machine(devices=((1000, 600),))
     jobs = workload([(0, "smufin"), (1, "small"), (2, "compute")])
     for scheduler in (CompositionScheduler(), ListScheduler(EDF(), Skip(), NvmeDisaggregationAware())):
-        schedule = simulate(what, jobs, scheduler, truth=SHARING).schedule
+        schedule = simulate(jobs, what, scheduler, truth=SHARING).schedule
         assert list(schedule.rejected) == [0]
         assert "cannot fit on the empty machine: not enough" in schedule.rejected[0]
         assert schedule.done.tolist() == [False, True, True]
@@ -254,8 +254,8 @@ def test_skip_does_not_let_a_job_that_does_not_fit_block_others():
     jobs.requests["storage"].setflags(write=True)
     jobs.requests["bandwidth"][:] = jobs.requests["storage"][:] = 0
     first = NvmeFirstFit()
-    skipping = simulate(what, jobs, ListScheduler(EDF(), Skip(), first)).schedule
-    blocking = simulate(what, jobs, ListScheduler(FCFS(), NoBackfill(), first)).schedule
+    skipping = simulate(jobs, what, ListScheduler(EDF(), Skip(), first)).schedule
+    blocking = simulate(jobs, what, ListScheduler(FCFS(), NoBackfill(), first)).schedule
     assert (skipping.job_start / SECOND).tolist() == [0, 900, 2]
     assert (blocking.job_start / SECOND).tolist() == [0, 900, 900]
 

@@ -77,7 +77,7 @@ def day(rows: list[tuple[int, int, int, int]], backfill: SlurmBackfill, nodes: i
     """Run jobs given as (submit, nodes, runtime, limit) in s; return id -> start in s."""
     submit, width, runtime, limit = np.array(rows, dtype=np.int64).T
     workload = Workload.of(submit * SECOND, runtime * SECOND, requested=limit * SECOND, requests={"nodes": width})
-    schedule: Schedule = simulate(Machine.flat(nodes), workload, ListScheduler(backfill=backfill)).schedule
+    schedule: Schedule = simulate(workload, Machine.flat(nodes), ListScheduler(backfill=backfill)).schedule
     return dict(zip(workload.id[schedule.job].tolist(), (schedule.start / SECOND).tolist(), strict=True))
 
 

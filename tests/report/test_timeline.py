@@ -16,11 +16,11 @@ from tests.helpers.nvme_examples import SHARING, machine, workload
 
 def schedules():
     jobs = workload([(60 * k, ("smufin", "fio", "compute")[k % 3]) for k in range(20)])
-    yield simulate(machine(), jobs, CompositionScheduler(), truth=SHARING).schedule
+    yield simulate(jobs, machine(), CompositionScheduler(), truth=SHARING).schedule
     racks = Machine.of_racks(2, 4, local=100, pool=1000)
     count = np.arange(1, 21)
     batch = Workload.of(count * 10**9, count * 10**10, requests={"nodes": count % 5 + 1, "memory": count * 20})
-    yield simulate(racks, batch, ListScheduler(), truth=RemoteMemory(), engine="reference").schedule
+    yield simulate(batch, racks, ListScheduler(), truth=RemoteMemory(), engine="reference").schedule
 
 
 def test_runs_have_slices_on_all_owners_without_overlaps():
@@ -46,7 +46,7 @@ def test_slices_of_a_long_schedule_do_not_overlap_in_viewers():
     lengths = np.random.default_rng(0).integers(1, 10**12, 20_000)
     submit = np.concatenate([[0], np.cumsum(lengths)[:-1]])
     jobs = Workload.of(submit, lengths, requests={"nodes": np.ones(len(lengths), dtype=np.int64)})
-    schedule = simulate(Machine.flat(1), jobs, ListScheduler()).schedule
+    schedule = simulate(jobs, Machine.flat(1), ListScheduler()).schedule
     assert int(schedule.end.max()) > MAX_NS_END
     slices = [e for e in trace_events(schedule) if e["ph"] == "X"]
     assert len(slices) == len(lengths)
@@ -82,7 +82,7 @@ def test_slice_contains_all_amounts_that_a_run_holds():
     what, jobs = Machine.flat(4), Workload.of(np.array([0]), np.array([10**9]), tasks=np.array([2]))
     recorder = Recorder()
     recorder.ended(recorder.started(0, 2, 0, two), 10**9, Outcome.FINISHED)
-    (found,) = [e for e in trace_events(recorder.schedule(what, jobs, LoopResult())) if e["ph"] == "X"]
+    (found,) = [e for e in trace_events(recorder.schedule(jobs, what, LoopResult())) if e["ph"] == "X"]
     assert found["args"] == {"waited_s": 0.0, "nodes": 3}
 
 

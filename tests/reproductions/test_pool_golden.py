@@ -20,9 +20,9 @@ SCOPES = ("rack", "system")
 LOCAL = 65536
 
 
-def run(machine: Machine, workload: Workload, order: str, backfill: str, scope: str) -> Schedule:
+def run(workload: Workload, machine: Machine, order: str, backfill: str, scope: str) -> Schedule:
     scheduler = ListScheduler(make("orders", order), make("backfills", backfill), make("placements", "racks", scope=scope))
-    return simulate(machine, workload, scheduler, truth=RemoteMemory(), engine="reference").schedule
+    return simulate(workload, machine, scheduler, truth=RemoteMemory(), engine="reference").schedule
 
 
 def times(schedule: Schedule) -> dict[int, tuple[int, int]]:
@@ -41,7 +41,7 @@ def test_starts_and_ends_equal_the_published_ones(order: str, backfill: str, sco
     assert all(len(case) == 274 for case in published.values())
 
     machine = Machine.of_racks(4, 16, local=LOCAL, pool=524288)
-    assert times(run(machine, golden_jobs(), order, backfill, scope)) == published[order, backfill, scope]
+    assert times(run(golden_jobs(), machine, order, backfill, scope)) == published[order, backfill, scope]
 
 
 @pytest.mark.long
@@ -80,6 +80,6 @@ def test_random_jobs_run_as_in_the_naive_simulator(data: st.DataObject) -> None:
         )
     ]
     expected = naive_pools.simulate(jobs, racks, nodes, pool, order, backfill, scope)
-    schedule = run(Machine.of_racks(racks, nodes, local=LOCAL, pool=pool), workload, order, backfill, scope)
+    schedule = run(workload, Machine.of_racks(racks, nodes, local=LOCAL, pool=pool), order, backfill, scope)
     assert times(schedule) == expected
     assert len(schedule.rejected) == n - len(expected)

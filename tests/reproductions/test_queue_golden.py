@@ -65,7 +65,7 @@ def assert_published(name: str, order: str, backfill: str, engine: Engine) -> No
     want = published()[name, order, backfill]
     machine, workload = log_of(name)
     scheduler = ListScheduler(make("orders", order), make("backfills", backfill))
-    schedule = simulate(machine, workload, scheduler, engine=engine).schedule
+    schedule = simulate(workload, machine, scheduler, engine=engine).schedule
     got = measure(schedule, int(want["processors"]))
     assert got["jobs"] == int(want["jobs"]) == len(workload) - len(schedule.rejected)
     for column in ("mean_wait_s", "mean_bounded_slowdown", "makespan_s", "utilization"):
@@ -98,5 +98,5 @@ def test_engines_agree_on_the_excerpt_of_a_log_with_restricted_distribution(orde
     machine = Machine.flat(128)
     workload = read(LOGS / "nasa-ipsc-1993.swf.gz", machine)
     scheduler = ListScheduler(make("orders", order), make("backfills", backfill))
-    compiled, reference = (simulate(machine, workload, scheduler, engine=engine).schedule for engine in ENGINES)
+    compiled, reference = (simulate(workload, machine, scheduler, engine=engine).schedule for engine in ENGINES)
     assert difference(compiled, reference) == "" and compiled.job_start.max() > workload.submit.max() / 2

@@ -54,7 +54,7 @@ def workloads(draw):
 @given(workload=workloads(), every=st.sampled_from([0.0, 7.0]))
 def test_runs_stay_within_capacity_and_slowdown_bound(method, workload, every):
     scheduler = BatchScheduler(method, every_s=every, effort_s=0.002)
-    run = simulate(machine(), workload, scheduler, truth=CpuFrequency())
+    run = simulate(workload, machine(), scheduler, truth=CpuFrequency())
     schedule = run.schedule
     assert not schedule.refused
     assert not schedule.waiting
@@ -70,7 +70,7 @@ def test_runs_stay_within_capacity_and_slowdown_bound(method, workload, every):
 @given(workload=workloads())
 def test_same_inputs_give_same_schedule(workload):
     one, other = (
-        simulate(machine(), workload, BatchScheduler(effort_s=0.002), truth=CpuFrequency(), seed=3).schedule for _ in "ab"
+        simulate(workload, machine(), BatchScheduler(effort_s=0.002), truth=CpuFrequency(), seed=3).schedule for _ in "ab"
     )
     assert one.start.tolist() == other.start.tolist()
     assert one.owner.tolist() == other.owner.tolist()
@@ -79,7 +79,7 @@ def test_same_inputs_give_same_schedule(workload):
 
 def test_infeasible_job_is_rejected_with_its_constraint():
     workload = Workload.of(np.zeros(2), np.full(2, SECOND), requests={"cores": np.array([99, 2]), "memory": np.array([1, 1])})
-    schedule = simulate(machine(), workload, BatchScheduler(effort_s=0.002)).schedule
+    schedule = simulate(workload, machine(), BatchScheduler(effort_s=0.002)).schedule
     assert list(schedule.rejected) == [0]
     assert "(4c)" in schedule.rejected[0]
 
@@ -100,7 +100,7 @@ def test_profile_of_a_job_slows_it_on_racks_with_pools():
         np.zeros(2), np.full(2, 100 * SECOND), requests={"memory": np.array([1000, 400])},
         attributes={"profile": np.array(["hpcg", "kmeans"])},
     )  # fmt: skip
-    schedule = simulate(racks, workload, ListScheduler(), truth=ProfiledMemory()).schedule
+    schedule = simulate(workload, racks, ListScheduler(), truth=ProfiledMemory()).schedule
     lasted = dict(zip(schedule.job.tolist(), (schedule.end - schedule.start).tolist(), strict=True))
     assert lasted[0] == with_slowdown(100 * SECOND, float(find_profile("hpcg").at(0.5)))
     assert lasted[1] == 100 * SECOND
@@ -110,5 +110,5 @@ def test_plans_of_opt_are_limited_by_work(monkeypatch):
     limits = []
     monkeypatch.setattr(Opt, "solve", lambda method, problem, limit: limits.append(limit) or Heep().solve(problem, limit))
     workload = Workload.of(np.zeros(1), np.full(1, SECOND), requests={"cores": np.array([2]), "memory": np.array([1])})
-    simulate(machine(), workload, BatchScheduler("opt", effort_s=0.5))
+    simulate(workload, machine(), BatchScheduler("opt", effort_s=0.5))
     assert {(limit.is_timed, limit.work) for limit in limits} == {(False, 0.5)}

@@ -24,7 +24,7 @@ TWO = using([80, 80], [[(0, 20), (50, 80)], [(0, 20), (60, 80)]], [100, 100])
 
 
 def run(scheduler: ListScheduler, workload: Workload = TWO, machine: Machine | None = None) -> Schedule:
-    schedule = simulate(machine if machine is not None else machine_with(100), workload, scheduler).schedule
+    schedule = simulate(workload, machine if machine is not None else machine_with(100), scheduler).schedule
     check_memory(schedule)
     assert not schedule.refused
     return schedule
@@ -104,7 +104,7 @@ def test_latest_started_of_two_stalled_runs_is_stopped() -> None:
 
 def test_without_measurements_it_is_list_scheduling() -> None:
     plain = replace(TWO, memory_use=None)
-    by_use, by_request = (simulate(machine_with(100), plain, s).schedule for s in (UsageBased(), ListScheduler()))
+    by_use, by_request = (simulate(plain, machine_with(100), s).schedule for s in (UsageBased(), ListScheduler()))
     assert by_use.end.tolist() == by_request.end.tolist() and by_use.passes == by_request.passes
 
 
@@ -119,12 +119,12 @@ def test_any_pool_serves_a_run_in_system_scope() -> None:
 @pytest.mark.parametrize("wrong", [{"margin": -0.1}, {"interval_s": 0.0}, {"patience_s": float("nan")}])
 def test_setting_out_of_range_is_rejected(wrong: dict[str, float]) -> None:
     with pytest.raises(InputError, match=next(iter(wrong))):
-        simulate(machine_with(100), TWO, UsageBased(**wrong))
+        simulate(TWO, machine_with(100), UsageBased(**wrong))
 
 
 def test_other_placement_is_rejected() -> None:
     with pytest.raises(InputError, match="racks of whole nodes only"):
-        simulate(machine_with(100), TWO, UsageBased(placement=NodePlacement()))
+        simulate(TWO, machine_with(100), UsageBased(placement=NodePlacement()))
 
 
 JOBS = st.lists(
@@ -181,5 +181,5 @@ def test_pool_is_never_overcommitted_and_no_job_is_stopped_twice(
     for resized, amount in zip(schedule.holdings.run[pooled], schedule.holdings.amount[pooled], strict=True):
         job = int(schedule.job[resized])
         assert amount <= max(0, asked[job] - 10) * workload.nodes[job]  # no run holds more than its request
-    again = simulate(machine, workload, scheduler).schedule
+    again = simulate(workload, machine, scheduler).schedule
     assert again.end.tolist() == schedule.end.tolist() and again.resizes == schedule.resizes

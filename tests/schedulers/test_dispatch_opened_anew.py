@@ -72,11 +72,11 @@ def watched(
     gone = {unit: (time, back) for time, unit, back in lost or []}.items()
     disturbances = [Disturbance(time, unit, slots, -2) for unit, (time, _) in gone]
     disturbances += [Disturbance(time + back, unit, slots, 1) for unit, (time, back) in gone if back]
-    simulation = Simulation(case.machine, case.workload, case.model, estimate, disturbances=disturbances)
+    simulation = Simulation(case.workload, case.machine, case.model, estimate, disturbances=disturbances)
     loop = run_loop(simulation, Reopened(scheduler, seed) if reopened else kept(scheduler), seed)
     assert not loop.refused and not loop.waiting
     assert disturbances or not loop.rejected
-    schedule = simulation.recorder.schedule(case.machine, case.workload, loop)
+    schedule = simulation.recorder.schedule(case.workload, case.machine, loop)
     assert (schedule.done | np.isin(np.arange(len(case.workload)), list(loop.rejected))).all()
     return loop
 
@@ -174,7 +174,7 @@ def test_each_task_runs_once_despite_faults(
 
 def test_cluster_without_faults_fetches_as_the_simulator() -> None:
     case, scheduler = replace(units(), truth=SHARED), Dispatch(make("placements", "earliest_finish"))
-    schedule = simulate(case.machine, case.workload, scheduler, truth=SHARED).schedule
+    schedule = simulate(case.workload, case.machine, scheduler, truth=SHARED).schedule
     starts = [(job, start) for job, _, start, _ in calm_starts(scheduler, case)]
     assert starts == list(zip(case.workload.id[schedule.job].tolist(), schedule.start.tolist(), strict=True))
 
@@ -196,14 +196,14 @@ def test_task_without_a_unit_waits_while_the_machine_may_grow_and_is_then_reject
     case = only_on_the_gpu()
     slots = case.machine.resource("slots")
     changes = [Disturbance(500, 0, slots, -1), *([Disturbance(50_000, 0, slots, 1)] if back else [])]
-    simulation = Simulation(case.machine, case.workload, case.model, disturbances=changes)
+    simulation = Simulation(case.workload, case.machine, case.model, disturbances=changes)
     loop, decisions = Loop(simulation, Dispatch(policy_of(entry))), []
     for batch in simulation.events():
         decisions += loop.apply_events(batch).committed
     waits = {(decision.job, decision.refusal.reason) for decision in decisions if isinstance(decision, Wait)}
     starts = [(decision.job, decision.tasks) for decision in decisions if isinstance(decision, Start)]
     reason = "no unit may run tasks of type 2"
-    schedule = simulation.recorder.schedule(case.machine, case.workload, loop.result)
+    schedule = simulation.recorder.schedule(case.workload, case.machine, loop.result)
     if back:
         assert waits == {(0, reason), (2, reason)} and not loop.result.rejected
         assert starts == [(0, (0,)), (1, (0,)), (3, (0,)), (0, (0,)), (2, (0,))]
@@ -220,9 +220,9 @@ def test_later_arrival_with_an_earlier_deadline_precedes_tasks_in_line(entry: tu
     case = only_on_the_gpu((2, 2, 2, 2))
     columns = {**case.workload.attributes, "deadline": np.array([1, 2, 4, 3]) * 10**6}
     workload = replace(case.workload, attributes=columns)
-    simulation = Simulation(case.machine, workload, case.model)
+    simulation = Simulation(workload, case.machine, case.model)
     loop = run_loop(simulation, kept(Dispatch(policy_of(entry), make("orders", "edf"))))
-    assert simulation.recorder.schedule(case.machine, workload, loop).job.tolist() == [0, 1, 3, 2]
+    assert simulation.recorder.schedule(workload, case.machine, loop).job.tolist() == [0, 1, 3, 2]
 
 
 @named
@@ -231,13 +231,13 @@ def test_job_withdrawn_while_waiting_or_in_line_leaves_no_trace(
 ) -> None:
     """No event reports the withdrawal: jobs 0 to 3 need the GPU at once, for 10 us each; job 1 is withdrawn after 2 us."""
     case = only_on_the_gpu((2, 2, 2, 2))
-    simulation = Simulation(case.machine, case.workload, case.model)
+    simulation = Simulation(case.workload, case.machine, case.model)
     loop = Loop(simulation, kept(Dispatch(policy_of(entry))))
     for batch in simulation.events():
         if batch.time == 2000:
             batch = replace(batch, events=(*batch.events, Withdrawn(1)))
         loop.apply_events(batch)
-    schedule = simulation.recorder.schedule(case.machine, case.workload, loop.result)
+    schedule = simulation.recorder.schedule(case.workload, case.machine, loop.result)
     assert not loop.result.refused
     assert schedule.job.tolist() == [0, 2, 3] and schedule.start.tolist() == [0, 10_000, 20_000]
 
@@ -256,9 +256,9 @@ def test_refused_start_is_retried(entry: tuple[str, dict[str, object]]) -> None:
             return CommitResult((), tuple((decision, "another scheduler was faster") for decision in plan.decisions))
 
     case = only_on_the_gpu((2, 1), tasks=2)
-    simulation = RefusesOnce(case.machine, case.workload, case.model)
+    simulation = RefusesOnce(case.workload, case.machine, case.model)
     loop = run_loop(simulation, kept(Dispatch(policy_of(entry))))
-    schedule = simulation.recorder.schedule(case.machine, case.workload, loop)
+    schedule = simulation.recorder.schedule(case.workload, case.machine, loop)
     assert len(loop.refused) == 1
     assert schedule.job.tolist() == [0, 1, 0, 1] and schedule.start.tolist() == [1000, 1000, 11_000, 11_000]
 
@@ -267,7 +267,7 @@ def test_refused_start_is_retried(entry: tuple[str, dict[str, object]]) -> None:
 def test_task_that_returns_to_its_job_is_served_again(entry: tuple[str, dict[str, object]]) -> None:
     """Three tasks of one job for one GPU; the first is refused after 5 us, while the others wait, and starts again at once."""
     case = only_on_the_gpu((2,), tasks=3)
-    simulation = Simulation(case.machine, case.workload, case.model)
+    simulation = Simulation(case.workload, case.machine, case.model)
     loop, starts = Loop(simulation, kept(Dispatch(policy_of(entry)))), []
     for batch in simulation.events():
         starts += [(simulation.now, decision.tasks) for decision in loop.apply_events(batch).committed]
@@ -283,9 +283,9 @@ def test_rejected_job_does_not_make_others_count_twice(entry: tuple[str, dict[st
     case = only_on_the_gpu((1, 2, 1))
     workload = replace(case.workload, submit=np.array([0, 1000, 1000]))
     lost = [Disturbance(500, 0, case.machine.resource("slots"), -1)]
-    simulation = Simulation(case.machine, workload, case.model, disturbances=lost)
+    simulation = Simulation(workload, case.machine, case.model, disturbances=lost)
     loop = run_loop(simulation, kept(Dispatch(policy_of(entry))))
-    schedule = simulation.recorder.schedule(case.machine, workload, loop)
+    schedule = simulation.recorder.schedule(workload, case.machine, loop)
     assert list(loop.rejected) == [1] and not loop.refused
     assert schedule.job.tolist() == [0, 2] and schedule.start.tolist() == [0, 10_000]
 
@@ -300,7 +300,7 @@ def test_run_that_merely_depends_on_a_unit_does_not_occupy_it() -> None:
     for seed in range(4):
         case, scheduler = study(seed, 40).case(), Dispatch(make("placements", "earliest_finish"))
         one, other = (
-            simulate(case.machine, case.workload, scheduler, truth=case.model, estimate=estimate).schedule
+            simulate(case.workload, case.machine, scheduler, truth=case.model, estimate=estimate).schedule
             for estimate in (Affinity(), Touching())
         )
         assert difference(one, other) == ""

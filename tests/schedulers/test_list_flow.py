@@ -37,7 +37,7 @@ def crowd(jobs=40, gap=5.0):
     return generate("openb_philly", jobs=jobs, seed=1, mean_gap_s=gap)
 
 
-def first_plan(scheduler, machine, workload):
+def first_plan(workload, machine, scheduler):
     """Return a scheduler's decisions if all jobs arrive at once on the idle machine."""
     queue = Queue(workload.table)
     for job in range(len(workload)):
@@ -53,7 +53,7 @@ def first_plan(scheduler, machine, workload):
 @pytest.mark.parametrize("machine", [MACHINE, FIXED], ids=lambda machine: machine.name)
 def test_order_and_backfill_choose_the_jobs_and_the_flow_their_places(machine):
     jobs = crowd(20)
-    with_flow, without = (first_plan(kind(FM(), Easy(), Pooled()), machine, jobs) for kind in (ListFlow, ListScheduler))
+    with_flow, without = (first_plan(jobs, machine, kind(FM(), Easy(), Pooled())) for kind in (ListFlow, ListScheduler))
     started = [{d.job for d in plan.decisions if isinstance(d, Start)} for plan in (with_flow, without)]
     assert started[0] == started[1] != set()
     places = [[d.placement.rows() for d in plan.decisions if isinstance(d, Start)] for plan in (with_flow, without)]
@@ -62,7 +62,7 @@ def test_order_and_backfill_choose_the_jobs_and_the_flow_their_places(machine):
 
 def test_run_gives_each_job_its_requested_resources():
     jobs = crowd()
-    result = simulate(MACHINE, jobs, ListFlow(FM()), truth=MODELS)
+    result = simulate(jobs, MACHINE, ListFlow(FM()), truth=MODELS)
     schedule = result.schedule
     assert not schedule.refused
     assert Outcomes.of(schedule).finished.sum() + len(schedule.rejected) == len(jobs)
@@ -97,7 +97,7 @@ class CountingCompletion(PlacementPolicy):
 
 def test_any_completing_placement_is_accepted():
     shipped, own = (
-        simulate(MACHINE, crowd(), ListFlow(FM(), placement=kind()), truth=MODELS) for kind in (Pooled, CountingCompletion)
+        simulate(crowd(), MACHINE, ListFlow(FM(), placement=kind()), truth=MODELS) for kind in (Pooled, CountingCompletion)
     )
     assert CountingCompletion.asked and difference(own.schedule, shipped.schedule) == ""
 

@@ -33,7 +33,7 @@ BACKFILLS = (NoBackfill(), Skip(), Easy(), Easy(extra=False), Conservative(), Co
 seeds = st.integers(0, 2**32 - 1)
 
 
-def naive_first_fit(judge: Judge, on: Machine, jobs: Workload) -> dict[int, tuple[int, tuple[int, ...]]]:
+def naive_first_fit(judge: Judge, jobs: Workload, on: Machine) -> dict[int, tuple[int, tuple[int, ...]]]:
     """Return job -> (start, nodes) if every job, by tier, length and submission, is tried at each second."""
     found: dict[int, tuple[int, tuple[int, ...]]] = {}
     waiting = {job for job in range(len(jobs)) if not judge.never(job) and judge.fits(job)}
@@ -65,8 +65,8 @@ def naive_first_fit(judge: Judge, on: Machine, jobs: Workload) -> dict[int, tupl
 def test_jobs_start_where_and_when_a_naive_loop_starts_them(seed):
     g = np.random.default_rng(seed)
     on, jobs = restricted_machine(g), restricted_jobs(g, 14)
-    judge = Judge(on, jobs)
-    schedule = simulate(on, jobs, ListScheduler(SJF(), Skip(), FirstNodes()), engine="reference").schedule
+    judge = Judge(jobs, on)
+    schedule = simulate(jobs, on, ListScheduler(SJF(), Skip(), FirstNodes()), engine="reference").schedule
     never = {job for job in range(len(jobs)) if judge.never(job)}
     assert schedule.rejected.keys() == never | {job for job in range(len(jobs)) if not judge.fits(job)}
     assert {job for job, why in schedule.rejected.items() if not why.startswith(NEVER_FITS)} == never
@@ -75,7 +75,7 @@ def test_jobs_start_where_and_when_a_naive_loop_starts_them(seed):
         job: (int(schedule.start[run]), tuple(sorted({owner for owner, _, _ in schedule.placement_of(run)})))
         for job, run in got.items()
     }
-    assert starts == naive_first_fit(judge, on, jobs)
+    assert starts == naive_first_fit(judge, jobs, on)
 
 
 @pytest.mark.long
@@ -84,8 +84,8 @@ def test_jobs_start_where_and_when_a_naive_loop_starts_them(seed):
 def test_no_backfill_breaks_a_limit_or_runs_into_a_window(seed, backfill):
     g = np.random.default_rng(seed)
     on, jobs = restricted_machine(g), restricted_jobs(g, 25)
-    judge = Judge(on, jobs)
-    schedule = simulate(on, jobs, ListScheduler(SJF(), backfill, FirstNodes()), engine="reference").schedule
+    judge = Judge(jobs, on)
+    schedule = simulate(jobs, on, ListScheduler(SJF(), backfill, FirstNodes()), engine="reference").schedule
     assert not schedule.waiting and not schedule.refused
     assert schedule.n_run + len(schedule.rejected) == len(jobs)
     for run in range(schedule.n_run):
@@ -115,7 +115,7 @@ def test_reservation_next_to_windows_begins_at_the_first_second_at_which_the_job
                     seen.append(fits)
             return super().select(pass_)
 
-    run_loop(Simulation(on, jobs, Ideal()), ListScheduler(SJF(), Looking(), FirstNodes()))
+    run_loop(Simulation(jobs, on, Ideal()), ListScheduler(SJF(), Looking(), FirstNodes()))
     for fits in seen:
         assert fits[-1] and not any(fits[:-1])
 
@@ -125,8 +125,8 @@ def test_reservation_next_to_windows_begins_at_the_first_second_at_which_the_job
 def test_every_wait_is_explained_and_limits_are_named(seed, backfill: BackfillPolicy):
     g = np.random.default_rng(seed)
     on, jobs = restricted_machine(g), restricted_jobs(g, 15)
-    judge, scheduler = Judge(on, jobs), ListScheduler(SJF(), backfill, FirstNodes())
-    schedule = simulate(on, jobs, scheduler, engine="reference").schedule
+    judge, scheduler = Judge(jobs, on), ListScheduler(SJF(), backfill, FirstNodes())
+    schedule = simulate(jobs, on, scheduler, engine="reference").schedule
     waited = np.flatnonzero(schedule.job_start > jobs.submit)[:4]
     for job in waited.tolist():
         for time, reason in explain_wait(jobs, on, scheduler, int(jobs.id[job])).passes:
@@ -153,7 +153,7 @@ def one_each(jobs: int, **columns) -> Workload:
 def test_partitions_contain_whole_nodes_of_racks():
     on = two_nodes(partitions=(Partition("left", True), Partition("right")))
     jobs = one_each(3, partition=["", "left", "right"])
-    result = simulate(on, jobs, ListScheduler())
+    result = simulate(jobs, on, ListScheduler())
     assert result.engine == "compiled"
     assert result.schedule.job_start.tolist() == [0, 10, 2]
     assert [result.schedule.placement_of(run)[0][0] for run in range(3)] == [0, 1, 0]
@@ -168,20 +168,20 @@ def test_higher_tier_precedes_any_priority():
         requests={"nodes": np.full(3, 2)},
         attributes={"partition": np.array(["left", "left", "right"])},
     )
-    assert simulate(on, jobs, ListScheduler()).schedule.job_start.tolist() == [0, 20, 10]
+    assert simulate(jobs, on, ListScheduler()).schedule.job_start.tolist() == [0, 20, 10]
 
 
 def test_full_qos_does_not_block_later_jobs():
     on = two_nodes(qos=(QualityOfService("normal", True, per_user=(("jobs", 1),)),))
-    schedule = simulate(on, one_each(3, user=["ada", "ada", "bob"]), ListScheduler(backfill=NoBackfill())).schedule
+    schedule = simulate(one_each(3, user=["ada", "ada", "bob"]), on, ListScheduler(backfill=NoBackfill())).schedule
     assert schedule.job_start.tolist() == [0, 10, 2]
 
 
 def test_window_is_known_in_advance_and_open_to_its_users():
     on = two_nodes(windows=(ReservedWindow("upkeep", 5, 40, np.array([True, True]), frozenset(["ada"])),))
-    schedule = simulate(on, one_each(2, user=["bob", "ada"]), ListScheduler(backfill=NoBackfill())).schedule
+    schedule = simulate(one_each(2, user=["bob", "ada"]), on, ListScheduler(backfill=NoBackfill())).schedule
     assert schedule.job_start.tolist() == [40, 40], "the head waits for the end of the window and blocks the rest"
-    schedule = simulate(on, one_each(2, user=["bob", "ada"]), ListScheduler()).schedule
+    schedule = simulate(one_each(2, user=["bob", "ada"]), on, ListScheduler()).schedule
     assert schedule.job_start.tolist() == [40, 1]
 
 
@@ -193,13 +193,13 @@ def test_unknown_names_are_errors():
         ({"qos": ["normal"]}, "the jobs have no users"),
     ):
         with pytest.raises(InputError, match=message):
-            simulate(on, one_each(1, **columns), ListScheduler())
+            simulate(one_each(1, **columns), on, ListScheduler())
 
 
 def test_scheduler_without_partition_support_is_rejected():
     on = two_nodes(partitions=(Partition("left"),))
     with pytest.raises(InputError, match="does not enforce"):
-        simulate(on, one_each(1), CompositionScheduler())
+        simulate(one_each(1), on, CompositionScheduler())
 
 
 @settings(max_examples=25)
@@ -208,8 +208,8 @@ def test_kernels_respect_partitions_or_defer_to_the_reference_engine(seed):
     g = np.random.default_rng(seed)
     on, jobs = restricted_machine(g), restricted_jobs(g, 25)
     scheduler = ListScheduler(SJF(), Easy(), FirstNodes())
-    expected = simulate(on, jobs, scheduler, engine="reference").schedule
-    result = simulate(on, jobs, scheduler)
+    expected = simulate(jobs, on, scheduler, engine="reference").schedule
+    result = simulate(jobs, on, scheduler)
     assert result.engine == ("reference" if on.qos else "compiled")
     assert np.array_equal(result.schedule.start, expected.start) and np.array_equal(result.schedule.owner, expected.owner)
     assert result.schedule.rejected == expected.rejected
@@ -224,6 +224,6 @@ def test_partitions_of_one_tier_run_in_kernels():
         requests={"cores": np.full(4, 3)},
         attributes={"partition": np.array(["p,q", "q", "q", "p,q"])},
     )
-    result = simulate(on, jobs, ListScheduler(FCFS(), Easy(), FirstNodes()))
+    result = simulate(jobs, on, ListScheduler(FCFS(), Easy(), FirstNodes()))
     assert result.engine == "compiled"
     assert set(result.schedule.owner.tolist()) == {2}, "p accepts no job of 9 s"

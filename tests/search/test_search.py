@@ -132,7 +132,7 @@ def test_objectives_match_a_separate_run() -> None:
 
     def outcomes(section: Any) -> Outcomes:
         how = scheduler_of(section, cell.warm_up)
-        return Outcomes.of(simulate(cell.machine, workload_of(cell), how, truth=truth, estimate=estimate).schedule)
+        return Outcomes.of(simulate(workload_of(cell), cell.machine, how, truth=truth, estimate=estimate).schedule)
 
     mine, fcfs = outcomes(found.baseline.section), outcomes(cell.baseline().scheduler)
     waits = slowdown.wait_s(mine)

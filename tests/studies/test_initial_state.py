@@ -58,7 +58,7 @@ def test_each_cell_continues_the_simulation_from_the_state(seed: int, tmp_path: 
         order, backfill = cell.scheduler.order, cell.scheduler.backfill
         scheduler = list_scheduler(order.name if order else "fcfs", backfill.name if backfill else "easy", "racks")
         expected = simulate(
-            found.machine, continued.workload, scheduler, initial=continued.initial, engine="reference"
+            continued.workload, found.machine, scheduler, initial=continued.initial, engine="reference"
         ).schedule
         schedule = simulate_again(cell)
         jobs, expected_jobs = schedule.job.argsort(), expected.job.argsort()

@@ -164,7 +164,7 @@ def test_unreadable_cell_is_reported_with_line_and_field(tmp_path, machine, row,
 def test_roles_are_placed_on_separate_nodes(tmp_path, scheduler):
     rows = [(CN, HN)[k % 2].format(k, k % 3, f"{k},{k},{60 + 7 * k}") for k in range(24)]
     machine = _two_roles()
-    found = simulate(machine, read(table(tmp_path, *rows), machine), scheduler).schedule
+    found = simulate(read(table(tmp_path, *rows), machine), machine, scheduler).schedule
     assert found.done.all() and not found.rejected and not found.refused
     for run in range(found.n_run):
         placed = found.placement_of(run)

@@ -218,7 +218,7 @@ def test_largest_amounts_do_not_overflow_and_the_scheduler_rejects_the_job(tmp_p
     workload = SWF().read(path, MACHINE)
     assert not workload.excluded
     assert workload.nodes.tolist() == [1, -(-(2**31) // 12)]
-    schedule = simulate(MACHINE, workload, ListScheduler()).schedule
+    schedule = simulate(workload, MACHINE, ListScheduler()).schedule
     assert list(schedule.rejected) == [1]
     assert sum(schedule.rejections().values()) == 1
     assert schedule.job_end.tolist() == [10 * SECOND, -1]

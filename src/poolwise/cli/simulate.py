@@ -54,10 +54,10 @@ def simulate_cell(
     with ConsoleWatch(err, f"reading {Path(cell.trace.path).name}") as watch:
         if cell.warm_up:
             check_warm_up(cell, workload_of(cell))
-        promises = check_order_contract(configured.scheduler, cell.machine, workload_of(cell))
+        promises = check_order_contract(workload_of(cell), cell.machine, configured.scheduler)
         result = simulate(
-            cell.machine,
             workload_of(cell),
+            cell.machine,
             configured.scheduler,
             truth=configured.truth,
             estimate=configured.estimate,

@@ -48,8 +48,8 @@ def snapshot(
     policy, name = simulation.choose_scheduler(state.machine, scheduler, known=state.scheduler)
     metrics = output.metrics()
     result = simulate(
-        state.machine,
         found.workload,
+        state.machine,
         policy,
         truth=simulation.default_model(state.machine, seed),
         seed=seed,

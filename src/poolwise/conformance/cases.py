@@ -45,13 +45,13 @@ class Case:
 
     Attributes
     ----------
-    machine, workload : the machine, and the workload that runs on it
+    workload, machine : the workload, and the machine that it runs on
     walker : scheduler that places the jobs while another object is checked
     truth : performance model, unless a model is checked
     """
 
-    machine: Machine
     workload: Workload
+    machine: Machine
     walker: Scheduler = field(default_factory=ListScheduler)
     truth: PerformanceModel = field(default_factory=Ideal)
 
@@ -84,7 +84,7 @@ def racks(jobs: int = 40, seed: int = 1) -> Case:
         attributes=_columns(rows, seed, submit, duration),
         name="racks",
     )
-    return Case(Machine.of_racks(3, 4, local=LOCAL, pool=4 * LOCAL, cores=8), workload, truth=RemoteMemory())
+    return Case(workload, Machine.of_racks(3, 4, local=LOCAL, pool=4 * LOCAL, cores=8), truth=RemoteMemory())
 
 
 def devices(jobs: int = 30, seed: int = 2) -> Case:
@@ -95,7 +95,7 @@ def devices(jobs: int = 30, seed: int = 2) -> Case:
         "bandwidth": np.where(want < 0.8, 500 + (want * 1800).astype(np.int64), 0),
         "storage": np.where(want < 0.8, 150, 0),
     }
-    return Case(_network(), _asking(requests, seed, "devices"), RoundRobin())
+    return Case(_asking(requests, seed, "devices"), _network(), RoundRobin())
 
 
 def modules(jobs: int = 24, seed: int = 3) -> Case:
@@ -106,7 +106,7 @@ def modules(jobs: int = 24, seed: int = 3) -> Case:
     for n in range(5):
         build.node(f"module{n}", type="any", rack=-1, cores=8, memory=LOCAL)
     build.pool("pool", type="any", rack=-1, memory=4 * LOCAL)
-    return Case(Machine.of(build), _asking(requests, seed, "modules"), RoundRobin())
+    return Case(_asking(requests, seed, "modules"), Machine.of(build), RoundRobin())
 
 
 def units(jobs: int = 24, seed: int = 4) -> Case:
@@ -127,7 +127,7 @@ def units(jobs: int = 24, seed: int = 4) -> Case:
         attributes={**columns, "task_type": kind, "preferred_type": kind, "operations": operations},
         name="units",
     )
-    return Case(_dispatching(rate), workload, truth=Affinity())
+    return Case(workload, _dispatching(rate), truth=Affinity())
 
 
 def _dispatching(rate: np.ndarray) -> Machine:
@@ -244,9 +244,9 @@ def walk(
     scheduler, truth = scheduler if scheduler is not None else case.walker, truth if truth is not None else case.truth
     for part in (scheduler, truth):
         part.check(case.machine, case.workload.table)
-    simulation = Simulation(case.machine, case.workload, truth)
+    simulation = Simulation(case.workload, case.machine, truth)
     loop = run_loop(simulation, Watched(scheduler, visit), seed)
-    return simulation.recorder.schedule(case.machine, case.workload, loop), loop, simulation.snapshot()
+    return simulation.recorder.schedule(case.workload, case.machine, loop), loop, simulation.snapshot()
 
 
 RULE = "follows the rule that it states"
@@ -258,7 +258,7 @@ def compare_engines(scheduler: Scheduler, case: Case, findings: Findings, truth:
     scarce[case.machine.of_kind(Kind.POOL)] //= 3
     for machine in (case.machine, case.machine.with_capacity(scarce)):
         called, by_rule = (
-            simulate(machine, case.workload, scheduler, truth=truth or case.truth, engine=engine).schedule
+            simulate(case.workload, machine, scheduler, truth=truth or case.truth, engine=engine).schedule
             for engine in ("reference", "auto")
         )
         for column, verb in (("job_start", "starts"), ("job_end", "ends")):

@@ -79,10 +79,10 @@ class Diagnostics:
     partitions: tuple[ResourceLoad, ...] = ()
 
     @classmethod
-    def of(cls, outcomes: Outcomes, machine: Machine | None = None, workload: Workload | None = None) -> Diagnostics:
+    def of(cls, outcomes: Outcomes, workload: Workload | None = None, machine: Machine | None = None) -> Diagnostics:
         """Diagnose a workload from the outcomes of a run on a machine, which show the jobs that can never run.
 
-        The load of shared nodes and of partitions requires the machine and the workload.
+        The load of shared nodes and of partitions requires the workload and the machine.
         """
         light = np.ones(len(outcomes), dtype=np.bool_)
         hours = np.where(outcomes.status != Status.REJECTED, node_hours(outcomes), 0.0)

@@ -24,8 +24,8 @@ log = logging.getLogger(__name__)
 class RunSpec:
     """Specification of one run; the defaults are those of `simulate`."""
 
-    machine: Machine
     workload: Workload
+    machine: Machine
     scheduler: Scheduler
     truth: PerformanceModel
     estimate: PerformanceModel

@@ -64,7 +64,7 @@ class ListColumns:
 
     Attributes
     ----------
-    machine, workload, scheduler, truth, estimate, initial : see `RunSpec`
+    workload, machine, scheduler, truth, estimate, initial : see `RunSpec`
     empty : snapshot of the empty machine with all jobs, passed to policies
     repeated : whether many orders are computed for the same jobs, so that caching the queue of all jobs pays
     """

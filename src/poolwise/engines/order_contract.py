@@ -108,7 +108,7 @@ class _CheckedOrder(QueuePolicy):
         return value
 
 
-def check_order_contract(scheduler: Scheduler, machine: Machine, workload: Workload) -> tuple[str, ...]:
+def check_order_contract(workload: Workload, machine: Machine, scheduler: Scheduler) -> tuple[str, ...]:
     """Check the kind of a user-defined order on the first jobs, in the reference engine.
 
     Returns
@@ -132,7 +132,7 @@ def check_order_contract(scheduler: Scheduler, machine: Machine, workload: Workl
         attributes={name: column[rows] for name, column in workload.attributes.items()},
     )
     contract = OrderContract(order)
-    run_loop(Simulation(machine, sample, Ideal()), replace(scheduler, order=_CheckedOrder(contract)))
+    run_loop(Simulation(sample, machine, Ideal()), replace(scheduler, order=_CheckedOrder(contract)))
     name = type(order).__name__
     if not contract.repeats:
         return (f"{name} is declared {order.kind}: not checked, because none of the first {n} jobs waited for a second pass",)

@@ -107,8 +107,8 @@ class Repeats:
     def _simulated(self, scheduler: Scheduler) -> StartsAndEnds:
         spec = self.spec
         schedule = simulate(
-            spec.machine,
             spec.workload,
+            spec.machine,
             scheduler,
             truth=spec.truth,
             estimate=spec.estimate,

@@ -26,8 +26,8 @@ class PlainSampler:
         """Return (k,) ns at which the awaited jobs start, `NEVER` for one that does not."""
         spec = self.spec
         found = simulate(
-            spec.machine,
             workload,
+            spec.machine,
             spec.scheduler,
             truth=spec.truth,
             estimate=spec.estimate,

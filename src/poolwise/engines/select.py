@@ -60,7 +60,7 @@ def _may_run(engine: CompiledEngine, machine: Machine, scheduler: Scheduler) -> 
     one = np.ones(1, dtype=np.int64)
     try:
         return None is engine.unsupported(
-            RunSpec(machine, Workload.of(one, one, requests={"cores": one}), scheduler, Ideal(), Ideal())
+            RunSpec(Workload.of(one, one, requests={"cores": one}), machine, scheduler, Ideal(), Ideal())
         )
     except InputError:
         return False  # the run itself reports the problem

@@ -49,8 +49,8 @@ class Result:
 
 
 def simulate(
-    machine: Machine,
     workload: Workload,
+    machine: Machine,
     scheduler: Scheduler,
     *,
     truth: PerformanceModel | None = None,
@@ -68,8 +68,8 @@ def simulate(
 
     Parameters
     ----------
-    machine, workload, scheduler
-        The machine, the jobs, and the scheduler that starts them.
+    workload, machine, scheduler
+        The jobs, the machine, and the scheduler that starts them.
     truth, estimate
         Performance models of the true runtimes and of the scheduler's estimates (the truth if not given).
     seed
@@ -103,9 +103,9 @@ def simulate(
             part.check(machine, workload.table)
     _check_restrictions(machine, scheduler)
     if initial is not None:
-        _check_initial(machine, workload, scheduler)
+        _check_initial(workload, machine, scheduler)
     if machine.failures is not None:
-        machine, failing, requeue = draw_failures(machine, workload, seed)
+        machine, failing, requeue = draw_failures(workload, machine, seed)
         disturbances = (*disturbances, *failing)
     if engine not in get_args(Engine):
         raise UnknownNameError.of("engine", engine, get_args(Engine), field="engine")
@@ -113,7 +113,7 @@ def simulate(
     if engine != "reference":
         believed = estimate if estimate is not None else truth
         spec = RunSpec(
-            machine, workload, scheduler, truth, believed, seed, disturbances, requeue, pass_per_event, observer, watch, initial
+            workload, machine, scheduler, truth, believed, seed, disturbances, requeue, pass_per_event, observer, watch, initial
         )
         compiled, obstacle = find_engine(spec)
         if compiled is not None:
@@ -122,8 +122,8 @@ def simulate(
         if engine == "compiled":
             raise InputError(f"no kernel runs this: {obstacle}", field="engine", remedy='use the engine "reference" or "auto"')
     simulation = platform_of(workload)(
-        machine,
         workload,
+        machine,
         truth,
         estimate,
         disturbances=disturbances,
@@ -137,7 +137,7 @@ def simulate(
     begun = time.perf_counter()
     loop = run_loop(simulation, scheduler, seed, observer=observer)
     wall = time.perf_counter() - begun
-    return Result(simulation.schedule(machine, workload, loop), "reference", wall, obstacle)
+    return Result(simulation.schedule(workload, machine, loop), "reference", wall, obstacle)
 
 
 def platform_of(workload: Workload) -> type[Simulation]:
@@ -160,7 +160,7 @@ def _check_restrictions(machine: Machine, scheduler: Scheduler) -> None:
         )
 
 
-def _check_initial(machine: Machine, workload: Workload, scheduler: Scheduler) -> None:
+def _check_initial(workload: Workload, machine: Machine, scheduler: Scheduler) -> None:
     """Raise InputError for settings that cannot be combined with an initial state."""
     rule = rule_of(scheduler)
     if machine.failures is not None:

@@ -19,7 +19,6 @@ from poolwise.loop import Loop
 from poolwise.metrics import Outcomes
 from poolwise.metrics.outcomes import Status
 from poolwise.model import Changes, Machine, Placement, Plan, Queue, Reason, Refusal, Rule, Snapshot, Start, Wait, Workload
-from poolwise.model.argument_order import check_workload_and_machine
 from poolwise.performance.ideal import Ideal
 from poolwise.platforms.failures import draw_failures
 from poolwise.schedulers.list import ListScheduler
@@ -64,8 +63,6 @@ def explain_wait(
 
     Raises
     ------
-    TypeError
-        Workload and machine are swapped or have another type.
     InputError
         No job has this id, the workload is a closed loop, or the replay differs from the recorded outcomes.
 
@@ -77,7 +74,6 @@ def explain_wait(
     >>> found.wait // 10**9, [episode.reason.resource for episode in found.episodes]
     (50, ['nodes'])
     """
-    check_workload_and_machine("explain_wait", workload, machine)
     row = find_job(workload, job)
     if workload.closed_loop:
         raise InputError(
@@ -86,9 +82,9 @@ def explain_wait(
             remedy="explain a run without it",
         )
     truth = truth if truth is not None else Ideal()
-    machine, failing, requeue = draw_failures(machine, workload, seed)
+    machine, failing, requeue = draw_failures(workload, machine, seed)
     decided, explained = scheduler, scheduler
-    parts = RunSpec(machine, workload, scheduler, truth, estimate if estimate is not None else truth, seed, failing, requeue)
+    parts = RunSpec(workload, machine, scheduler, truth, estimate if estimate is not None else truth, seed, failing, requeue)
     rule, recorded = rule_of(scheduler), _RecordedStarts()
     if rule is not None and not list_scheduling.unsupported(parts):
         schedule, _ = list_scheduling.replay(parts)
@@ -103,7 +99,7 @@ def explain_wait(
         if part is not None:
             part.check(machine, workload.table)
     recorder = _WaitRecorder(decided, explained, row, recorded)
-    simulated = platform_of(workload)(machine, workload, truth, estimate, disturbances=failing, requeue=requeue)
+    simulated = platform_of(workload)(workload, machine, truth, estimate, disturbances=failing, requeue=requeue)
     loop = Loop(simulated, recorder, seed)
     for batch in simulated.events():
         loop.apply_events(batch)

@@ -226,12 +226,12 @@ class Backtest:
     notes: tuple[str, ...]
 
     @classmethod
-    def of(cls, machine: Machine, workload: Workload, scheduler: Scheduler, settings: BacktestSettings) -> Backtest:
+    def of(cls, workload: Workload, machine: Machine, scheduler: Scheduler, settings: BacktestSettings) -> Backtest:
         """Simulate a log with its requested times as submitted, and forecast at instants of it.
 
         Raises InputError if jobs wait at too few instants.
         """
-        schedule = simulate(machine, workload, scheduler).schedule
+        schedule = simulate(workload, machine, scheduler).schedule
         ours, planned = Recalibration(PRIOR), Recalibration(LITTLE)
         parts = list(forecasts(schedule, scheduler, settings, ours, planned))
         if len(parts) < LEAST_INSTANTS:

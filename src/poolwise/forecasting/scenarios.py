@@ -166,7 +166,7 @@ class ScenarioReplay:
         place = {int(row): k for k, row in enumerate(rows[self._order].tolist())}
         runs = [run._replace(job=place[run.job]) for run in situation.running]
         initial = Initial(situation.now, runs)
-        parts = RunSpec(situation.machine, self._workload, situation.scheduler, Ideal(), situation.estimate, initial=initial)
+        parts = RunSpec(self._workload, situation.machine, situation.scheduler, Ideal(), situation.estimate, initial=initial)
         wanted = np.array([place[row] for row in sought.tolist()], dtype=np.int64)
         self._sampler, self.obstacle = sampler_of(parts, wanted, until)
 

@@ -48,7 +48,7 @@ class Schedule:
 
     Attributes
     ----------
-    machine, workload : machine and workload of the simulation
+    workload, machine : workload and machine of the simulation
     job, start, end : (n_run,) row of the workload, ns, ns; in the order of starts
     tasks : (n_run,) number of tasks of the job in the run
     outcome : n_run outcomes
@@ -85,8 +85,8 @@ class Schedule:
         text = ", ".join(f"{count:,} {name}" for name, count in counts.items())
         return fit_repr(f"Schedule of '{self.workload.name}' on '{self.machine.name}': {text}")
 
-    machine: Machine
     workload: Workload
+    machine: Machine
     job: IntArray
     start: IntArray
     end: IntArray

@@ -76,7 +76,7 @@ class Deployment:
         machine: Json = {"units": {unit.type: 1 for unit in section.unit}, "racks": section.racks}
         if section.trace is not None:
             machine["data"] = section.files("trace")["trace"]
-        study = UnitStudy.of(document, section, machine, section.workload()[0], None)
+        study = UnitStudy.of(document, section, section.workload()[0], machine, None)
         prices = study.first[0].machine.attributes["price"]
         sizes = tuple(unit.size(float(prices[k])) for k, unit in enumerate(section.unit))
         elements, left_out = _candidates(section, study, sizes)

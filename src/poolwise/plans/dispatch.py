@@ -68,7 +68,7 @@ class DispatchPlan:
             Component.of(section.format, section.options).make("formats")
         _check_names(section, document)
         machine: Json = {} if section.units is None else {"units": section.units}
-        study = UnitStudy.of(document, section, machine, section.workload(), "fcfs")
+        study = UnitStudy.of(document, section, section.workload(), machine, "fcfs")
         orders, placements = component_tables(section.order), component_tables(section.placement)
         return cls(section, study, study.cells({"scheduler.order": orders, "scheduler.placement": placements}))
 

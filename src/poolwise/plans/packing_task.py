@@ -63,7 +63,7 @@ def pack(cell: Cell, resource: str, load: float) -> Json:
     column = machine.resource(resource)
     devices = devices[machine.capacity[devices, column] > 0]
     workload = draw_jobs(workload_of(cell), resource, int(load * machine.capacity[devices, column].sum()), cell.seed)
-    simulation = Simulation(machine, workload, Ideal())
+    simulation = Simulation(workload, machine, Ideal())
     scheduler = scheduler_of(cell.scheduler)
     scheduler.check(machine, workload.table)
     outcome = Loop(simulation, scheduler, cell.seed).apply_events(next(iter(simulation.events())))

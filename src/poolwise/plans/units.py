@@ -72,7 +72,7 @@ class UnitStudy:
     section: UnitPlanSection
 
     @classmethod
-    def of(cls, document: Document, section: UnitPlanSection, machine: Json, workload: Json, order: str | None) -> UnitStudy:
+    def of(cls, document: Document, section: UnitPlanSection, workload: Json, machine: Json, order: str | None) -> UnitStudy:
         """Write the study of a plan: its `machine` in addition to the tables of units, and its `workload`."""
         files = section.files(*_TABLES)
         tables: Json = {

@@ -56,14 +56,14 @@ class ClosedLoop(Simulation):
 
     def __init__(
         self,
-        machine: Machine,
         workload: Workload,
+        machine: Machine,
         truth: PerformanceModel,
         estimate: PerformanceModel | None = None,
         **settings: Any,
     ) -> None:
         none = np.zeros(0, dtype=np.int64)
-        super().__init__(machine, replace(workload, **columns_of(workload, none)), truth, estimate, **settings)
+        super().__init__(replace(workload, **columns_of(workload, none)), machine, truth, estimate, **settings)
         self._source, self._row, self._new = workload, list[int](), dict[int, int]()
         self._jobs = self.table = workload.table.taken(none)
         self._exact_estimate = self.truth is self.estimate and np.array_equal(workload.duration, workload.requested)
@@ -112,7 +112,7 @@ class ClosedLoop(Simulation):
             for later in self._successors[row]:
                 self._push(self.now + int(self._think[later]), ARRIVAL, _Submission(later))
 
-    def schedule(self, machine: Machine, workload: Workload, loop: LoopResult) -> Schedule:
+    def schedule(self, workload: Workload, machine: Machine, loop: LoopResult) -> Schedule:
         """Return the schedule, with the workload as submitted; jobs never submitted keep the log's time and are waiting."""
         submit = self._source.submit.copy()
         submit[self._row] = self._jobs.submit
@@ -120,7 +120,7 @@ class ClosedLoop(Simulation):
         place = np.empty(len(order), dtype=np.int64)
         place[order] = np.arange(len(order))
         submitted = replace(self._source, **{**columns_of(self._source, order), "submit": submit[order]})
-        record = self.recorder.schedule(machine, submitted, loop)
+        record = self.recorder.schedule(submitted, machine, loop)
         row = np.array(self._row, dtype=np.int64)
         never = np.setdiff1d(np.arange(len(order)), row)
         return replace(

@@ -23,7 +23,7 @@ class FailingMachine(NamedTuple):
     requeue: bool = True  # whether jobs that lose a node are requeued
 
 
-def draw_failures(machine: Machine, workload: Workload, seed: int) -> FailingMachine:
+def draw_failures(workload: Workload, machine: Machine, seed: int) -> FailingMachine:
     """Return the failures of a machine while a workload runs; random outages depend only on the seed and the node."""
     failures = machine.failures
     if failures is None:

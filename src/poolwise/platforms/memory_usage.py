@@ -34,8 +34,8 @@ class MemoryUsageMachine(Simulation):
 
     def __init__(
         self,
-        machine: Machine,
         workload: Workload,
+        machine: Machine,
         truth: PerformanceModel,
         estimate: PerformanceModel | None = None,
         **settings: Any,
@@ -54,7 +54,7 @@ class MemoryUsageMachine(Simulation):
         self._stalled: dict[int, int] = {}  # run -> ns
         self._step: dict[int, int] = {}
         self._step_at: dict[int, int] = {}  # run -> ns at which its next step is expected
-        super().__init__(machine, workload, truth, estimate, **settings)
+        super().__init__(workload, machine, truth, estimate, **settings)
         self._in_use = MemoryInUse(MappingProxyType(self._used), MappingProxyType(self._stalled))
 
     def events(self) -> Iterator[EventBatch]:

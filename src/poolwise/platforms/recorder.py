@@ -53,7 +53,7 @@ class Recorder:
         """Record the end of a run."""
         self._end[run], self._outcome[run] = end, outcome
 
-    def schedule(self, machine: Machine, workload: Workload, loop: LoopResult) -> Schedule:
+    def schedule(self, workload: Workload, machine: Machine, loop: LoopResult) -> Schedule:
         """Build the schedule."""
         lengths = np.array([len(p) for p in self._placements], dtype=np.int64)
         empty = [np.zeros(0, dtype=np.int64)]

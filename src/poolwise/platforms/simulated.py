@@ -87,8 +87,8 @@ class Simulation:
 
     def __init__(
         self,
-        machine: Machine,
         workload: Workload,
+        machine: Machine,
         truth: PerformanceModel,  # of the true runtimes
         estimate: PerformanceModel | None = None,  # of the scheduler's estimates; the truth if not given
         *,
@@ -174,9 +174,9 @@ class Simulation:
             in_use=self._in_use,
         )
 
-    def schedule(self, machine: Machine, workload: Workload, loop: LoopResult) -> Schedule:
+    def schedule(self, workload: Workload, machine: Machine, loop: LoopResult) -> Schedule:
         """Return the schedule of the run, for the simulated machine and workload."""
-        return self.recorder.schedule(machine, workload, loop)
+        return self.recorder.schedule(workload, machine, loop)
 
     def _may_grow(self) -> bool:
         return self._pending_gains > 0

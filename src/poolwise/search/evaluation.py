@@ -109,7 +109,7 @@ def _prepare(on: _Workload) -> _Prepared:
     fcfs = scheduler_of(cell.baseline().scheduler, cell.warm_up)
     for part in (truth, estimate):
         part.check(cell.machine, workload.table)
-    repeats = Repeats(RunSpec(cell.machine, workload, fcfs, truth, estimate, cell.seed))
+    repeats = Repeats(RunSpec(workload, cell.machine, fcfs, truth, estimate, cell.seed))
     times = repeats.under(fcfs)
     measured = ran(times, cell.warm_up)
     if len(measured) < 2:

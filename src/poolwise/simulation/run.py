@@ -10,7 +10,6 @@ from poolwise.engines.order_contract import check_order_contract
 from poolwise.interfaces import BackfillPolicy, PerformanceModel, PlacementPolicy, QueuePolicy, Scheduler
 from poolwise.metrics import Measure
 from poolwise.model import Machine, Schedule, Workload
-from poolwise.model.argument_order import check_workload_and_machine
 from poolwise.simulation.selection import default_model, list_scheduler, read_scheduler
 from poolwise.simulation.simulated_run import SimulatedRun, measured
 
@@ -71,8 +70,6 @@ def simulate(
 
     Raises
     ------
-    TypeError
-        The workload is not a Workload or the machine is not a Machine; the message says if they are swapped.
     UnknownNameError
         A policy, setting, metric or engine has an unknown name.
     InputError
@@ -95,17 +92,16 @@ def simulate(
     >>> run.frame().select("id", "nodes", "wait_s").rows()[1]
     (2, 4, 0.0)
     """
-    check_workload_and_machine("simulate", workload, machine)
     chosen: Scheduler
     if scheduler is None:
         chosen = list_scheduler(order, backfill, placement, scope, machine)
     else:
         chosen = read_scheduler(scheduler) if isinstance(scheduler, str | Path) else scheduler
     model = _model(truth) if truth is not None else default_model(machine, seed)
-    promises = check_order_contract(chosen, machine, workload)
+    promises = check_order_contract(workload, machine, chosen)
     result = engines.simulate(
-        machine,
         workload,
+        machine,
         chosen,
         truth=model,
         estimate=None if estimate is None else _model(estimate),

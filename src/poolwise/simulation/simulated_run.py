@@ -125,7 +125,7 @@ class SimulatedRun:
     @cached_property
     def sanity(self) -> Diagnostics:
         """Diagnostics of the workload on this machine: load, jobs that can never run, outliers."""
-        return Diagnostics.of(self.outcomes, self.machine, self.workload)
+        return Diagnostics.of(self.outcomes, self.workload, self.machine)
 
     def plot(self, kind: PlotKind = "slowdown", job: int | None = None) -> RunPlot:
         """Draw the run with the figures of the reports.

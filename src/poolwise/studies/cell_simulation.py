@@ -146,8 +146,8 @@ def run_cell(cell: Cell, workload: Workload, watch: ProgressListener | None = No
     """Simulate a cell with its workload."""
     truth, estimate = models_of(cell.performance, cell.seed)
     return simulate(
-        cell.machine,
         workload,
+        cell.machine,
         scheduler_of(cell.scheduler, cell.warm_up),
         truth=truth,
         estimate=estimate,

@@ -44,7 +44,7 @@ def diagnostics_of(cell: Cell, outcomes: Outcomes) -> Diagnostics:
     """Return the diagnostics of a cell; its workload is read again only for loads of shared nodes and of partitions."""
     if outcomes.whole_nodes and not cell.machine.partitions:
         return Diagnostics.of(outcomes)
-    return Diagnostics.of(outcomes, cell.machine, workload_of(cell))
+    return Diagnostics.of(outcomes, workload_of(cell), cell.machine)
 
 
 def diagnostic_sentences(machines: Sequence[MachineDiagnostics]) -> list[str]:

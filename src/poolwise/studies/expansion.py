@@ -33,8 +33,8 @@ class ValidStudy(NamedTuple):
     """A valid study, its machine, and its workload with the first seed."""
 
     file: StudyFile
-    machine: MachineDescription
     workload: WorkloadSource
+    machine: MachineDescription
 
 
 class Expansion:
@@ -93,7 +93,7 @@ class Expansion:
 
     def _expand(self, variant: StudyVariant) -> list[Cell]:
         """Return a cell for each seed; the cells share everything that does not depend on the seed."""
-        file, machine, workload = self._read(variant.document)
+        file, workload, machine = self._read(variant.document)
         costs, memory_use = Costs(file.power, file.prices), file.workload.memory_use
         seeds, seeded = file.seeds.chosen(), memory_use is not None and _takes_seed("memory_uses", memory_use)
         cells = []
@@ -140,7 +140,7 @@ class Expansion:
                 workload = self._workload(file.workload, file.seeds.chosen()[0])
         problems.finish(document.located)
         assert machine is not None  # validation requires a machine
-        return ValidStudy(file, machine, workload)
+        return ValidStudy(file, workload, machine)
 
     def _machine(self, document: Document) -> MachineDescription:
         text = canonical([document.tables["machine"], str(document.location(("machine", "version")).file.parent)])

@@ -69,7 +69,7 @@ def test_resumed_reservation_search_matches_a_search_from_scratch() -> None:
         scheduler = ListScheduler()
         rule = rule_of(scheduler)
         assert rule is not None
-        arrays = RunColumns(RunSpec(machine, load, scheduler, Ideal(), Ideal()), rule).arrays()
+        arrays = RunColumns(RunSpec(load, machine, scheduler, Ideal(), Ideal()), rule).arrays()
         able = np.flatnonzero(arrays.state.jobs.able)
         if not len(able):
             continue

@@ -62,13 +62,13 @@ def workloads(draw) -> Workload:
     )
 
 
-def simulate(machine, workload, scheduler):
-    simulation = Simulation(machine, workload, DeviceNetwork())
+def simulate(workload, machine, scheduler):
+    simulation = Simulation(workload, machine, DeviceNetwork())
     loop = run_loop(simulation, scheduler, 1)
-    return simulation.recorder.schedule(machine, workload, loop), loop
+    return simulation.recorder.schedule(workload, machine, loop), loop
 
 
-def can_ever_run(machine: Machine, workload: Workload, job: int, pooled: bool) -> bool:
+def can_ever_run(workload: Workload, machine: Machine, job: int, pooled: bool) -> bool:
     """Return whether the idle machine holds all tasks of a job, by counting."""
     cores, memory, gpu = (int(workload.request(name)[job]) for name in ("cores", "memory", "gpu"))
     tasks, places = int(workload.tasks[job]), 0
@@ -85,12 +85,12 @@ def can_ever_run(machine: Machine, workload: Workload, job: int, pooled: bool) -
 @given(machine=machines(), workload=workloads())
 @settings(max_examples=8)
 def test_each_job_starts_whole_with_its_request_or_is_infeasible(scheduler, machine, workload):
-    schedule, loop = simulate(machine, workload, scheduler)
+    schedule, loop = simulate(workload, machine, scheduler)
     assert not loop.refused  # the platform refuses starts that do not fit and jobs that do not wait
     assert not loop.waiting
     pooled = getattr(scheduler, "pooled", isinstance(scheduler, LocalFirstRandom))
     for job in range(len(workload)):
-        assert (job in loop.rejected) != can_ever_run(machine, workload, job, pooled)
+        assert (job in loop.rejected) != can_ever_run(workload, machine, job, pooled)
     assert sorted([*schedule.job.tolist(), *loop.rejected]) == list(range(len(workload)))
     assert (schedule.tasks == workload.tasks[schedule.job]).all()  # one start with all tasks
     for k, job in enumerate(schedule.job.tolist()):
@@ -113,7 +113,7 @@ def jobs(n, *, submit=None, duration=10, tasks=1, **requests) -> Workload:
 
 
 def test_two_gangs_of_four_on_six_gpus_run_one_after_the_other():
-    schedule, _ = simulate(gpu_nodes((3, 3)), jobs(2, tasks=4, cores=1, gpu=1), FlowScheduler(admission="filter"))
+    schedule, _ = simulate(jobs(2, tasks=4, cores=1, gpu=1), gpu_nodes((3, 3)), FlowScheduler(admission="filter"))
     assert schedule.start.tolist() == [0, 10 * SECOND]
 
 
@@ -122,7 +122,7 @@ def test_older_of_two_gangs_that_fit_only_in_total_starts_whole():
     machine = gpu_nodes((0, 0, 0), cores=5)
     capacity = machine.capacity.copy()
     capacity[2, 0] = 2
-    schedule, loop = simulate(machine.with_capacity(capacity), jobs(2, tasks=2, cores=3), FlowScheduler())
+    schedule, loop = simulate(jobs(2, tasks=2, cores=3), machine.with_capacity(capacity), FlowScheduler())
     assert schedule.job.tolist() == [0, 1]
     assert schedule.start.tolist() == [0, 10 * SECOND]
     assert not loop.refused
@@ -142,7 +142,7 @@ def test_large_gang_waits_at_most_its_patience_among_small_jobs():
     gang = int(np.argmax(stream.tasks))
     started = []
     for patience in (1e9, 30.0):
-        schedule, _ = simulate(gpu_nodes((6, 6), cores=20), stream, FlowScheduler(admission="filter", patience_s=patience))
+        schedule, _ = simulate(stream, gpu_nodes((6, 6), cores=20), FlowScheduler(admission="filter", patience_s=patience))
         started.append(float(schedule.job_start[gang] - stream.submit[gang]) / SECOND)
     assert started[0] > 100
     assert started[1] <= 30 + 10
@@ -154,7 +154,7 @@ def test_answer_that_is_not_optimal_is_never_used(monkeypatch):
 
     monkeypatch.setattr(graph, "min_cost_flow", fails)
     with pytest.raises(PolicyError, match="infeasible"):
-        simulate(gpu_nodes(), jobs(1, cores=1), FlowScheduler())
+        simulate(jobs(1, cores=1), gpu_nodes(), FlowScheduler())
 
 
 @pytest.mark.parametrize("name", ["utility", "octopus"])
@@ -172,15 +172,15 @@ def test_kept_residual_graph_gives_the_cost_of_a_cold_solver(name, machine, work
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(graph.Graph, "_flow", both)
-        _, loop = simulate(machine, workload, FlowScheduler(costs=name, solver="kept"))
+        _, loop = simulate(workload, machine, FlowScheduler(costs=name, solver="kept"))
     assert not loop.waiting
     assert all(kept == cold for kept, cold in seen)
 
 
 def test_pooled_gpu_is_used_from_a_node_without_one():
     workload = jobs(2, cores=8, gpu=1)
-    pooled, _ = simulate(gpu_nodes((2, 0)), workload, FlowScheduler())
-    local, _ = simulate(gpu_nodes((2, 0)), workload, Firmament())
+    pooled, _ = simulate(workload, gpu_nodes((2, 0)), FlowScheduler())
+    local, _ = simulate(workload, gpu_nodes((2, 0)), Firmament())
     assert pooled.start.tolist() == [0, 0]
     assert local.start.tolist() == [0, 10 * SECOND]
 
@@ -189,7 +189,7 @@ def test_local_first_finds_the_node_with_the_gpu():
     machine, workload = gpu_nodes((0, 0, 0, 1)), jobs(1, cores=1, gpu=1)
     node = {}
     for local_first in (True, False):
-        schedule, _ = simulate(machine, workload, FlowScheduler(local_first=local_first))
+        schedule, _ = simulate(workload, machine, FlowScheduler(local_first=local_first))
         node[local_first] = schedule.placement_of(0)[0][0]
     assert node[True] == 3
     assert node[False] == 0  # blind to devices: the first of four equal nodes
@@ -210,7 +210,7 @@ def test_network_aware_placement_waits_for_an_idle_link():
         np.array([0, 1]) * SECOND, workload.duration, requests=workload.requests, attributes=workload.attributes
     )
     for aware in (False, True):
-        schedule, _ = simulate(machine.with_capacity(capacity), workload, FlowScheduler(settings={"network_aware": aware}))
+        schedule, _ = simulate(workload, machine.with_capacity(capacity), FlowScheduler(settings={"network_aware": aware}))
         assert (int(schedule.start[1]) == SECOND) != aware
     assert schedule.start[1] == schedule.end[0]
 
@@ -222,16 +222,16 @@ def test_unreachable_goal_does_not_keep_a_job_waiting_forever(tmp_path):
     )
     profiles.write_text(f"{header},assumed,source\nslow,100,0,200,300,50,1,0,0,0,1,1,,\n")
     scheduler = FlowScheduler(settings={"network_aware": True, "profiles": str(profiles)})
-    schedule, loop = simulate(gpu_nodes((1, 1)), profiled(3, "slow", cores=1, gpu=1, bandwidth=100), scheduler)
+    schedule, loop = simulate(profiled(3, "slow", cores=1, gpu=1, bandwidth=100), gpu_nodes((1, 1)), scheduler)
     assert not loop.waiting
     assert schedule.start.tolist() == [0, 0, 100 * SECOND]  # on the local devices, its cheapest places
 
 
 def test_rounds_take_place_at_intervals_and_by_default_at_ends():
     workload = jobs(3, submit=[1, 2, 31], duration=8, cores=8)
-    schedule, _ = simulate(gpu_nodes((0,)), workload, FlowScheduler(every_s=10.0))
+    schedule, _ = simulate(workload, gpu_nodes((0,)), FlowScheduler(every_s=10.0))
     assert (schedule.start / SECOND).tolist() == [10, 18, 40]
-    schedule, _ = simulate(gpu_nodes((0,)), workload, FlowScheduler(every_s=10.0, at_ends=False))
+    schedule, _ = simulate(workload, gpu_nodes((0,)), FlowScheduler(every_s=10.0, at_ends=False))
     assert (schedule.start / SECOND).tolist() == [10, 20, 40]
 
 
@@ -240,7 +240,7 @@ def test_pinned_jobs_run_on_their_nodes():
     workload = Workload.of(
         plain.submit, plain.duration, requests=plain.requests, attributes={"pinned": np.array([1, 1, 0, -1])}
     )
-    schedule, _ = simulate(gpu_nodes((0, 0, 0, 0)), workload, FlowScheduler())
+    schedule, _ = simulate(workload, gpu_nodes((0, 0, 0, 0)), FlowScheduler())
     node = {job: schedule.placement_of(k)[0][0] for k, job in enumerate(schedule.job.tolist())}
     assert node == {0: 1, 1: 1, 2: 0, 3: 2}
     assert schedule.start[schedule.job == 1] == 10 * SECOND
@@ -268,7 +268,7 @@ def test_octopus_counts_tasks_instead_of_jobs():
         requests={"cores": np.ones(7)},
         attributes={"pinned": np.array([0, 1, 1, 2, 2, -1, -1])},
     )
-    schedule, _ = simulate(gpu_nodes((0, 0, 0)), workload, FlowScheduler(costs="octopus"))
+    schedule, _ = simulate(workload, gpu_nodes((0, 0, 0)), FlowScheduler(costs="octopus"))
     assert sorted(schedule.placement_of(k)[0][0] for k in np.flatnonzero(schedule.start == SECOND).tolist()) == [1, 2]
 
 
@@ -292,7 +292,7 @@ def test_registered_schedulers_fulfill_their_contract_with_gangs_and_gpus(name):
         requests={"cores": 1 + rows % 3, "gpu": rows % 3, "bandwidth": np.full(n, 300)},
         attributes={"kind": np.array([KINDS[k % 4] for k in rows])},
     )
-    case = Case(gpu_nodes((2, 1, 0), rack_gpus=2), workload, truth=DeviceNetwork())
+    case = Case(workload, gpu_nodes((2, 1, 0), rack_gpus=2), truth=DeviceNetwork())
     assert [str(result) for result in conformance.check_scheduler(make("schedulers", name), case) if not result.ok] == []
 
 
@@ -301,7 +301,7 @@ def test_order_of_phases_is_configurable():
     types = tuple("nvme" if k == 4 else t for k, t in enumerate(machine.type))
     both = replace(machine, type=types)
     for kinds in itertools.permutations(("gpu", "nvme")):
-        schedule, _ = simulate(both, jobs(2, cores=1, gpu=1, nvme=np.array([1, 0])), FlowScheduler(kinds=kinds))
+        schedule, _ = simulate(jobs(2, cores=1, gpu=1, nvme=np.array([1, 0])), both, FlowScheduler(kinds=kinds))
         assert schedule.start.tolist() == [0, 0]
 
 
@@ -321,7 +321,7 @@ def test_cost_model_declares_hopeless_tasks(costs, memory, hopeless, monkeypatch
     zero = np.zeros(3, dtype=np.int64)
     asks = {"cores": np.array([3, 3, 2]), "memory": np.array([1, 1, memory]), "gpu": zero, "bandwidth": zero}
     jobs, machine = Workload.of(zero, zero + 9 * SECOND, requests=asks), gpu_nodes([1, 1], cores=4)
-    simulation = Simulation(machine, jobs, DeviceNetwork())
+    simulation = Simulation(jobs, machine, DeviceNetwork())
     loop, reasons = Loop(simulation, FlowScheduler(costs=costs)), []
     for batch in simulation.events():
         outcome = loop.apply_events(batch)

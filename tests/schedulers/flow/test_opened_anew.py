@@ -81,7 +81,7 @@ def cases(draw):
 def test_reopened_scheduler_decides_equally_for_any_row_order(scheduler, case, seed):
     machine, workload, disturbances = case
     watched = Reopened(scheduler, seed)
-    simulation = Simulation(machine, workload, DeviceNetwork(), disturbances=disturbances)
+    simulation = Simulation(workload, machine, DeviceNetwork(), disturbances=disturbances)
     loop = run_loop(simulation, watched, seed)
     assert not loop.refused
     assert not loop.waiting or disturbances
@@ -95,7 +95,7 @@ def test_reopened_list_flow_decides_equally(name, costs):
     jobs = generate("openb_philly", jobs=25, seed=3, mean_gap_s=5.0)
     models = Combined((CpuFrequency(), DeviceNetwork("catalog:gpu-pods"), NvmeSharing()))
     watched = Reopened(ListFlow(FM(), costs=costs), seed=1)
-    loop = run_loop(Simulation(machine, jobs, models), watched)
+    loop = run_loop(Simulation(jobs, machine, models), watched)
     assert not loop.waiting
     assert watched.passes > len(jobs)
 
@@ -141,7 +141,7 @@ def test_no_job_is_infeasible_while_the_machine_may_grow(scheduler):
     down = [Disturbance(0, node, 0, -3) for node in (0, 1)]
     for back in (True, False):
         up = [Disturbance(10 * SECOND, 1, 0, 3)] if back else []
-        simulation, decisions = Simulation(machine, jobs, Ideal(), disturbances=[*down, *up]), []
+        simulation, decisions = Simulation(jobs, machine, Ideal(), disturbances=[*down, *up]), []
         loop = Loop(simulation, scheduler)
         for batch in simulation.events():
             decisions += loop.apply_events(batch).committed
@@ -150,7 +150,7 @@ def test_no_job_is_infeasible_while_the_machine_may_grow(scheduler):
         assert starts == ({0, 1} if back else {1})
         assert waits >= ({0, 2} if back else set())
         assert list(loop.result.rejected) == ([2] if back else [0, 2])
-        start = simulation.recorder.schedule(machine, jobs, loop.result).job_start
+        start = simulation.recorder.schedule(jobs, machine, loop.result).job_start
         assert start[1] == SECOND  # a job that waits for the machine to grow blocks no other
         assert not back or start[0] == 10 * SECOND
 
@@ -167,7 +167,7 @@ def test_unchecked_jobs_are_rejected_with_the_message_of_the_check(asks, pinned,
     columns = {name: np.array([each, 0]) for name, each in {"cores": 1, **asks}.items()}
     jobs = Workload.of(np.zeros(2), np.full(2, SECOND), requests=columns, attributes={"pinned": np.array([pinned, 0])})
     for scheduler in (FlowScheduler(), LeastAllocated()):
-        loop = run_loop(Simulation(gpu_nodes(), jobs, Ideal()), scheduler)
+        loop = run_loop(Simulation(jobs, gpu_nodes(), Ideal()), scheduler)
         assert loop.rejected == {0: why}
         assert not loop.waiting
 

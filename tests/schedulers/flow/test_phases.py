@@ -22,7 +22,7 @@ PROFILES = read_device_profiles("catalog:rodinia")
 KINDS = tuple(PROFILES)
 
 
-def round_of(machine, workload, *, taken=(), load=None, **options):
+def round_of(workload, machine, *, taken=(), load=None, **options):
     """Return a round of all jobs of a workload; some (owner, resource, amount) of the machine are occupied."""
     queue = Queue(workload.table)
     for job in range(len(workload)):
@@ -75,7 +75,7 @@ def test_devices_are_assigned_at_least_cost(data):
     spots = len(gpus) + 1
     load = [data.draw(st.sampled_from([0.0, 0.3, 0.7])) for _ in range(spots)]
     options = {"settings": {"network_aware": aware}, "aggregated": data.draw(st.booleans())}
-    state = round_of(machine, workload, **options)
+    state = round_of(workload, machine, **options)
     state = replace(state, load=np.array(load[: len(state.load)]))
     owner = place_devices(state, "gpu", np.arange(len(kinds)), home)
     slots, waits = [], []
@@ -102,7 +102,7 @@ def test_equal_tasks_are_placed_on_nodes_at_least_cost(data):
     machine = gpu_nodes(gpus, rack_gpus=1, cores=4)
     kinds = data.draw(st.lists(st.sampled_from(KINDS), min_size=1, max_size=4))
     taken = [(node, 0, data.draw(st.integers(0, 4))) for node in range(len(gpus))]
-    state = round_of(machine, workload_of(kinds, cores=2), taken=taken, aggregated=data.draw(st.booleans()))
+    state = round_of(workload_of(kinds, cores=2), machine, taken=taken, aggregated=data.draw(st.booleans()))
     node = place_on_nodes(state, np.arange(len(kinds)))
     # A node has as many slots as its cores allow; the first of them have a GPU, and only those are preferred.
     slots, waits = [], []
@@ -157,7 +157,7 @@ def test_merging_equal_rows_does_not_change_the_cost(data):
     home = np.array([data.draw(st.integers(0, len(gpus) - 1)) for _ in range(n)])
     found = []
     for aggregated in (True, False):
-        state = round_of(machine, workload, load=load, aggregated=aggregated, costs=costs, settings=settings_)
+        state = round_of(workload, machine, load=load, aggregated=aggregated, costs=costs, settings=settings_)
         nodes = node_graph(state, np.arange(n), state.free[: len(gpus)].copy())
         devices = device_graph(state, "gpu", np.arange(n), home)
         found.append((len(nodes.graph.capacity), value(nodes), value(devices)))
@@ -168,7 +168,7 @@ def test_merging_equal_rows_does_not_change_the_cost(data):
 def test_max_placed_leaves_no_task_waiting_that_could_be_placed():
     # nw gains far more from the GPU than hotspot loses by waiting, but both can be served: one of them over the network.
     machine = gpu_nodes((1, 1), cores=4)
-    state = round_of(machine, workload_of(["hotspot", "nw"]), settings={"max_placed": True})
+    state = round_of(workload_of(["hotspot", "nw"]), machine, settings={"max_placed": True})
     owner = place_devices(state, "gpu", np.arange(2), np.array([0, 0]))
     assert sorted(owner.tolist()) == sorted(state.layout.owners["gpu"].tolist())
 
@@ -177,8 +177,8 @@ def test_gang_placed_in_part_is_withdrawn_for_one_that_fits():
     # Links are so loaded that nothing may be remote, so the two GPUs have room for the second gang only. The first one has
     # waited longer and takes both.
     state = round_of(
-        gpu_nodes((1, 1), cores=2),
         workload_of(["nw", "nw"], tasks=np.array([3, 2])),
+        gpu_nodes((1, 1), cores=2),
         load=[0.9, 0.9],
         settings={"network_aware": True},
     )
@@ -190,7 +190,7 @@ def test_gang_placed_in_part_is_withdrawn_for_one_that_fits():
 
 
 def test_gang_that_does_not_fit_with_an_older_one_is_withdrawn():
-    state = round_of(gpu_nodes((2, 2), cores=2), workload_of(["nw", "nw"], tasks=np.array([3, 4])))
+    state = round_of(workload_of(["nw", "nw"], tasks=np.array([3, 4])), gpu_nodes((2, 2), cores=2))
     assert solve_phases(state, np.arange(2)).part.tolist() == [False, True]
     outcome, withdrawn = solve_gangs(state, np.arange(2))
     assert (outcome.whole.tolist(), withdrawn.tolist()) == ([True, False], [False, True])
@@ -203,8 +203,8 @@ def test_without_solving_again_partly_placed_gangs_block_each_other():
     outcomes = {}
     for again in (True, False):
         state = round_of(
-            gpu_nodes((1, 1), cores=2),
             workload_of(["nw", "nw"], tasks=2),
+            gpu_nodes((1, 1), cores=2),
             load=[0.9, 0.9],
             settings={"network_aware": True},
             local_first=False,
@@ -233,7 +233,7 @@ def test_names_follow_from_values_and_tag():
 
 
 def test_lines_list_every_arc():
-    state = round_of(gpu_nodes((1, 0)), workload_of(["nw"]))
+    state = round_of(workload_of(["nw"]), gpu_nodes((1, 0)))
     built = device_graph(state, "gpu", np.array([0]), np.array([0]))
     lines = built.graph.lines(["nw"], ["X"], ["n0"])
     assert "nw -> n0: at most 1, cost 0.275482" in lines

@@ -26,15 +26,15 @@ EXACT = 2**51
 
 
 def arrays(
-    machine: Machine, workload: Workload, scheduler: Dispatch, truth: PerformanceModel, seed: int
+    workload: Workload, machine: Machine, scheduler: Dispatch, truth: PerformanceModel, seed: int
 ) -> state.DispatchState:
     """Build the initial arrays of a run; a replay modifies them."""
     assert isinstance(scheduler.placement, TieredPolicy)
-    shape, tiers = _tiers(scheduler.placement, machine, workload)
+    shape, tiers = _tiers(workload, machine, scheduler.placement)
     lane = lanes_of(workload.table, LANE)
     n, n_lane, layout = len(workload), int(lane.max()) + 1, UnitLayout.of(machine)
     return state.DispatchState(
-        jobs=_jobs(machine, workload, truth, lane, shape, _draws(scheduler.placement, workload, seed)),
+        jobs=_jobs(workload, machine, truth, lane, shape, _draws(scheduler.placement, workload, seed)),
         units=_units(machine, layout),
         idle=all_idle(len(layout.owner)),
         ends=no_ends(len(layout.owner)),
@@ -75,7 +75,7 @@ def no_ends(n: int) -> state.Ends:
     return state.Ends(blank(n), blank(n), np.full(slots, -1), np.full(slots, NEVER), np.full(state.N_DIGIT, NEVER), blank(1))
 
 
-def _tiers(policy: TieredPolicy, machine: Machine, workload: Workload) -> tuple[IntArray, state.Tiers]:
+def _tiers(workload: Workload, machine: Machine, policy: TieredPolicy) -> tuple[IntArray, state.Tiers]:
     """Return (n_job,) the shape of each job, and the policy's tiers of each shape."""
     choices = Choices(UnitLayout.of(machine), workload.table)
     shape = lanes_of(workload.table, policy.key)
@@ -91,12 +91,12 @@ def _tiers(policy: TieredPolicy, machine: Machine, workload: Workload) -> tuple[
 
 
 def _jobs(
-    machine: Machine, workload: Workload, truth: PerformanceModel, lane: IntArray, shape: IntArray, draws: FloatArray
+    workload: Workload, machine: Machine, truth: PerformanceModel, lane: IntArray, shape: IntArray, draws: FloatArray
 ) -> state.TaskArrays:
     """Build the arrays of the jobs."""
     parts = model_parts(truth)
     transfer = next((model for model in parts if isinstance(model, Transfer)), None)
-    compute = _compute(machine, workload) if any(isinstance(model, Affinity) for model in parts) else None
+    compute = _compute(workload, machine) if any(isinstance(model, Affinity) for model in parts) else None
     if compute is None:
         compute = np.repeat(workload.duration[:, None], len(UnitLayout.of(machine).types), axis=1)
     return state.TaskArrays(
@@ -105,7 +105,7 @@ def _jobs(
         lane=read_only(lane),
         shape=read_only(shape),
         compute=read_only(compute),
-        transfer=read_only(_transfers(machine, workload, transfer)),
+        transfer=read_only(_transfers(workload, machine, transfer)),
         x=read_only(_column(workload, "data_x")),
         y=read_only(_column(workload, "data_y")),
         draw=read_only(draws),
@@ -113,7 +113,7 @@ def _jobs(
     )
 
 
-def _compute(machine: Machine, workload: Workload) -> IntArray | None:
+def _compute(workload: Workload, machine: Machine) -> IntArray | None:
     """Return (n_job, n_type) ns on each type, 0 where it cannot run; None if units do not differ."""
     layout = UnitLayout.of(machine)
     if "operations" not in workload.attributes or not len(rates(machine)):
@@ -129,7 +129,7 @@ def _compute(machine: Machine, workload: Workload) -> IntArray | None:
     return times
 
 
-def _transfers(machine: Machine, workload: Workload, model: Transfer | None) -> IntArray:
+def _transfers(workload: Workload, machine: Machine, model: Transfer | None) -> IntArray:
     """Return (n_job, 3) ns to the position of the data, within their rack, and across racks."""
     times = np.zeros((len(workload), 3), dtype=np.int64)
     size = _column(workload, "data_size")

@@ -65,7 +65,7 @@ def _reason(spec: RunSpec, scheduler: Dispatch) -> str:
         return why
     if int(machine.capacity[machine.kind == Kind.NODE, UnitLayout.of(machine).column].max()) > 1:
         return "a unit has several slots"
-    if why := _unsupported_network(machine, workload, spec.truth):
+    if why := _unsupported_network(workload, machine, spec.truth):
         return why
     if order.kind != "static" or not keeps_arrivals(order, machine, workload.table):
         return f"order {type(order).__name__} has no kernel: it is not arrival order"
@@ -80,7 +80,7 @@ def _unsupported_model(truth: PerformanceModel) -> str:
     return "a performance model is given twice" if len({type(model) for model in models}) < len(models) else ""
 
 
-def _unsupported_network(machine: Machine, workload: Workload, truth: PerformanceModel) -> str:
+def _unsupported_network(workload: Workload, machine: Machine, truth: PerformanceModel) -> str:
     """Return why transfer times do not depend only on position, rack and other racks; empty if they do."""
     if not any(isinstance(model, Transfer) for model in model_parts(truth)):
         return ""
@@ -114,7 +114,7 @@ def _replay(spec: RunSpec) -> Schedule:
     machine, workload, scheduler = spec.machine, spec.workload, spec.scheduler
     assert isinstance(scheduler, Dispatch)
     scheduler.check(machine, workload.table)  # raises for tasks that no unit can run
-    built = arrays(machine, workload, scheduler, spec.truth, spec.seed)
+    built = arrays(workload, machine, scheduler, spec.truth, spec.seed)
     if run_kernel(built) == LATE:
         raise beyond_horizon()
     layout, runs, count = UnitLayout.of(machine), built.runs, len(built.runs.job)
@@ -144,5 +144,5 @@ def load() -> None:
     build = MachineBuilder("one unit")
     build.node("unit", type="unit", slots=1)
     unit = Machine.of(build)
-    task = RunSpec(unit, Workload.of(one, one), Dispatch(High()), Ideal(), Ideal())  # reaches all kernels
+    task = RunSpec(Workload.of(one, one), unit, Dispatch(High()), Ideal(), Ideal())  # reaches all kernels
     compiled_engine.load(FOLDER, "all", "dispatch", "a few seconds", lambda: _replay(task))

@@ -47,7 +47,7 @@ class RackHoldings(NamedTuple):
         return found if known.all() else None
 
 
-def why_not_initial(machine: Machine, workload: Workload, initial: Initial, scope: PoolScope) -> Obstacle | None:
+def why_not_initial(workload: Workload, machine: Machine, initial: Initial, scope: PoolScope) -> Obstacle | None:
     """Return why the kernels cannot continue from the initial runs; None if they can."""
     held = RackHoldings.of(machine, initial)
     if held is None:

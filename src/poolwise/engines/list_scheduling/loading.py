@@ -105,7 +105,7 @@ def _arguments(kind: str) -> ListArrays:
     machine = Machine.flat(1)
     if kind.endswith(MIXED):
         machine = replace(machine, node_sets={"all": np.ones(machine.n_owner, dtype=np.bool_)})
-    two = RunSpec(machine, Workload.of(second, second), scheduler, Ideal(), Ideal())
+    two = RunSpec(Workload.of(second, second), machine, scheduler, Ideal(), Ideal())
     if kind.startswith(CHANGING):
         two = replace(two, disturbances=(Disturbance(0, 0, 0, -1), Disturbance(1, 0, 0, 1)))
     rule = scheduler.rule()

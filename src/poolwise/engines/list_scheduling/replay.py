@@ -68,7 +68,7 @@ def unsupported(spec: RunSpec, mixed: bool = False) -> Obstacle | None:
     if spec.initial is not None:
         placed = rule_of(rule.placement)
         assert isinstance(placed, RackRule)
-        return why_not_initial(spec.machine, spec.workload, spec.initial, placed.pools)
+        return why_not_initial(spec.workload, spec.machine, spec.initial, placed.pools)
     return None
 
 

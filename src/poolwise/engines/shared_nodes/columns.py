@@ -74,7 +74,7 @@ class SharedColumns(ListColumns):
         n, layout = len(self.workload), node_layout(self.machine)
         grouped, windows = job_kinds(self.workload, layout), None
         if self.machine.windows:
-            grouped, windows = kinds_and_windows(self.machine, self.workload, layout)
+            grouped, windows = kinds_and_windows(self.workload, self.machine, layout)
         placed, kinds = rule_of(self.scheduler.placement), self._kinds(grouped)
         assert isinstance(placed, NodeRule)
         nodes = node_arrays(self.machine, self.workload.table, layout, grouped, placed)

@@ -139,7 +139,7 @@ def load_kind(kind: str) -> None:
     backfill = Conservative() if "reservations" in kind else Easy()
     scheduler = ListScheduler(backfill=backfill, placement=FirstNodes())
     second, one = np.full(2, SECOND, dtype=np.int64), np.ones(2, dtype=np.int64)
-    two = RunSpec(_one_node(), Workload.of(second, second, requests={"cores": one}), scheduler, Ideal(), Ideal())
+    two = RunSpec(Workload.of(second, second, requests={"cores": one}), _one_node(), scheduler, Ideal(), Ideal())
     if kind == "from a state":
         two = replace(two, initial=Initial(0, []))
     if kind.startswith("failing nodes"):

@@ -49,7 +49,7 @@ def open_sets(within: BoolArray, groups: BoolArray) -> BoolArray:
     return found
 
 
-def kinds_and_windows(machine: Machine, workload: Workload, layout: NodeLayout) -> tuple[JobKinds, WindowArrays]:
+def kinds_and_windows(workload: Workload, machine: Machine, layout: NodeLayout) -> tuple[JobKinds, WindowArrays]:
     """Return the kinds of jobs, numbered for each set of closed groups, and the windows for a replay."""
     groups, of = window_groups(machine, layout.nodes)
     start, end = (np.array([getattr(window, name) for window in machine.windows]) for name in ("start", "end"))

@@ -105,7 +105,7 @@ class JobColumns:
         if not self._mapping.nodes:
             return False  # nothing can be placed; checked again once there are nodes
         if name not in self._known:
-            self._known[name] = supports_resource(self._scheduler, self._mapping.machine, name)
+            self._known[name] = supports_resource(self._mapping.machine, self._scheduler, name)
             if not self._known[name]:
                 self._log_unmodeled({name})
         return self._known[name]

@@ -278,7 +278,7 @@ def view_for(scheduler: Scheduler, parts: ClusterParts, layout: ClusterLayout) -
     for view in views:
         try:
             _try_scheduling(
-                scheduler, map_cluster(parts, layout, view).machine, probe_job({"nodes" if view == "whole" else "cores": 1})
+                probe_job({"nodes" if view == "whole" else "cores": 1}), map_cluster(parts, layout, view).machine, scheduler
             )
             return view
         except InputError as problem:
@@ -289,7 +289,7 @@ def view_for(scheduler: Scheduler, parts: ClusterParts, layout: ClusterLayout) -
     raise InputError(f"the scheduler does not support this cluster: {reasons}", field="--scheduler")
 
 
-def _try_scheduling(scheduler: Scheduler, machine: Machine, table: JobTable) -> None:
+def _try_scheduling(table: JobTable, machine: Machine, scheduler: Scheduler) -> None:
     """Run a scheduler with one small job on the idle machine; raise its InputError."""
     scheduler.check(machine, table)
     runs = RunTable(machine.capacity.size)
@@ -297,7 +297,7 @@ def _try_scheduling(scheduler: Scheduler, machine: Machine, table: JobTable) -> 
     scheduler.open(machine, 0).schedule(Queue.of(table, np.zeros(1, dtype=np.int64)), snapshot, Changes(arrived=(0,)))
 
 
-def supports_resource(scheduler: Scheduler, machine: Machine, resource: str) -> bool:
+def supports_resource(machine: Machine, scheduler: Scheduler, resource: str) -> bool:
     """Return whether a scheduler can place jobs that request a resource; other resources are checked when pods start.
 
     For devices, it must also support those that are not local to a node, if there are any.

@@ -144,7 +144,7 @@ class DrMaestroCase(CellCase):
             cell = self.cell(profiles)
             flow, truth = scheduler_of(cell.scheduler), models_of(cell.performance, 0)[0]
             policy = flow if clock is None else _Timed(flow, clock)
-            schedule = simulate(cell.machine, workload_of(cell), policy, truth=truth, engine="reference").schedule
+            schedule = simulate(workload_of(cell), cell.machine, policy, truth=truth, engine="reference").schedule
         if not schedule.done.all():
             raise PolicyError(f"{self}: {int(np.count_nonzero(~schedule.done))} jobs did not run")
         return schedule

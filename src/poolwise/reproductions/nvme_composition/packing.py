@@ -70,7 +70,7 @@ class PackingCase(MeasuredCase):
         )
         scheduler = CompositionScheduler(placement=policy)
         truth, _ = models_of(cell.performance, cell.seed)
-        schedule = simulate(cell.machine, workload_of(cell), scheduler, truth=truth).schedule
+        schedule = simulate(workload_of(cell), cell.machine, scheduler, truth=truth).schedule
         missed = self.run.measured(schedule)["missed_deadlines_pct"]
         return {"missed_deadlines_pct": missed, "one_node": choices[False], "several_nodes": choices[True]}
 

@@ -25,13 +25,13 @@ class VineSimCase:
 
     Attributes
     ----------
-    machine, workload : see `machine_of_units` and `workload_of_tasks`
+    workload, machine : see `workload_of_tasks` and `machine_of_units`
     model : execution times of tasks from affinity and transfers
     estimate : the scheduler's estimate of them, without contention
     """
 
-    machine: Machine
     workload: Workload
+    machine: Machine
     model: Combined
     estimate: Combined
 
@@ -75,4 +75,4 @@ class VineSimCase:
         workload = workload_of_tasks(tasks, machine, gaps.times(int(tasks.first_of_job.sum()), seed), trace)
         uncontended = Combined((Affinity(), Transfer()))
         sharing = Combined((Affinity(), NetworkSharing(), Fetching()))
-        return cls(machine, workload, sharing if contended else uncontended, uncontended)
+        return cls(workload, machine, sharing if contended else uncontended, uncontended)

@@ -1,0 +1,37 @@
+"""Functions and data classes take workload, machine and scheduler in this order."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+PACKAGE = Path(__file__).parents[1] / "src" / "poolwise"
+ORDER = ("workload", "machine", "scheduler")
+TABLES = {"RunFile", "WorkloadsSection"}
+"""Tables of TOML files, whose fields are given by name: a machine comes first there."""
+
+
+def misordered(code: str) -> Iterator[str]:
+    """Yield the names of functions, and of classes with fields, that have some of `ORDER` in another order."""
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            names = [argument.arg for argument in (*node.args.posonlyargs, *node.args.args)]
+        elif isinstance(node, ast.ClassDef):
+            names = [
+                part.target.id for part in node.body if isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name)
+            ]
+        else:
+            continue
+        found = [name for name in names if name in ORDER]
+        if found != sorted(found, key=ORDER.index):
+            yield node.name
+
+
+def test_arguments_have_one_order() -> None:
+    found = {name for file in PACKAGE.rglob("*.py") for name in misordered(file.read_text(encoding="utf-8"))}
+    assert found == TABLES
+
+
+def test_another_order_would_be_found() -> None:
+    methods = "def run(machine, workload): ...\ndef place(workload, scheduler): ..."
+    code = f"{methods}\nclass Spec:\n    scheduler: int\n    machine: int"
+    assert [*misordered(code)] == ["run", "Spec"]
