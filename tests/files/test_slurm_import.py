@@ -289,3 +289,19 @@ def test_gpus_in_generic_resources(text: str, count: int, types: tuple[str, ...]
 
 def test_leaf_switches_have_nodes() -> None:
     assert leaf_switches(FOLDER / "topology.conf")["n05"] == ("s1", 3)
+
+
+def test_selection_of_nodes_and_deferred_scheduling_are_named_as_left_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    changes = ("SelectTypeParameters=CR_Core_Memory", "SelectTypeParameters=CR_Core_Memory,CR_LLN")
+    conf = edited(tmp_path, changes, ("SchedulerParameters=", "SchedulerParameters=defer,"))
+    assert "CR_LLN" in conf.read_text() and "defer," in conf.read_text()
+    assert imported(tmp_path / "out", conf=conf) == 0
+    lines = capsys.readouterr().err.splitlines()
+    warned = [line for line in lines if line.startswith("warning:")]
+    assert any("slurm.conf:11: SelectTypeParameters=CR_LLN: nodes are filled one after the other" in line for line in warned)
+    assert any(
+        "slurm.conf:8: SchedulerParameters=defer: jobs are also tested when they are submitted" in line for line in warned
+    )
+    assert not any("defer" in line or "CR_LLN" in line for line in lines if line not in warned)

@@ -52,7 +52,7 @@ def test_keys_nodes_partitions_defaults_and_included_files_are_read(conf: SlurmC
         ("A=1\\\nB=2\nClusterName x\n", 3, "not KEY=VALUE"),
         ("PriorityWeightAge=many\n", 1, "'many' is not a number"),
         ("ClusterName=a\n\nPriorityWeightAge=-1\n", 3, "-1 is below 0"),
-        ("include none.conf\n", None, "cannot be read"),
+        ("include none.conf\n", 1, "cannot be read"),
     ],
 )
 def test_error_names_file_and_line(tmp_path: Path, text: str, line: int | None, words: str) -> None:
@@ -149,3 +149,12 @@ def test_node_sets_have_nodes_and_features(tmp_path: Path) -> None:
     text = "NodeName=a[1-2] Feature=x\nNodeName=b\nNodeSet=s Feature=x\nNodeSet=t Nodes=b,s\nPartitionName=p Nodes=t\n"
     (tmp_path / "slurm.conf").write_text(text)
     assert SlurmConf.read_file(tmp_path / "slurm.conf").hosts("p") == ["b", "a1", "a2"]
+
+
+def test_missing_included_file_is_reported_with_the_line_that_includes_it(tmp_path: Path) -> None:
+    (tmp_path / "slurm.conf").write_text("ClusterName=one\nInclude /etc/slurm/nodes.conf.d/none.conf\n")
+    with pytest.raises(InputError) as found:
+        SlurmConf.read_file(tmp_path / "slurm.conf")
+    assert (found.value.file, found.value.line, found.value.field) == (tmp_path / "slurm.conf", 2, "Include")
+    assert "'/etc/slurm/nodes.conf.d/none.conf' cannot be read" in found.value.message
+    assert found.value.remedy == "copy the file, and write Include none.conf with the copy in the folder of slurm.conf"

@@ -233,7 +233,16 @@ class _Reader:
 
     def _line(self, text: str, path: Path, line: int) -> None:
         if text.lower().startswith("include "):
-            self._read((path.parent / text.split(maxsplit=1)[1]).resolve())
+            named = text.split(maxsplit=1)[1].strip('"')
+            included = (path.parent / named).resolve()
+            try:
+                readable = included.open(encoding="utf-8")
+            except OSError as error:
+                remedy = f"copy the file, and write Include {included.name} with the copy in the folder of {path.name}"
+                problem = f"the included file '{named}' cannot be read: {error.strerror}"
+                raise InputError(problem, file=path, line=line, field="Include", remedy=remedy) from None
+            readable.close()
+            self._read(included)
             return
         values, end = {}, 0
         while end < len(text):

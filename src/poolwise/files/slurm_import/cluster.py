@@ -50,6 +50,16 @@ class Omissions:
     unknown: list[str] = field(default_factory=list)
 
 
+_SELECTION = {
+    "CR_LLN": "nodes are filled one after the other; the placement worst_fit takes the least loaded nodes",
+    "CR_PACK_NODES": "the tasks of a job are placed as the log has them",
+    "CR_ONE_TASK_PER_CORE": "jobs get the CPUs that they request",
+    "CR_SOCKET": "jobs get cores, not whole sockets",
+    "CR_SOCKET_MEMORY": "jobs get cores, not whole sockets",
+}
+"""Words of SelectTypeParameters that change schedules on shared nodes -> what the replay does instead."""
+
+
 class SlurmCluster:
     """A cluster to import, with the columns of its log; raises InputError with file, line and field for invalid files.
 
@@ -74,6 +84,7 @@ class SlurmCluster:
                 "no partitions are defined", file=files.conf, field="PartitionName", remedy="add PartitionName lines"
             )
         self._note_unread_keys()
+        self._note_selection()
 
     def _note_unread_keys(self) -> None:
         sections = [("", self.conf), *(("nodename", one) for one in self.conf.nodes)]
@@ -88,6 +99,12 @@ class SlurmCluster:
                     self.leave_out(f"{place}: {name}={value.text}: {AFFECTS[kind][name]}")
                 else:
                     add(self.omitted.others if key in ordinary else self.omitted.unknown, f"{name} ({place})")
+
+    def _note_selection(self) -> None:
+        place = self.conf.source("SelectTypeParameters")
+        for word in () if self.whole[0] else self.conf.words("SelectTypeParameters"):
+            if word in _SELECTION:
+                self.leave_out(f"{place}: SelectTypeParameters={word}: {_SELECTION[word]}")
 
     @cached_property
     def members(self) -> dict[str, list[str]]:

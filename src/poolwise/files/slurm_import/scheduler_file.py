@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from poolwise.files.slurm_import.cluster import CONF, SCHEDULER, SlurmCluster, add, toml
 from poolwise.policies.backfill.slurm import IGNORED, SUPPORTED
 from poolwise.policies.order.multifactor.rules import FLAGS, HARMLESS, KEYS, TRES
 from poolwise.slurm import hostlist
 from poolwise.slurm.dumps import read_priorities, read_shares
+
+DELAYS: Final = {
+    "defer": "jobs are also tested when they are submitted, not only at intervals",
+    "default_queue_depth": "every pass tests all waiting jobs",
+    "sched_max_job_start": "a pass may start any number of jobs",
+}
+"""Parameters of Slurm's main scheduler that change schedules -> what the replay does instead."""
 
 
 def scheduler_texts(cluster: SlurmCluster) -> dict[str, str]:
@@ -90,6 +99,8 @@ def _parameters(cluster: SlurmCluster) -> str:
                 problem = f"{name}={value} is not a whole number above 0"
                 raise cluster.conf.refuse("SchedulerParameters", problem, "use a whole number of at least 1")
             kept.append(f"{name}={value}")
+        elif name in DELAYS:
+            cluster.leave_out(f"{place}: SchedulerParameters={name}: {DELAYS[name]}")
         elif name in IGNORED:
             add(cluster.omitted.others, f"SchedulerParameters={name} ({place})")
         else:
