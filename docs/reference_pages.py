@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from importlib import import_module
 from inspect import isclass, isfunction
-from pkgutil import iter_modules
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
@@ -53,11 +52,9 @@ def pages() -> Iterator[tuple[str, str]]:
         blocks = [_named(name, thing) for name, thing in zip(registry.names(group), things, strict=True)]
         first = [_metrics()] if group == "metrics" else []
         yield group, _page(GROUP_TITLES.get(group, group.capitalize()), [*first, *blocks])
-    yield (
-        "interfaces",
-        _page("Interfaces", [f"::: poolwise.interfaces.{module.name}" for module in iter_modules(interfaces.__path__)]),
-    )
     public = {name: _path(getattr(poolwise, name)) for name in poolwise.__all__}
+    paths = {_path(getattr(interfaces, name)) for name in interfaces.__all__} - {"", *known, *public.values()}
+    yield "interfaces", _page("Interfaces", [f"::: {path}" for path in sorted(paths)])
     links = [f"- [`poolwise.{name}`][{path}]" for name, path in public.items() if path]
     links.append("- `poolwise.METRICS`: [every metric](metrics.md)")
     links.append("- `poolwise.interfaces`: [interfaces](interfaces.md), with the data classes that they use")

@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Annotated, Any, NamedTuple, get_args
 
 from poolwise.errors import InputError, UnknownNameError
-from poolwise.interfaces import KIND_CLASSES, OrderKind
+from poolwise.interfaces import OrderKind
+from poolwise.interfaces.capped import KIND_CLASSES
 from poolwise.interfaces.registration import REGISTERED
 from poolwise.interfaces.registration import register as register
 from poolwise.user_code import class_location, user_failure

@@ -36,6 +36,12 @@ def test_page_imports_only_public_names(page: Path) -> None:
     assert violations(page.read_text(encoding="utf-8")) == []
 
 
+def test_compatibility_page_lists_the_public_modules() -> None:
+    page = (ROOT / "docs" / "reference" / "compatibility.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^\| `(poolwise[.\w]*)` \|", page, re.MULTILINE)
+    assert sorted(listed) == sorted({*OFFERED, "poolwise.conformance"})
+
+
 def test_a_private_import_is_found() -> None:
     page = "```python\nfrom poolwise.model import Job\nfrom poolwise import read, nothing\nimport poolwise.engines\n```\n"
     assert violations(page) == ["poolwise.model: Job", "poolwise: nothing", "poolwise.engines: "]

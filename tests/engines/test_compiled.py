@@ -13,7 +13,8 @@ from poolwise.arrays import FloatArray, IntArray
 from poolwise.engines import Disturbance, load_kernels, select, simulate
 from poolwise.engines.list_scheduling import loading
 from poolwise.errors import InputError, PolicyError, UnknownNameError
-from poolwise.interfaces import AgingOrder, OrderKind, QueuePolicy, rule_of
+from poolwise.interfaces import AgingOrder, OrderKind, QueuePolicy
+from poolwise.interfaces.user_class import rule_of
 from poolwise.kernels import jit
 from poolwise.model import Job, Machine, Placement, Queue, Refusal, Snapshot, Workload
 from poolwise.model.rules import BackfillRule

@@ -23,19 +23,12 @@ from poolwise.conformance.findings import DETERMINISTIC, PICKLES, RUNS, UNCHANGE
 from poolwise.conformance.scheduler import check_scheduler
 from poolwise.engines.order_contract import OrderContract
 from poolwise.errors import InputError
-from poolwise.interfaces import (
-    KIND_CLASSES,
-    BackfillPolicy,
-    OrderKind,
-    PlacementPolicy,
-    QueuePolicy,
-    RecalculatedOrder,
-    SchedulingPass,
-    opened,
-    rule_of,
-)
+from poolwise.interfaces import BackfillPolicy, OrderKind, PlacementPolicy, QueuePolicy, RecalculatedOrder, SchedulingPass
+from poolwise.interfaces.capped import KIND_CLASSES
+from poolwise.interfaces.order import opened
 from poolwise.interfaces.placement import alike_of, says_alike
 from poolwise.interfaces.scheduling_pass import check_takes_pass
+from poolwise.interfaces.user_class import rule_of
 from poolwise.model import Changes, JobTable, Placement, Queue, Refusal, Snapshot, Start
 from poolwise.model.run_table import RunTable
 from poolwise.policies.backfill.none import NoBackfill

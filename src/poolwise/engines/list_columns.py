@@ -8,16 +8,9 @@ from poolwise.arrays import BoolArray, FloatArray, IntArray, blocks
 from poolwise.engines.compiled_engine import RunSpec
 from poolwise.engines.kernel_arrays import blank, read_only, zeros_of
 from poolwise.errors import PolicyError
-from poolwise.interfaces import (
-    AffineOrder,
-    AgingOrder,
-    ListRule,
-    PerformanceModel,
-    QueuePolicy,
-    checked_priorities,
-    fixed_slowdown,
-    opened,
-)
+from poolwise.interfaces import AffineOrder, AgingOrder, ListRule, PerformanceModel, QueuePolicy
+from poolwise.interfaces.order import checked_priorities, opened
+from poolwise.interfaces.performance import fixed_slowdown
 from poolwise.kernels.common.state import (
     AFFINE,
     AT_INTERVALS,

@@ -17,7 +17,7 @@ from poolwise.engines.list_scheduling.replay import clear_trees, rack_kernel, re
 from poolwise.engines.shared_nodes.columns import SharedColumns
 from poolwise.engines.shared_nodes.initial import NodeHoldings, resume_nodes
 from poolwise.engines.shared_nodes.replay import node_kernel, replay_nodes
-from poolwise.interfaces import rule_of
+from poolwise.interfaces.user_class import rule_of
 from poolwise.kernels.list_scheduling.state import RackState
 from poolwise.kernels.shared_nodes.state import SharedState
 from poolwise.model import Workload

@@ -10,15 +10,8 @@ import numpy as np
 
 from poolwise.arrays import FloatArray, IntArray
 from poolwise.errors import PolicyError
-from poolwise.interfaces import (
-    AffineOrder,
-    AgingOrder,
-    OrderKind,
-    QueuePolicy,
-    RecalculatedOrder,
-    Scheduler,
-    checked_priorities,
-)
+from poolwise.interfaces import AffineOrder, AgingOrder, OrderKind, QueuePolicy, RecalculatedOrder, Scheduler
+from poolwise.interfaces.order import checked_priorities
 from poolwise.loop import run_loop
 from poolwise.model import JobTable, Machine, Queue, Snapshot, Workload
 from poolwise.performance.ideal import Ideal

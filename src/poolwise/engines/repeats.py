@@ -15,7 +15,8 @@ from poolwise.engines.list_scheduling import replay as list_scheduling
 from poolwise.engines.list_scheduling.columns import ListArrays, RunColumns, Trees
 from poolwise.engines.list_scheduling.replay import clear_trees, rack_kernel, replay_racks
 from poolwise.engines.simulate import simulate
-from poolwise.interfaces import CappedOrder, QueuePolicy, Scheduler, rule_of
+from poolwise.interfaces import CappedOrder, QueuePolicy, Scheduler
+from poolwise.interfaces.user_class import rule_of
 from poolwise.model.rules import BackfillRule, RackRule
 from poolwise.units import NEVER
 

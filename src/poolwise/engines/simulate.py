@@ -11,7 +11,8 @@ from poolwise.engines.compiled_engine import RunSpec
 from poolwise.engines.progress import LONG_S, Meter, Obstacle, ProgressListener
 from poolwise.engines.select import find_engine
 from poolwise.errors import InputError, UnknownNameError
-from poolwise.interfaces import PerformanceModel, Scheduler, rule_of
+from poolwise.interfaces import PerformanceModel, Scheduler
+from poolwise.interfaces.user_class import rule_of
 from poolwise.loop import Observer, run_loop
 from poolwise.model import Initial, Machine, Schedule, Workload
 from poolwise.performance.ideal import Ideal

@@ -14,7 +14,8 @@ from poolwise.errors import InputError, PolicyError
 from poolwise.explain.explanation import Explanation, episode_key
 from poolwise.explain.places import Holder, holders
 from poolwise.explain.replay import Replay
-from poolwise.interfaces import BackfillPolicy, Dispatcher, PerformanceModel, Scheduler, SchedulingPass, rule_of
+from poolwise.interfaces import BackfillPolicy, Dispatcher, PerformanceModel, Scheduler, SchedulingPass
+from poolwise.interfaces.user_class import rule_of
 from poolwise.loop import Loop
 from poolwise.metrics import Outcomes
 from poolwise.metrics.outcomes import Status

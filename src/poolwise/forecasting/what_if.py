@@ -9,7 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from poolwise.forecasting.known_state import KnownState
-from poolwise.interfaces import QueuePolicy, rule_of
+from poolwise.interfaces import QueuePolicy
+from poolwise.interfaces.user_class import rule_of
 from poolwise.model import JobTable, Kind
 from poolwise.model.table_columns import Column
 from poolwise.policies.order.priorities import FCFS, FM, SJF

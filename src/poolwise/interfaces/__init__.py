@@ -4,27 +4,19 @@ A platform yields events and commits plans. The dispatcher of a scheduler turns 
 scheduler consists of a queue order, a backfill, a placement and an admission policy. A performance model says how long a run
 takes where it is placed. All of them are small frozen dataclasses whose `__init__` only stores settings, so that they can be
 compared, pickled, swept and named in a study file.
-
-Functions that the engines call, such as `rule_of`, can be imported from here too. They are not public.
 """
 
 from poolwise.errors import InputError, PolicyError
 from poolwise.interfaces.admission import AdmissionPolicy
 from poolwise.interfaces.backfill import BackfillPolicy
-from poolwise.interfaces.capped import KIND_CLASSES as KIND_CLASSES
 from poolwise.interfaces.capped import CappedOrder
-from poolwise.interfaces.order import EXTREME as EXTREME
 from poolwise.interfaces.order import AffineOrder, AgingOrder, OrderKind, PreparedOrder, QueuePolicy, RecalculatedOrder
-from poolwise.interfaces.order import checked_priorities as checked_priorities
-from poolwise.interfaces.order import opened as opened
 from poolwise.interfaces.performance import PerformanceModel
-from poolwise.interfaces.performance import fixed_slowdown as fixed_slowdown
 from poolwise.interfaces.placement import PlacementPolicy
 from poolwise.interfaces.platform import Platform
 from poolwise.interfaces.registration import register
 from poolwise.interfaces.scheduler import Dispatcher, ListRule, Scheduler
 from poolwise.interfaces.scheduling_pass import SchedulingPass
-from poolwise.interfaces.user_class import rule_of as rule_of
 from poolwise.model import (
     Changes,
     Fetch,

@@ -1,6 +1,6 @@
 """Rules that policies and models may state about themselves, as plain data, so that compiled engines can follow them.
 
-A subclass inherits a rule unless it overrides a method of the class that states it (`interfaces.rule_of`).
+A subclass inherits a rule unless it overrides a method of the class that states it (`interfaces.user_class.rule_of`).
 """
 
 from __future__ import annotations

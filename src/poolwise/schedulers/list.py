@@ -18,9 +18,8 @@ from poolwise.interfaces import (
     QueuePolicy,
     Scheduler,
     SchedulingPass,
-    checked_priorities,
-    opened,
 )
+from poolwise.interfaces.order import checked_priorities, opened
 from poolwise.interfaces.placement import alike_of
 from poolwise.interfaces.scheduling_pass import check_takes_pass
 from poolwise.model import Changes, JobTable, Machine, Plan, Queue, Reason, Refusal, Reject, Rule, Snapshot, Start, Wait

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from poolwise.arrays import BoolArray
-from poolwise.interfaces import Dispatcher, ListRule, Scheduler, rule_of
+from poolwise.interfaces import Dispatcher, ListRule, Scheduler
+from poolwise.interfaces.user_class import rule_of
 from poolwise.model import Changes, JobTable, Machine, Plan, Queue, Reason, Reject, Rule, Snapshot, Start
 from poolwise.policies.backfill.none import NoBackfill
 from poolwise.policies.order.priorities import FCFS

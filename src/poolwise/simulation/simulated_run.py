@@ -14,7 +14,8 @@ import polars as pl
 
 from poolwise import registry
 from poolwise.diagnostics import Diagnostics
-from poolwise.interfaces import Scheduler, rule_of
+from poolwise.interfaces import Scheduler
+from poolwise.interfaces.user_class import rule_of
 from poolwise.metrics import Measure, MeasuredRun, Metric, Outcomes
 from poolwise.metrics.latency import job_latency_us
 from poolwise.metrics.summary import every_measure, measure_run, metrics_named

@@ -7,7 +7,7 @@ import pytest
 
 from poolwise.engines.compiled_engine import RunSpec
 from poolwise.engines.list_scheduling.columns import RunColumns
-from poolwise.interfaces import rule_of
+from poolwise.interfaces.user_class import rule_of
 from poolwise.kernels.jit import entry
 from poolwise.kernels.list_scheduling.racks import fits, place
 from poolwise.kernels.list_scheduling.reservation import reserve

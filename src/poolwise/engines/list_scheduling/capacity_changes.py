@@ -11,7 +11,8 @@ from poolwise.engines.compiled_engine import RunSpec
 from poolwise.engines.kernel_arrays import blank
 from poolwise.engines.list_columns import IN_KERNELS
 from poolwise.engines.list_scheduling.mixed_nodes import pool_cells
-from poolwise.interfaces import ListRule, rule_of
+from poolwise.interfaces import ListRule
+from poolwise.interfaces.user_class import rule_of
 from poolwise.kernels.list_scheduling.state import ChangeArrays, JobArrays
 from poolwise.model import Machine
 from poolwise.platforms.simulated import Disturbance

@@ -12,8 +12,10 @@ from poolwise.engines.kernel_arrays import blank, read_only, zeros_of
 from poolwise.engines.list_columns import IN_KERNELS, SPREADS, ListColumns, backfill_code, stretched
 from poolwise.engines.list_scheduling.capacity_changes import capacity_after, change_arrays, peak
 from poolwise.engines.list_scheduling.mixed_nodes import is_mixed, least_remote, mixed_arrays, pool_cells
-from poolwise.interfaces import CappedOrder, ListRule, RecalculatedOrder, opened, rule_of
+from poolwise.interfaces import CappedOrder, ListRule, RecalculatedOrder
 from poolwise.interfaces.capped import cap, machine_nodes, node_seconds
+from poolwise.interfaces.order import opened
+from poolwise.interfaces.user_class import rule_of
 from poolwise.kernels.common import state as common
 from poolwise.kernels.common.index import lay_out
 from poolwise.kernels.common.state import Order, Tree

@@ -11,7 +11,8 @@ from poolwise.engines import compiled_engine
 from poolwise.engines.compiled_engine import RunSpec
 from poolwise.engines.compiling import compile_in_background, wait_for_background
 from poolwise.engines.list_scheduling.columns import ListArrays, RunColumns
-from poolwise.interfaces import BackfillPolicy, CappedOrder, ListRule, rule_of
+from poolwise.interfaces import BackfillPolicy, CappedOrder, ListRule
+from poolwise.interfaces.user_class import rule_of
 from poolwise.kernels.common.index import empty_tree
 from poolwise.model import Machine, Workload
 from poolwise.performance.ideal import Ideal

@@ -21,7 +21,9 @@ from poolwise.engines.priority_callback import PriorityCallback
 from poolwise.engines.progress import Obstacle, ProgressListener
 from poolwise.engines.run_record import longer, schedule_of, with_more_rows, with_more_runs
 from poolwise.errors import InputError
-from poolwise.interfaces import ListRule, PerformanceModel, fixed_slowdown, rule_of
+from poolwise.interfaces import ListRule, PerformanceModel
+from poolwise.interfaces.performance import fixed_slowdown
+from poolwise.interfaces.user_class import rule_of
 from poolwise.kernels.common.index import empty_tree, lay_out
 from poolwise.kernels.common.state import DEEP, EMPTY, FORK, INSTANTS, RENEW_KEYS, SHALLOW
 from poolwise.model import Machine, Schedule, Workload
@@ -31,8 +33,8 @@ from poolwise.model.rules import RackRule
 def unsupported(spec: RunSpec, mixed: bool = False) -> Obstacle | None:
     """Return why the kernels of identical or mixed nodes do not support a run; None if they do.
 
-    The scheduler, its backfill, its placement and the models must state their rules (`interfaces.rule_of`,
-    `interfaces.fixed_slowdown`); any queue order is supported.
+    The scheduler, its backfill, its placement and the models must state their rules (`rule_of`,
+    `fixed_slowdown`); any queue order is supported.
     """
     rule = rule_of(spec.scheduler)
     if rule is None:

@@ -14,7 +14,8 @@ from poolwise.engines.shared_nodes.kinds import JobKinds, job_kinds
 from poolwise.engines.shared_nodes.node_arrays import node_arrays, separate_nodes
 from poolwise.engines.shared_nodes.outages import node_changes, outage_arrays
 from poolwise.engines.shared_nodes.windows import kinds_and_windows
-from poolwise.interfaces import ListRule, QueuePolicy, rule_of
+from poolwise.interfaces import ListRule, QueuePolicy
+from poolwise.interfaces.user_class import rule_of
 from poolwise.kernels.common.index import empty_tree
 from poolwise.kernels.common.state import CONSERVATIVE, Order, record
 from poolwise.kernels.shared_nodes.state import (

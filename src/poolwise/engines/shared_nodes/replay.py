@@ -22,7 +22,8 @@ from poolwise.engines.progress import ProgressListener
 from poolwise.engines.run_record import longer, schedule_of, with_more_rows, with_more_runs
 from poolwise.engines.shared_nodes.columns import SharedArrays, SharedColumns
 from poolwise.engines.shared_nodes.initial import NodeHoldings, resume_nodes
-from poolwise.interfaces import ListRule, rule_of
+from poolwise.interfaces import ListRule
+from poolwise.interfaces.user_class import rule_of
 from poolwise.kernels.common.state import INSTANTS
 from poolwise.kernels.shared_nodes.state import PartArrays
 from poolwise.model import Initial, Kind, Machine, ReservedWindow, Schedule, Workload

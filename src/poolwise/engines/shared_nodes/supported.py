@@ -12,7 +12,9 @@ from poolwise.engines.shared_nodes.initial import NodeHoldings
 from poolwise.engines.shared_nodes.outages import node_changes
 from poolwise.engines.shared_nodes.windows import MAX_GROUPS, window_groups
 from poolwise.errors import InputError
-from poolwise.interfaces import ListRule, PerformanceModel, fixed_slowdown, rule_of
+from poolwise.interfaces import ListRule, PerformanceModel
+from poolwise.interfaces.performance import fixed_slowdown
+from poolwise.interfaces.user_class import rule_of
 from poolwise.model import Workload
 from poolwise.model.eligibility import has_tiers
 from poolwise.model.rules import NodeRule

@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 
 from poolwise.errors import InputError
-from poolwise.interfaces import Dispatcher, QueuePolicy, Scheduler, opened, rule_of
+from poolwise.interfaces import Dispatcher, QueuePolicy, Scheduler
+from poolwise.interfaces.order import opened
+from poolwise.interfaces.user_class import rule_of
 from poolwise.live.logs import log_event
 from poolwise.live.slurm.client_calls import ScontrolPool, logged_timeouts
 from poolwise.live.slurm.parsing import max_cpus, read_jobs

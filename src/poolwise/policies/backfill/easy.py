@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from poolwise.arrays import IntArray
-from poolwise.interfaces import BackfillPolicy, PlacementPolicy, QueuePolicy, SchedulingPass, opened
+from poolwise.interfaces import BackfillPolicy, PlacementPolicy, QueuePolicy, SchedulingPass
+from poolwise.interfaces.order import opened
 from poolwise.model import Job, Kind, Machine, Refusal, Rule, Snapshot, Start
 from poolwise.model.rules import BackfillRule
 from poolwise.policies.backfill.none import start_in_order

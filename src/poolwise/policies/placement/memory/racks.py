@@ -14,8 +14,7 @@ from poolwise.arrays import BoolArray, IntArray
 from poolwise.interfaces import PlacementPolicy
 from poolwise.model import Job, JobTable, Machine, Placement, Refusal, Snapshot
 from poolwise.model.eligibility import eligible_nodes
-from poolwise.model.rules import PoolScope as PoolScope
-from poolwise.model.rules import RackRule
+from poolwise.model.rules import PoolScope, RackRule
 from poolwise.policies.placement.memory.mixed_racks import MixedRacks, fits_mixed
 from poolwise.policies.placement.requests import request_kinds
 from poolwise.registry import register
