@@ -7,7 +7,7 @@ LIVE := measuring memory_agent $(addprefix executors/,on_dask on_ray on_slurm co
 # What CI runs of it, in at most five minutes
 LIVE_SHORT := slurm/live.py::test_priorities_equal_those_of_sprio slurm/placing.py::test_jobs_run_on_their_assigned_nodes executors/on_dask.py::test_study_results_on_dask_equal_local_results
 
-.PHONY: help setup kernels test test-fast test-long test-live test-live-short lint demo pictures bench docs dist format clean
+.PHONY: help setup kernels test test-fast test-long test-live test-live-short lint demo pictures bench docs dist test-dist format clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -59,9 +59,15 @@ bench: setup ## run the benchmarks, as ratios within one run
 docs: setup ## build the documentation site in results/site/VERSION, with warnings as errors
 	$(BIN)/mkdocs build --quiet --strict
 
-dist: setup ## build the sdist and the wheel in dist/
-	rm -rf dist
+dist: setup ## build in dist/ the sdist, a wheel for all platforms, and a wheel for x86-64 Linux with compiled kernels
+	rm -rf dist build/kernels
 	$(BIN)/hatchling build --directory dist
+	$(BIN)/poolwise compile --target x86-64-v3 --out build/kernels
+	find build/kernels -name '*.lock' -delete
+	POOLWISE_COMPILED_KERNELS=build/kernels/poolwise $(BIN)/hatchling build --target wheel --directory dist
+
+test-dist: dist ## test the wheel with compiled kernels in an empty environment
+	$(BIN)/pytest -s tests/dist/platform_wheel.py
 
 format: setup ## format and fix
 	$(BIN)/ruff format .

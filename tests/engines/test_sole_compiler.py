@@ -27,7 +27,7 @@ def smallest():
     print("at it", flush=True)
     sys.stdin.readline()
 
-compiled_engine.load("list_scheduling", "made up", "made up", "as long as it takes", smallest)
+compiled_engine.load("list_scheduling", "made up", "made up", 1.0, smallest)
 """
 StartProcess = Callable[[], "subprocess.Popen[str]"]
 
@@ -148,7 +148,7 @@ def test_compilation_works_without_file_locks(start_process: StartProcess, monke
     read_until(start_process(), "at it")
     assert not is_being_compiled(*KERNEL)
     done: list[int] = []
-    compiled_engine.load(*KERNEL, "made up", "no time", lambda: done.append(1))
+    compiled_engine.load(*KERNEL, "made up", 0.0, lambda: done.append(1))
     assert done == [1] and jit.is_compiled(*KERNEL)
     with compile_lock(*KERNEL, pytest.fail):
         pass

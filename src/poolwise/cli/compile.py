@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Annotated
+
+from typer import Option
 
 from poolwise.cli.app import app
 from poolwise.cli.console import print_line
 from poolwise.cli.examples import command
+from poolwise.errors import InputError
+from poolwise.kernels import GENERIC, GENERIC_FEATURES
 
 
-@command(app, "poolwise compile", name="compile")
-def compile_kernels() -> None:
+@command(app, "poolwise compile --out kernels", name="compile")
+def compile_kernels(
+    target: Annotated[
+        str | None,
+        Option(help="CPU to compile for: x86-64-v3, the target of platform wheels [default: this computer's]."),
+    ] = None,
+    out: Annotated[Path | None, Option(help="Folder for the compiled kernels [default: the user's cache].")] = None,
+) -> None:
     """Compile all kernels ahead of time.
 
     Uses all cores; for container images, or before a benchmark. Kernels that are already compiled are only loaded.
@@ -19,12 +32,23 @@ def compile_kernels() -> None:
 
     from joblib import Parallel, cpu_count, delayed  # type: ignore[import-untyped]  # joblib ships no types
 
+    _set_environment(target, out)
     start = time.perf_counter()
     names = list(families())
     workers = Parallel(n_jobs=min(cpu_count(), len(names)), backend="loky", return_as="generator_unordered", batch_size=1)
     for name, seconds in workers(delayed(_load)(name) for name in names):
         print_line(f"{name}: {seconds:.1f} s")
     print_line(f"all kernels: {time.perf_counter() - start:.1f} s")
+
+
+def _set_environment(target: str | None, out: Path | None) -> None:
+    """Set the environment variables that workers inherit; Numba reads them when it is first imported."""
+    if target is not None:
+        if target != GENERIC:
+            raise InputError(f"unknown target {target!r}", remedy=f"use {GENERIC}, or omit --target for this computer")
+        os.environ["NUMBA_CPU_NAME"], os.environ["NUMBA_CPU_FEATURES"] = GENERIC, GENERIC_FEATURES
+    if out is not None:
+        os.environ["NUMBA_CACHE_DIR"] = str(out.resolve())
 
 
 def _load(name: str) -> tuple[str, float]:
@@ -37,15 +61,28 @@ def _load(name: str) -> tuple[str, float]:
 
 
 def families() -> Mapping[str, Callable[[], object]]:
-    """Return family of kernels -> function that compiles or loads it; slow ones first, to balance the cores."""
+    """Return family of kernels -> function that compiles or loads it in one process; slow ones first, to balance the cores."""
     from poolwise.batch.methods.place import Place
+    from poolwise.engines.dispatch import replay as dispatch
     from poolwise.engines.list_scheduling import loading
-    from poolwise.engines.select import ENGINES
-    from poolwise.engines.shared_nodes.replay import load_rare
+    from poolwise.engines.shared_nodes import replay as shared_nodes
 
-    runs = {family.name: family.load for family in ENGINES}
-    rare = {"shared nodes that fail or have windows": load_rare, "racks whose capacity changes": loading.load_rare}
-    return {"batch placement": Place().prepare, **runs, **rare, "minimum-cost flow": _flow}
+    def racks(mixed: bool) -> None:
+        loading.load_all(mixed)
+        loading.load_rare(mixed)
+
+    def shared() -> None:
+        shared_nodes.load()
+        shared_nodes.load_rare()
+
+    return {
+        "list scheduling": lambda: racks(False),
+        "list scheduling on mixed nodes": lambda: racks(True),
+        "shared nodes": shared,
+        "batch placement": Place().prepare,
+        "minimum-cost flow": _flow,
+        "task dispatch": dispatch.load,
+    }
 
 
 def _flow() -> None:

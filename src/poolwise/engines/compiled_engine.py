@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Protocol
 
 from poolwise.arrays import IntArray
@@ -115,10 +116,11 @@ def _unsupported_restriction(spec: RunSpec, follows: bool, restricted: bool) -> 
     return None
 
 
-def load(folder: str, kind: str, name: str, about: str, smallest: Callable[[], object]) -> None:
+def load(folder: str, kind: str, name: str, about_s: float, smallest: Callable[[], object]) -> None:
     """Load kernels of one kind by a minimal run that reaches them; log a warning if they must be compiled.
 
-    One process compiles them: others that need them at the same time wait for it.
+    One process compiles them: others that need them at the same time wait for it. `about_s` is the time to compile them (s) on
+    the reference computer; the warning scales it by the measured speed of this one.
     """
     from poolwise.kernels.jit import is_compiled, mark_compiled
 
@@ -128,8 +130,26 @@ def load(folder: str, kind: str, name: str, about: str, smallest: Callable[[], o
     with compile_lock(folder, kind, lambda: log.warning("waiting for another process to compile kernels (%s)", name)):
         known, begun = is_compiled(folder, kind), time.perf_counter()
         if not known:
-            log.warning("compiling kernels (%s), once for this version on this computer: takes %s", name, about)
+            log.warning(
+                "compiling kernels (%s), once for this version on this computer: takes about %.0f s", name, about_s * slowness()
+            )
         smallest()
         if not known:
             mark_compiled(folder, kind)
             log.warning("kernels compiled in %.0f s", time.perf_counter() - begun)
+
+
+REFERENCE_LOOP_S = 0.008
+"""Seconds that the loop of `slowness` takes on the reference computer."""
+
+
+@cache
+def slowness() -> float:
+    """Return the time of a fixed loop, the shortest of three, as a multiple of the time on the reference computer."""
+    times = []
+    for _ in range(3):
+        begun, total = time.perf_counter(), 0
+        for k in range(200_000):
+            total += k & 7
+        times.append(time.perf_counter() - begun)
+    return min(times) / REFERENCE_LOOP_S

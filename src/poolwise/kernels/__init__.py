@@ -7,3 +7,11 @@ arrays, and `common.index` do not import Numba. All others do (`jit` documents t
 imports them only when it starts a replay. A subpackage imports only itself and those listed in `jit.BUILDS_ON`: its compiled
 kernels stay valid until one of these changes.
 """
+
+GENERIC = "x86-64-v3"
+"""Target, in LLVM's words, of the kernels in a platform wheel: x86-64 CPUs with AVX2, BMI and FMA, from 2013 on."""
+GENERIC_FEATURES = (
+    "+avx,+avx2,+bmi,+bmi2,+cmov,+crc32,+cx16,+cx8,+f16c,+fma,+fxsr,+lzcnt,+mmx,+movbe,+popcnt,+sahf,+sse,+sse2,+sse3,+sse4.1,"
+    "+sse4.2,+ssse3,+xsave"
+)
+"""Features of `GENERIC`."""

@@ -1,30 +1,37 @@
-"""Compilation of kernels, and the cache folder for compiled code.
+"""Compilation of kernels, and the cache folders for compiled code.
 
 With a Numba version listed in `TESTED`, kernels are compiled through Numba's internals (`numba_internals`), which compiles
 faster and produces faster code. With any other version, or with the environment variable POOLWISE_PLAIN_KERNELS set, they are
 compiled by Numba's public interface. The schedules are the same.
 
 Numba's cache detects changes of the file that contains a function, but not of the files that it calls. So each kernel package
-(a folder of this package) has a cache folder named by a hash of all its sources, their location (part of Numba's cache key),
-the versions of Numba and NumPy, the way of compilation and the CPU. A cached kernel is therefore never stale.
+(a folder of this package) has a cache folder named by a hash of all its sources, the versions of Python, Numba and NumPy, the
+way of compilation and the CPU. A cached kernel is therefore never stale, and every checkout with the same sources loads it.
+
+A platform wheel carries kernels compiled for the CPUs of `GENERIC`. They are loaded where the CPU and all versions match;
+otherwise kernels are compiled as from a checkout.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import platform
+import sys
 import tempfile
 import warnings
 from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from types import FunctionType
 from typing import Any, TypeVar, cast
 
 import llvmlite.binding  # type: ignore[import-untyped]  # ships no types
 import numba
 import numpy as np
 
+from poolwise.kernels import GENERIC, GENERIC_FEATURES
 from poolwise.units import __file__ as CONSTANTS
 
 F = TypeVar("F", bound=Callable[..., object])
@@ -36,6 +43,8 @@ TESTED = ("0.68",)
 """Versions of Numba whose internals `numba_internals` has been tested with."""
 BUILDS_ON: Mapping[str, tuple[str, ...]] = {"list_scheduling": ("common",), "shared_nodes": ("common",)}
 """Kernel package -> kernel packages whose steps it calls, so that its kernels are recompiled when those change."""
+SHIPPED = Path(__file__).parent / "compiled"
+"""Folder of the kernels in a platform wheel."""
 PLAIN = "POOLWISE_PLAIN_KERNELS"
 """Environment variable that disables the use of Numba's internals, whatever its version."""
 
@@ -66,9 +75,29 @@ def entry(function: F) -> F:
     """Decorate a kernel that allocates nothing: the caller owns all arrays, so their references need not be counted.
 
     Numba counts the references to each array of a named tuple whenever the tuple is passed to a call. With dozens of arrays per
-    tuple, that takes half the runtime.
+    tuple, that takes half the runtime. The steps receive named tuples by reference: see `references`.
     """
-    return _cached(function, _options("entry"))
+    if config.DISABLE_JIT or is_plain(numba.__version__):
+        return _cached(function, {})
+    return _cached(_with_references(function), _options("entry"))
+
+
+def _with_references(function: F) -> F:
+    """Return a function that calls a step made of another function with its named tuples by reference."""
+    names = {
+        "by_reference": import_module("poolwise.kernels.references").by_reference,
+        "body": _uncached(function, _options("body")),
+    }
+    caller = FunctionType(_call_body.__code__.replace(co_filename=function.__code__.co_filename), names, function.__name__)
+    for name in ("__module__", "__qualname__", "__doc__"):
+        setattr(caller, name, getattr(function, name))
+    caller.body = function  # type: ignore[attr-defined]  # `python_code` runs it
+    return cast(F, caller)
+
+
+def _call_body(*arguments: object) -> object:
+    """Code of a function whose global names are those of `_with_references`."""
+    return body(*by_reference(arguments))  # type: ignore[name-defined]  # noqa: F821
 
 
 def step(function: F) -> F:
@@ -77,11 +106,7 @@ def step(function: F) -> F:
 
 
 def inlined(function: F) -> F:
-    """Decorate a step that is inlined wherever it is called.
-
-    A tuple of arrays is passed word by word, seven words per array. For short steps with dozens of arrays this took longer than
-    the step itself, and half of the total time. Inlining costs compile time: do not use it for long steps with many call sites.
-    """
+    """Decorate a step that LLVM inlines unless it is long; without Numba's internals it is like any other step."""
     return _uncached(function, _options("inlined"))
 
 
@@ -90,8 +115,13 @@ def _uncached(function: F, options: Mapping[str, Any]) -> F:
 
 
 def _cached(function: F, options: Mapping[str, Any]) -> F:
+    package = Path(function.__code__.co_filename).parent.name
+    if not (config.DISABLE_JIT or is_plain(numba.__version__)):
+        dispatcher = njit(error_model="numpy", **options)(function)
+        dispatcher._cache = import_module("poolwise.kernels.kernel_cache").KernelCache(function, _folders(package))
+        return cast(F, dispatcher)
     before = config.CACHE_DIR
-    config.CACHE_DIR = str(cache_folder(Path(function.__code__.co_filename).parent.name))
+    config.CACHE_DIR = str(cache_folder(package))
     try:
         return cast(F, njit(cache=True, error_model="numpy", **options)(function))
     finally:
@@ -101,7 +131,7 @@ def _cached(function: F, options: Mapping[str, Any]) -> F:
 @cache
 def cache_folder(package: str) -> Path:
     """Return the cache folder of a kernel package; a temporary one, with a warning, if the user's cache is not writable."""
-    name = f"{package}-{_fingerprint(package)}"
+    name = f"{package}-{_fingerprint(package, *_target())}"
     preferred = _cache_root() / "poolwise" / name
     try:
         preferred.mkdir(parents=True, exist_ok=True)
@@ -121,16 +151,38 @@ def is_persistent(package: str) -> bool:
 
 def is_compiled(package: str, kind: str) -> bool:
     """Return whether the kernels of one kind have been compiled and marked as such by some process."""
-    return bool(config.DISABLE_JIT) or _mark(package, kind).is_file()
+    return bool(config.DISABLE_JIT) or any((folder / _mark(kind)).is_file() for folder in _folders(package))
 
 
 def mark_compiled(package: str, kind: str) -> None:
     """Create the marker file that `is_compiled` checks."""
-    _mark(package, kind).touch()
+    (cache_folder(package) / _mark(kind)).touch()
 
 
-def _mark(package: str, kind: str) -> Path:
-    return cache_folder(package) / f"{kind.replace(' ', '-')}.compiled"
+def _mark(kind: str) -> str:
+    return f"{kind.replace(' ', '-')}.compiled"
+
+
+def _folders(package: str) -> tuple[Path, ...]:
+    """Return the folders that may hold compiled kernels of a package: the user's, and that of the wheel if it fits this CPU."""
+    shipped = SHIPPED / f"{package}-{_fingerprint(package, GENERIC, GENERIC_FEATURES)}"
+    return (cache_folder(package), *((shipped,) if _runs_shipped() and shipped.is_dir() else ()))
+
+
+@cache
+def _runs_shipped() -> bool:
+    """Return whether this CPU has all features of the kernels in a platform wheel."""
+    if platform.machine() != "x86_64" or platform.system() != "Linux" or config.CPU_NAME is not None:
+        return False
+    host = llvmlite.binding.get_host_cpu_features()
+    return all(host.get(feature.removeprefix("+"), False) for feature in GENERIC_FEATURES.split(","))
+
+
+def _target() -> tuple[str, str]:
+    """Return the CPU and the features that Numba compiles for: this computer's, unless the environment names others."""
+    cpu = config.CPU_NAME or llvmlite.binding.get_host_cpu_name()
+    features = config.CPU_FEATURES
+    return cpu, llvmlite.binding.get_host_cpu_features().flatten() if features is None else features
 
 
 def _cache_root() -> Path:
@@ -140,14 +192,14 @@ def _cache_root() -> Path:
     return Path.home() / ".cache"
 
 
-def _fingerprint(package: str) -> str:
+def _fingerprint(package: str, cpu: str, features: str) -> str:
     digest = hashlib.sha256()
     here = Path(__file__).parent
     folders = (here, *(here / other for other in (package, *BUILDS_ON.get(package, ()))))
     for source in (Path(CONSTANTS), *(file for folder in folders for file in sorted(folder.glob("*.py")))):
         digest.update(source.name.encode() + b"\0" + source.read_bytes() + b"\0")
-    cpu = f"{llvmlite.binding.get_host_cpu_name()} {llvmlite.binding.get_host_cpu_features().flatten()}"
     way = "plain" if is_plain(numba.__version__) else "internals"
-    for part in (str(here), numba.__version__, np.__version__, llvmlite.__version__, cpu, way):
+    python = ".".join(map(str, sys.version_info[:2]))
+    for part in (python, numba.__version__, np.__version__, llvmlite.__version__, cpu, features, way):
         digest.update(part.encode() + b"\0")
     return digest.hexdigest()[:16]

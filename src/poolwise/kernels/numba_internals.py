@@ -5,7 +5,7 @@ It controls the translation of kernels to machine code: a kernel and its steps a
 By default Numba optimizes each function together with all its callees and translates it to machine code, then its caller does
 the same again: a function six calls deep passes through LLVM seven times. A step is never run on its own, so it is left
 untranslated until the kernel that calls it is complete. Since a step then has no other callers, LLVM may change its calling
-convention: it drops arguments that the step does not read, and passes only the fields of an array that it reads.
+convention: it drops arguments that the step does not read, and passes fields in registers.
 
 Kernels never index from the end of an array. With unsigned indices Numba omits a comparison and a selection for each index that
 is not constant, and with them every array length.
@@ -20,6 +20,7 @@ from numba.core import ir, types
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import FunctionPass, register_pass
+from numba.core.targetconfig import ConfigStack
 from numba.core.typed_passes import NopythonTypeInference
 
 Linkage: Any = llvm.Linkage
@@ -27,6 +28,17 @@ Linkage: Any = llvm.Linkage
 
 class KernelCode(JITCodeLibrary):
     """Code library of a kernel with all its steps."""
+
+    def finalize(self) -> None:
+        """Link all steps, including those that only other steps call, then optimize and translate."""
+        pending = list(self._linking_libraries)
+        while pending:
+            library = pending.pop()
+            if isinstance(library, StepCode):
+                new = [called for called in library._linking_libraries if called not in self._linking_libraries]
+                self._linking_libraries += dict.fromkeys(new)
+                pending += dict.fromkeys(new)
+        super().finalize()  # type: ignore[no-untyped-call]  # has no types
 
     def _optimize_final_module(self) -> None:
         """Optimize the module, with its steps marked as internal."""
@@ -44,22 +56,33 @@ class EntryCode(KernelCode):
     """Code library of a kernel that processes events: mostly branches, so one optimizer pass without vectorization suffices."""
 
     def _optimize_final_module(self) -> None:
-        """Run one `-O2` pipeline."""
+        """Run one `-O3` pipeline."""
         self._own_steps()
         codegen: Any = self._codegen
-        passes, builder = codegen._module_pass_manager(opt=2, loop_vectorize=False, slp_vectorize=False)
+        passes, builder = codegen._module_pass_manager(opt=3, loop_vectorize=False, slp_vectorize=False)
         passes.run(self._final_module, builder)
 
 
 class StepCode(JITCodeLibrary):
     """Code library of a step and its callees, neither optimized nor translated."""
 
-    def _optimize_final_module(self) -> None:
-        """Do nothing; the kernel optimizes the step."""
+    def _optimize_functions(self, module: Any) -> None:
+        """Set the data layout only; the kernel optimizes the step."""
+        module.data_layout = self._codegen._data_layout
 
-    def _finalize_final_module(self) -> None:
-        """Mark the library as ready to be linked; it has no machine code."""
+    def finalize(self) -> None:
+        """Mark the library as ready to be linked, together with those that it calls; it has no machine code."""
+        self._raise_if_finalized()  # type: ignore[no-untyped-call]  # has no types
         self._finalized = True
+
+    def _get_module_for_linking(self) -> Any:
+        """Return the module, whose functions may be defined by several kernels."""
+        if self._shared_module is None:
+            for function in self._final_module.functions:
+                if not function.is_declaration and function.linkage == Linkage.external:
+                    function.linkage = Linkage.linkonce_odr
+            self._shared_module = self._final_module
+        return self._shared_module
 
     def get_pointer_to_function(self, name: str) -> int:
         """Return 0: the function has no machine code."""
@@ -73,6 +96,47 @@ class StepCode(JITCodeLibrary):
 
     def set_env(self, name: str, environment: object) -> None:
         """Discard the Python objects that an error might refer to: steps raise no errors."""
+
+
+class _CallTypes:
+    """Signatures of operators by types and compiler flags, each resolved once instead of at each use.
+
+    Numba tries about twenty implementations of an operator at each use, and compares all flags for each of them.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[Any, ...], Any] = {}
+        self._flags: tuple[Any, str] = None, ""
+        self._depth = 0
+        self._function: Any = types.Function
+        self._resolve = self._function.get_call_type
+
+    def __enter__(self) -> None:
+        self._depth += 1
+        if self._depth == 1:
+            self._function.get_call_type = self._method()
+
+    def __exit__(self, *_: object) -> None:
+        self._depth -= 1
+        if self._depth == 0:
+            self._function.get_call_type = self._resolve
+
+    def _method(self) -> Any:
+        def get_call_type(function: Any, context: Any, args: Any, kws: Any) -> Any:
+            flags = ConfigStack.top_or_none()  # type: ignore[no-untyped-call]  # has no types
+            if kws or flags is None:
+                return self._resolve(function, context, args, kws)
+            if flags is not self._flags[0]:
+                self._flags = flags, repr(flags)
+            key = self._flags[1], function, tuple(args)
+            if key not in self._known:
+                self._known[key] = self._resolve(function, context, args, kws)
+            return self._known[key]
+
+        return get_call_type
+
+
+_call_types = _CallTypes()
 
 
 @register_pass(mutates_CFG=False, analysis_only=False)  # type: ignore[no-untyped-call]  # has no types
@@ -109,6 +173,11 @@ class KernelCompiler(CompilerBase):
 
     code: type[JITCodeLibrary] = KernelCode
 
+    def _compile_core(self) -> Any:
+        """Compile with operators resolved once."""
+        with _call_types:
+            return super()._compile_core()  # type: ignore[no-untyped-call]  # has no types
+
     def define_pipelines(self) -> list[Any]:
         """Return the passes of the compiler: the usual ones and `UnsignedIndices`."""
         state = self.state
@@ -132,6 +201,40 @@ class StepCompiler(KernelCompiler):
     code = StepCode
 
 
+class BodyCode(StepCode):
+    """Code library of the step that an entry calls with references: it is not inlined into the entry, see `references`."""
+
+    def add_ir_module(self, module: Any) -> None:
+        """Add a module whose functions are not inlined."""
+        for function in module.functions:
+            if not function.is_declaration:
+                function.attributes.add("noinline")
+        super().add_ir_module(module)  # type: ignore[no-untyped-call]  # has no types
+
+
+class HintedCode(StepCode):
+    """Code library of a step that LLVM inlines more readily than others."""
+
+    def add_ir_module(self, module: Any) -> None:
+        """Add a module whose functions are preferably inlined."""
+        for function in module.functions:
+            if not function.is_declaration:
+                function.attributes.add("inlinehint")
+        super().add_ir_module(module)  # type: ignore[no-untyped-call]  # has no types
+
+
+class HintedCompiler(KernelCompiler):
+    """Compiler of steps that are preferably inlined."""
+
+    code = HintedCode
+
+
+class BodyCompiler(KernelCompiler):
+    """Compiler of the bodies of entries."""
+
+    code = BodyCode
+
+
 # Options of `numba.njit` for each decorator of `jit`
 KERNEL: dict[str, Any] = {"pipeline_class": KernelCompiler}
 ENTRY: dict[str, Any] = {"pipeline_class": EntryCompiler, "_nrt": False}
@@ -141,4 +244,5 @@ STEP: dict[str, Any] = {
     "no_cpython_wrapper": True,
     "no_cfunc_wrapper": True,
 }
-INLINED: dict[str, Any] = {**STEP, "forceinline": True}
+BODY: dict[str, Any] = {**STEP, "pipeline_class": BodyCompiler}
+INLINED: dict[str, Any] = {**STEP, "pipeline_class": HintedCompiler}

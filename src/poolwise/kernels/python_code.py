@@ -55,7 +55,7 @@ class _Translation:
             return module
         if not hasattr(value, "py_func"):
             return value
-        source: FunctionType = value.py_func
+        source: FunctionType = getattr(value.py_func, "body", value.py_func)
         names = dict(source.__globals__)
         made = FunctionType(source.__code__, names, source.__name__, source.__defaults__, source.__closure__)
         self._made[id(value)] = made

@@ -145,4 +145,4 @@ def load() -> None:
     build.node("unit", type="unit", slots=1)
     unit = Machine.of(build)
     task = RunSpec(Workload.of(one, one), unit, Dispatch(High()), Ideal(), Ideal())  # reaches all kernels
-    compiled_engine.load(FOLDER, "all", "dispatch", "a few seconds", lambda: _replay(task))
+    compiled_engine.load(FOLDER, "all", "dispatch", 2.0, lambda: _replay(task))

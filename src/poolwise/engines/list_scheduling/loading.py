@@ -9,7 +9,7 @@ import numpy as np
 
 from poolwise.engines import compiled_engine
 from poolwise.engines.compiled_engine import RunSpec
-from poolwise.engines.compiling import compile_in_background, wait_for_background
+from poolwise.engines.compiling import wait_for_background
 from poolwise.engines.list_scheduling.columns import ListArrays, RunColumns
 from poolwise.interfaces import BackfillPolicy, CappedOrder, ListRule
 from poolwise.interfaces.user_class import rule_of
@@ -25,6 +25,8 @@ from poolwise.units import SECOND
 
 FOLDER = "list_scheduling"
 """Folder of the kernel package."""
+COMPILE_S = 8.0
+"""Seconds to compile one kernel on the reference computer."""
 
 MIXED = ", mixed nodes"
 """End of the names of kinds for nodes that differ, or on which only some jobs may run."""
@@ -56,7 +58,7 @@ def kinds_of(rule: ListRule, changing: bool = False, mixed: bool = False) -> tup
 def load_kernels(kind: str) -> None:
     """Load a kernel, compiling it if it is not cached on this computer; log that it compiles."""
     wait_for_background(FOLDER, kind)
-    compiled_engine.load(FOLDER, kind, f"list scheduling, {kind}", "ten to twenty seconds", lambda: _smallest(kind))
+    compiled_engine.load(FOLDER, kind, f"list scheduling, {kind}", COMPILE_S, lambda: _smallest(kind))
 
 
 @cache
@@ -64,24 +66,22 @@ def load_resume(mixed: bool = False) -> None:
     """Load the kernel that restores initial runs, as `load_kernels` does."""
     kind = MIXED * mixed
     compiled_engine.load(
-        FOLDER, f"resume{kind}", f"list scheduling, from a state{kind}", "a few seconds", lambda: _resume_empty(kind)
+        FOLDER, f"resume{kind}", f"list scheduling, from a state{kind}", COMPILE_S / 4, lambda: _resume_empty(kind)
     )
 
 
 def load_all(mixed: bool = False) -> None:
-    """Load the kernels of most runs on identical or mixed nodes, compiling two at a time."""
-    end = MIXED * mixed
-    for one, other in (COMMON[:2], COMMON[2:]):
-        compile_in_background(FOLDER, other + end, load_kernels)
-        load_kernels(one + end)
-        load_kernels(other + end)
+    """Load the kernels of most runs on identical or mixed nodes; in one process they share the steps that Numba compiled."""
+    for kind in COMMON:
+        load_kernels(kind + MIXED * mixed)
     load_resume(mixed)
 
 
-def load_rare() -> None:
+def load_rare(mixed: bool = False) -> None:
     """Load the other kernels: a run loads them when it needs one."""
     for kind in RARE:
-        load_kernels(kind)
+        if kind.endswith(MIXED) == mixed:
+            load_kernels(kind)
 
 
 def _smallest(kind: str) -> int:
