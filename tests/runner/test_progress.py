@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from poolwise.engines.progress import RunClock
-from poolwise.runner import progress
+from poolwise.runner import progress, running
 from poolwise.runner.progress import ConsoleProgress, LineProgress, Pace
 from poolwise.runner.running import Running, folder_of_progress, listener, read_running, task_progress
 
@@ -91,8 +91,11 @@ def test_run_that_slows_down_is_estimated_by_its_recent_pace():
     assert left == pytest.approx(10.0)
     for seconds, share in ((1.0, 0.4), (2.0, 0.5), (20.0, 0.55), (40.0, 0.6)):
         left = slowing.left(share, seconds)
-    assert left == pytest.approx(0.4 * 20 / 0.05), "not 0.4 * 40 / 0.6"
-    assert slowing.left(0.6, 100.0) == float("inf"), "no event since then"
+    assert left == float("inf"), "the pace falls from report to report"
+    for seconds, share in ((60.0, 0.65), (80.0, 0.7), (100.0, 0.75), (120.0, 0.8)):
+        left = slowing.left(share, seconds)
+    assert 0.2 * 20 / 0.05 / 2 <= left <= 0.2 * 20 / 0.05 * 2, "at the recent pace, not 0.2 * 120 / 0.8"
+    assert slowing.left(0.8, 300.0) == float("inf"), "no event since then"
     assert RunClock().left(0.001, 60.0) == float("inf") and slowing.left(1.0, 101.0) == 0
 
 
@@ -124,3 +127,57 @@ def test_task_reports_only_to_a_reader():
             assert read_running(folder) == [Running(0.5, 2.0, 2.0)]
         assert read_running(folder) == [] and listener() is None
     assert not folder.exists()
+
+
+@pytest.mark.parametrize("exponent", [1.0, 1.5, 2.0, 3.0])
+@pytest.mark.parametrize("jump", [1.0, 100.0])
+def test_estimates_of_a_long_run_are_within_a_factor_of_two_or_not_shown(exponent, jump):
+    """The time grows as a power of the share, or a fast tenth is followed by passes that are a hundred times as long."""
+    clock, shown, whole = RunClock(), 0, 1600.0
+
+    def seconds(share):
+        first = min(share, 0.1)
+        return whole * (first + jump * (share - first)) / (0.1 + 0.9 * jump) if jump > 1 else whole * share**exponent
+
+    for share in (k / 500 for k in range(1, 500)):
+        left = clock.left(share, seconds(share))
+        settled = share >= 0.1 if jump == 1 else seconds(share) >= 0.1 * whole
+        if settled and left < float("inf"):
+            shown += 1
+            assert 0.5 <= left / (whole - seconds(share)) <= 2, share
+    assert shown > 200 or exponent == 3.0
+
+
+def test_estimate_of_a_task_that_stopped_reporting_runs_out(monkeypatch):
+    with folder_of_progress() as folder, task_progress("key"):
+        listener().advance(0.999, 3.0)
+        listener().advance(0.9995, 3.1)
+        now = (folder / "key").stat().st_mtime
+        monkeypatch.setattr(running.time, "time", lambda: now + 27 * 60)
+        (found,) = read_running(folder)
+        assert found.left == float("inf") and found.seconds > 27 * 60
+        assert Pace(1, 0).text([found]) == ""
+
+
+def test_time_left_is_not_shown_where_finished_tasks_differ_widely(clock):
+    pace = Pace(100, 0)
+    for seconds in (0.1, 0.1, 300.0):
+        clock.now += seconds
+        pace.advance(seconds)
+    assert pace.text() == ""
+    for _ in range(30):
+        clock.now += 200
+        pace.advance(200.0)
+    assert pace.text().startswith("about ")
+
+
+def test_line_replaces_an_estimate_that_has_run_out(clock):
+    console = Console(file=io.StringIO(), width=200)
+    with ConsoleProgress(console) as progress_:
+        progress_.begin(3, 0, 0)
+        for label in "ab":
+            clock.now += 3
+            progress_.advance(label, 3.0)
+        clock.now += 31
+        progress_.update()
+    assert console.file.getvalue().splitlines()[-2:] == ["[2/3] b in 3 s, about 3 s left", "67 % done, time left unknown"]

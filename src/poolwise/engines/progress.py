@@ -18,6 +18,10 @@ LEAST_SHARE = 0.01
 """Share of a run from which its pace is a basis for an estimate."""
 
 
+_MOST_LOG = 50.0
+"""Logarithm of the largest ratio by which a run is extrapolated; larger ones overflow."""
+
+
 class Obstacle(NamedTuple):
     """Reason why no kernel supports a run, and what would make it supported."""
 
@@ -46,8 +50,16 @@ class ProgressListener(Protocol):
         ...
 
 
+AGREE = 2.0
+"""Largest ratio of two estimates of the time left that is shown."""
+
+
 class RunClock:
-    """Seconds left of a run, by its average or its recent pace, whichever is slower: the later part of a run may be denser."""
+    """Seconds left of a run, or infinity without a basis for an estimate.
+
+    Two extrapolations must agree within `AGREE`: by the recent pace, and by the trend of the pace. Passes take longer as the
+    queue grows, so a run whose pace still falls has no estimate until its end is near.
+    """
 
     def __init__(self) -> None:
         self._past = deque([(0.0, 0.0)])  # (seconds, share), from half of the seconds so far
@@ -62,7 +74,15 @@ class RunClock:
             return 0.0
         if share < LEAST_SHARE or share <= before:
             return math.inf
-        return (1 - share) * max(seconds / share, (seconds - then) / (share - before))
+        if before <= 0:
+            return (1 - share) * seconds / share
+        exponent = max(1.0, math.log(seconds / then) / math.log(share / before))  # seconds grow as share ** exponent
+        by_pace = (1 - share) * max(seconds / share, (seconds - then) / (share - before))
+        if exponent * math.log(1 / share) > _MOST_LOG:
+            return math.inf
+        by_trend = seconds * ((1 / share) ** exponent - 1)
+        low, high = sorted((by_pace, by_trend))
+        return math.sqrt(low * high) if high <= AGREE * low else math.inf
 
 
 class Meter:

@@ -15,6 +15,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from poolwise.runner.running import Running, folder_of_progress, read_running
 from poolwise.units import format_time
 
+UNEVEN = 0.35
+"""Largest relative standard error of the mean time of finished tasks that is a basis for an estimate."""
 LINE_S = 30.0
 """Seconds between two lines on the progress within running tasks, without a terminal."""
 
@@ -31,13 +33,14 @@ class Pace:
     """
 
     def __init__(self, total: int, done: int) -> None:
-        self.total, self.done, self._new, self._seconds = total, done, 0, 0.0
+        self.total, self.done, self._new, self._seconds, self._squares = total, done, 0, 0.0, 0.0
         self._begun = self._last = time.monotonic()
 
     def advance(self, seconds: float | None = None) -> None:
         """Count one more task, which took this many core seconds; by default those since the previous one."""
         now = time.monotonic()
-        self._seconds += now - self._last if seconds is None else seconds
+        took = now - self._last if seconds is None else seconds
+        self._seconds, self._squares = self._seconds + took, self._squares + took**2
         self.done, self._new, self._last = self.done + 1, self._new + 1, now
 
     def left_s(self, running: Sequence[Running] = ()) -> float | None:
@@ -46,13 +49,24 @@ class Pace:
         if not (self._new or known):
             return None
         mean = (self._seconds + sum(one.seconds + one.left for one in known)) / (self._new + len(known))
-        waiting = max(0, self.total - self.done - len(running)) * mean
+        others = max(0, self.total - self.done - len(running))
+        if others and self._is_uneven():
+            return None
+        waiting = others * mean
         own = [one.left if isfinite(one.left) else mean - one.seconds for one in running]
         if not own:
             workers = max(1.0, self._seconds / max(self._last - self._begun, 1e-9))
             own = [waiting / workers - (time.monotonic() - self._last)]
             waiting = 0.0
         return max(*own, (sum(own) + waiting) / len(own)) if min(own) > 0 else None
+
+    def _is_uneven(self) -> bool:
+        """Return whether the finished tasks differ so much that their mean says little about those that wait."""
+        if self._new < 2:
+            return False
+        mean = self._seconds / self._new
+        variance = max(0.0, self._squares / self._new - mean**2)
+        return bool(variance / self._new > (UNEVEN * mean) ** 2)
 
     def text(self, running: Sequence[Running] = ()) -> str:
         """Return the time left in words; "" if it is unknown."""
@@ -139,9 +153,9 @@ class ConsoleProgress:
         left = self._pace.text(running)
         if self._task is not None:
             self._bar.update(self._task, completed=completed, left=left)
-        if not self._console.is_terminal and running and time.monotonic() - self._last_line >= LINE_S:
-            percent = f"{100 * completed / self._pace.total:.0f} % done"
-            self._print(", ".join(text for text in (percent, left) if text))
+        waiting = self._pace.total and self._pace.done < self._pace.total
+        if not self._console.is_terminal and waiting and time.monotonic() - self._last_line >= LINE_S:
+            self._print(f"{100 * completed / self._pace.total:.0f} % done, {left or 'time left unknown'}")
 
     def _tick(self) -> None:
         while not self._stop.wait(0.5):

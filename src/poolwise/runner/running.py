@@ -5,6 +5,8 @@ Only processes of this computer report; the workers of a cluster do not see the 
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -13,6 +15,9 @@ from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from poolwise.engines.progress import Obstacle, ProgressListener, RunClock
+
+STALE_S = 2.0
+"""Age of a report from which the seconds since then count: a pass, or the evaluation after the run, may take long."""
 
 
 class Running(NamedTuple):
@@ -86,12 +91,15 @@ def task_progress(key: str) -> Iterator[None]:
 
 def read_running(folder: Path) -> list[Running]:
     """Return the progress of all running tasks that have reported."""
-    files = [file for file in folder.iterdir() if not file.suffix]
-    return [Running(*map(float, text.split())) for text in map(_read, files) if text]
+    return [found for file in folder.iterdir() if not file.suffix if (found := _read(file)) is not None]
 
 
-def _read(file: Path) -> str:
+def _read(file: Path) -> Running | None:
     try:
-        return file.read_text()
+        share, seconds, left = map(float, file.read_text().split())
+        age = time.time() - file.stat().st_mtime
     except FileNotFoundError:  # the task has finished
-        return ""
+        return None
+    if age < STALE_S:
+        return Running(share, seconds, left)
+    return Running(share, seconds + age, left - age if left > age else math.inf)
