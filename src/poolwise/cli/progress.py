@@ -55,6 +55,11 @@ class ConsoleWatch:
     def __exit__(self, *_: object) -> None:
         self._bar.stop()
 
+    def explain(self, text: str) -> None:
+        """Explain before the run why the reference engine runs it."""
+        self._explained = True
+        note(text)
+
     def begin(self, obstacle: Obstacle | None) -> None:
         """Start the run; `obstacle` is the reason for the reference engine, if it could be avoided."""
         from poolwise.engines.progress import RunClock

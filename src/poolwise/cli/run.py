@@ -10,7 +10,7 @@ import typer
 
 from poolwise.catalog import PREFIX
 from poolwise.cli.app import app
-from poolwise.cli.console import err, resumable
+from poolwise.cli.console import err, note, resumable
 from poolwise.cli.examples import command
 from poolwise.cli.output import show_answer
 from poolwise.cli.shared_options import ComputeOptions, setting
@@ -54,11 +54,16 @@ def run_study(
     from poolwise.report.page import write_report
     from poolwise.report.study import study_answer
     from poolwise.runner.progress import ConsoleProgress
+    from poolwise.studies.cell_store import CellStore
     from poolwise.studies.diagnostics import diagnostic_sentences
+    from poolwise.studies.slow_runs import slow_runs
 
     loaded = studies.load(study, dict(set_))
     given = Path(study)
     folder = out if out is not None else Path("results") / (given.resolve().name if given.is_dir() else loaded.name)
+    store = CellStore(folder)
+    for slow in slow_runs(cell for cell in loaded.runs if not store.holds(cell.key)):
+        note(slow.text)
     with resumable(folder), compute.workers() as workers:
         with ConsoleProgress(err) as progress:
             result = studies.run(loaded, folder, progress=progress, executor=workers)

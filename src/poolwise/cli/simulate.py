@@ -47,6 +47,7 @@ def simulate_cell(
     from poolwise.studies.cell_simulation import check_warm_up
     from poolwise.studies.cells import workload_of
     from poolwise.studies.description import ConfiguredRun
+    from poolwise.studies.slow_runs import slow_runs
 
     for path in output.files:
         check_writable(path)
@@ -54,6 +55,8 @@ def simulate_cell(
     with ConsoleWatch(err, f"reading {Path(cell.trace.path).name}") as watch:
         if cell.warm_up:
             check_warm_up(cell, workload_of(cell))
+        for slow in slow_runs([cell]) if output.engine is EngineName.AUTO else ():
+            watch.explain(slow.text)
         promises = check_order_contract(workload_of(cell), cell.machine, configured.scheduler)
         result = simulate(
             workload_of(cell),

@@ -100,6 +100,7 @@ def _study(path: Path, set_: list[Any]) -> Summary:
     from poolwise import studies
     from poolwise.studies.cell_simulation import check_logs
     from poolwise.studies.cells import workload_of
+    from poolwise.studies.slow_runs import slow_runs
 
     study = studies.load(path, dict(set_))
     problems, sizes = Problems(), set[int]()
@@ -115,7 +116,7 @@ def _study(path: Path, set_: list[Any]) -> Summary:
     jobs = " or ".join(f"{n:,}" for n in sorted(sizes))
     first = f"{', '.join(runs[:-1])} and {runs[-1]}, of {jobs} jobs each"
     varied = (f"{parameter}: {', '.join(map(str, values))}" for parameter, values in study.vary.items())
-    return "study", study.title, [first, *varied]
+    return "study", study.title, [first, *varied, *(f"slow: {slow.text}" for slow in slow_runs(study.runs))]
 
 
 def _search(path: Path, set_: list[Any]) -> Summary:
