@@ -76,7 +76,7 @@ def partition_of(job: Job, machine: Machine) -> str:
     return "" if name == NO_PARTITION else name
 
 
-def with_unit(machine: Machine, resource: str, amount: int) -> str:
+def amount_with_name(machine: Machine, resource: str, amount: int) -> str:
     """Format an amount with the name of its resource: "48 cores", "1 node", "96 GiB"."""
     text = machine.amount_text(resource, amount)
     if resource in _MEASURED:
@@ -103,14 +103,14 @@ def _noun(machine: Machine, owner: int) -> str:
 
 
 def _group_text(machine: Machine, noun: str, each: Mapping[str, int], owners: list[int]) -> str:
-    amounts = joined(with_unit(machine, name, amount) for name, amount in each.items())
+    amounts = and_list(amount_with_name(machine, name, amount) for name, amount in each.items())
     if len(owners) == 1:
         return f"{machine.owners[owners[0]]} ({amounts})"
     ranges = list(_ranges(machine, owners))
     more = sum(last - first + 1 for first, last, _ in ranges[MOST_RANGES:])
     listed = [text for _, _, text in ranges[:MOST_RANGES]] + ([f"{more:,} more"] if more else [])
     suffix = "" if noun.endswith("s") else "s"
-    return f"{len(owners):,} {noun}{suffix} {joined(listed)}, each {amounts}"
+    return f"{len(owners):,} {noun}{suffix} {and_list(listed)}, each {amounts}"
 
 
 def _ranges(machine: Machine, owners: list[int]) -> Iterator[tuple[int, int, str]]:
@@ -128,7 +128,7 @@ def _ranges(machine: Machine, owners: list[int]) -> Iterator[tuple[int, int, str
         first = last = owner
 
 
-def joined(parts: Iterable[str]) -> str:
+def and_list(parts: Iterable[str]) -> str:
     """Join parts by commas and "and"."""
     *most, last = parts
     return f"{', '.join(most)} and {last}" if most else last

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from poolwise.explain.explanation import Episode, Explanation
 from poolwise.explain.memory import MemoryStretch
-from poolwise.explain.places import joined, with_unit
+from poolwise.explain.places import amount_with_name, and_list
 from poolwise.model import Outcome
 from poolwise.model.reason import Rule
 from poolwise.units import format_memory, format_time, to_seconds
@@ -46,11 +46,11 @@ def holders_sentence(found: Explanation) -> str:
     longest, table = max(known, key=lambda episode: episode.end - episode.start), found.job.table
     resource, submit = longest.reason.resource, found.job.submit
     texts = [
-        f"job {int(table.id[one.job])} ({with_unit(found.machine, resource or 'nodes', one.amount)}, "
+        f"job {int(table.id[one.job])} ({amount_with_name(found.machine, resource or 'nodes', one.amount)}, "
         f"expected to end {_after(one.until - submit)})"
         for one in longest.holders
     ]
-    return f"When that began, {_after(longest.start - submit)}, {joined(texts)} held the most."
+    return f"When that began, {_after(longest.start - submit)}, {and_list(texts)} held the most."
 
 
 def _after(ns: int) -> str:
@@ -61,7 +61,7 @@ def _each(episode: Episode, found: Explanation) -> str:
     """Return what each node of a job must have free."""
     machine, job, name = found.machine, found.job, episode.reason.resource
     amounts = {name: episode.reason.needed} if name else {one: job.request(one) for one in job.table.requests if one != "nodes"}
-    return joined(with_unit(machine, one, amount) for one, amount in amounts.items() if amount)
+    return and_list(amount_with_name(machine, one, amount) for one, amount in amounts.items() if amount)
 
 
 def _shortage(episode: Episode, found: Explanation) -> str:
