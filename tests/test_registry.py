@@ -1,6 +1,7 @@
 """Registry: names of the package, entry points of other distributions, and classes in files."""
 
 import importlib
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -150,3 +151,9 @@ def test_settings_are_those_of_the_classs_own_initializer(tmp_path: Path) -> Non
         registry.make("orders", mine, power=2.0)
     with pytest.raises(InputError, match="steepness"):
         registry.make("orders", mine)
+
+
+def test_class_in_a_file_of_its_name_is_found_without_importing_the_other_files() -> None:
+    found = "from poolwise import registry; import sys; registry.find('methods', 'first-fit')"
+    code = f"{found}; assert 'poolwise.batch.methods.opt' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
