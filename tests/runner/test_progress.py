@@ -181,3 +181,18 @@ def test_line_replaces_an_estimate_that_has_run_out(clock):
         clock.now += 31
         progress_.update()
     assert console.file.getvalue().splitlines()[-2:] == ["[2/3] b in 3 s, about 3 s left", "67 % done, time left unknown"]
+
+
+def test_tasks_of_different_kinds_are_estimated_apart(clock):
+    pace = Pace(6, 0)
+    pace.expect({"a": "slow", "b": "slow", "c": "slow", "d": "slow", "x": "fast", "y": "fast"})
+    clock.now += 10
+    pace.advance(10.0, "a")
+    assert pace.text() == "", "no fast task has finished"
+    clock.now += 0.01
+    pace.advance(0.01, "x")
+    assert pace.left_s() == pytest.approx(30.01, rel=0.01)
+    for label in "bcd":
+        clock.now += 10
+        pace.advance(10.0, label)
+    assert pace.left_s() == pytest.approx(0.01, rel=0.01)

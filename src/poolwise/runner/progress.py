@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from math import isfinite
 from pathlib import Path
@@ -35,12 +36,22 @@ class Pace:
     def __init__(self, total: int, done: int) -> None:
         self.total, self.done, self._new, self._seconds, self._squares = total, done, 0, 0.0, 0.0
         self._begun = self._last = time.monotonic()
+        self._kinds: Mapping[str, str] = {}
+        self._left, self._means = Counter[str](), dict[str, tuple[int, float]]()
 
-    def advance(self, seconds: float | None = None) -> None:
+    def expect(self, kinds: Mapping[str, str]) -> None:
+        """Receive the label and the kind of each task that will run."""
+        self._kinds, self._left = kinds, Counter(kinds.values())
+
+    def advance(self, seconds: float | None = None, label: str = "") -> None:
         """Count one more task, which took this many core seconds; by default those since the previous one."""
         now = time.monotonic()
         took = now - self._last if seconds is None else seconds
         self._seconds, self._squares = self._seconds + took, self._squares + took**2
+        if label in self._kinds:
+            kind = self._kinds[label]
+            count, total = self._means.get(kind, (0, 0.0))
+            self._means[kind], self._left[kind] = (count + 1, total + took), self._left[kind] - 1
         self.done, self._new, self._last = self.done + 1, self._new + 1, now
 
     def left_s(self, running: Sequence[Running] = ()) -> float | None:
@@ -50,7 +61,14 @@ class Pace:
             return None
         mean = (self._seconds + sum(one.seconds + one.left for one in known)) / (self._new + len(known))
         others = max(0, self.total - self.done - len(running))
-        if others and self._is_uneven():
+        kinds = [kind for kind, count in self._left.items() if count > 0]
+        if len(self._means.keys() | set(kinds)) > 1:
+            if others and not self._means.keys() >= set(kinds):
+                return None  # no task of some kind has finished
+            means = {kind: total / count for kind, (count, total) in self._means.items()}
+            left = sum(self._left[kind] for kind in kinds)
+            mean = sum(self._left[kind] * means.get(kind, mean) for kind in kinds) / left if left else mean
+        elif others and self._is_uneven():
             return None
         waiting = others * mean
         own = [one.left if isfinite(one.left) else mean - one.seconds for one in running]
@@ -84,9 +102,13 @@ class LineProgress:
         """Start; see `Progress`. Writes no line."""
         self._pace, self._last_line = Pace(total, done), time.monotonic()
 
+    def expect(self, kinds: Mapping[str, str]) -> None:
+        """Receive the label and the kind of each task that will run."""
+        self._pace.expect(kinds)
+
     def advance(self, label: str, seconds: float) -> None:
         """Record that one more task is stored."""
-        self._pace.advance(seconds)
+        self._pace.advance(seconds, label)
         if time.monotonic() - self._last_line >= self._every_s:
             self._tell(f"  [{self._pace.done:,}/{self._pace.total:,}] {self._pace.text()}".rstrip())
             self._last_line = time.monotonic()
@@ -138,9 +160,13 @@ class ConsoleProgress:
             self._bar.remove_task(self._task)
         self._task = self._bar.add_task("running", total=total, completed=done, left="")
 
+    def expect(self, kinds: Mapping[str, str]) -> None:
+        """Receive the label and the kind of each task that will run."""
+        self._pace.expect(kinds)
+
     def advance(self, label: str, seconds: float) -> None:
         """Record that one more run is stored."""
-        self._pace.advance(seconds)
+        self._pace.advance(seconds, label)
         self.update()
         if not self._console.is_terminal:
             left = ", ".join(text for text in (f"{label} in {format_time(seconds)}", self._pace.text()) if text)

@@ -11,7 +11,7 @@ from poolwise.errors import InputError
 from poolwise.hashing import Json
 from poolwise.runner.executors import Executor
 from poolwise.runner.store import Store
-from poolwise.runner.task_type import Progress, TaskType
+from poolwise.runner.task_type import EstimatingProgress, Progress, TaskType
 
 Task = TypeVar("Task")
 Records = TypeVar("Records", bound=Store)
@@ -44,6 +44,8 @@ class TaskRunner(Generic[Records]):
             task_type.prepare(list(missing.values()))  # before the progress clock starts: compilation is not part of a task
         if self.progress is not None:
             self.progress.begin(len(wanted), len(wanted) - len(missing), sum(map(self.store.damaged, missing)))
+            if isinstance(self.progress, EstimatingProgress):
+                self.progress.expect({task_type.label(task): task_type.cost_kind(task) for task in missing.values()})
         with closing(self.executor.results(task_type, self._longest_first(task_type, missing))) as finished:
             for done in finished:
                 self.store.write(done.key, done.record, done.label, done.seconds)
@@ -63,6 +65,11 @@ class TaskRunner(Generic[Records]):
         return content
 
     def _longest_first(self, task_type: TaskType[Task], missing: dict[str, Task]) -> dict[str, Task]:
-        """Sort by the last known run time, longest first and unknown before all, so that no long task starts late."""
+        """Sort by the last known run time, longest first and unknown before all, so that no long task starts late.
+
+        The first task of each kind precedes all others, so that the time left can be estimated.
+        """
         seconds = {key: self.store.seconds(task_type.label(task)) or float("inf") for key, task in missing.items()}
-        return dict(sorted(missing.items(), key=lambda pair: -seconds[pair[0]]))
+        ranked = sorted(missing.items(), key=lambda pair: -seconds[pair[0]])
+        first = {task_type.cost_kind(task): key for key, task in reversed(ranked)}
+        return dict(sorted(ranked, key=lambda pair: first[task_type.cost_kind(pair[1])] != pair[0]))

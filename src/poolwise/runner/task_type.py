@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Protocol, TypeVar
+from typing import ClassVar, Protocol, TypeVar, runtime_checkable
 
 from poolwise.hashing import Json
 
@@ -51,6 +51,10 @@ class TaskType(Protocol[Task]):
         """Return a name shared by tasks that are cheaper one after another in one process; None for a task of its own."""
         return None
 
+    def cost_kind(self, task: Task) -> str:
+        """Return a name shared by tasks that take comparable time, from which the time left is estimated."""
+        return ""
+
     def prepare(self, tasks: Sequence[Task]) -> None:
         """Do work needed once before these tasks run, such as compiling kernels; not called in workers."""
         return
@@ -65,4 +69,13 @@ class Progress(Protocol):
 
     def advance(self, label: str, seconds: float) -> None:
         """Record that one more task is stored, which took this many core seconds."""
+        ...
+
+
+@runtime_checkable
+class EstimatingProgress(Progress, Protocol):
+    """A listener that estimates the time left from the kinds of the tasks."""
+
+    def expect(self, kinds: Mapping[str, str]) -> None:
+        """Receive the label and the kind of each task that will run (`TaskType.cost_kind`), after `begin`."""
         ...

@@ -44,6 +44,11 @@ class Cells(TaskType[Cell]):
         """Simulate a cell; see `simulate_cell`."""
         return simulate_cell(task, listener())
 
+    def cost_kind(self, task: Cell) -> str:
+        """Return what decides the engine and the cost of a pass, except the queue order."""
+        chosen = task.scheduler
+        return str((chosen.kind, chosen.backfill, chosen.placement, chosen.admission, task.performance.model, task.memory_use))
+
     def prepare(self, tasks: Sequence[Cell]) -> None:
         """Check the logs of the cells with their schedulers, before any cell runs, and load the kernels that the cells need."""
         check_logs(tasks)
