@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-LIVE := measuring memory_agent $(addprefix executors/,on_dask on_ray on_slurm commands) $(addprefix slurm/,live placing sharing ordering seeing faults) $(addprefix kubernetes/,live devices order forecasting tutorial shipped faults node_agent rates soak)
+LIVE := measuring memory_agent $(addprefix executors/,on_dask on_slurm commands) $(addprefix slurm/,live placing sharing ordering seeing faults) $(addprefix kubernetes/,live devices order forecasting tutorial shipped faults node_agent rates soak)
 
 # What CI runs of it, in at most five minutes
 LIVE_SHORT := slurm/live.py::test_priorities_equal_those_of_sprio slurm/placing.py::test_jobs_run_on_their_assigned_nodes executors/on_dask.py::test_study_results_on_dask_equal_local_results
@@ -39,7 +39,7 @@ test-fast: kernels ## run the fast tests
 test-long: kernels ## run the long tests: every documentation page and system, long property tests
 	$(BIN)/pytest -m long --numprocesses 2 --dist loadgroup
 
-test-live: setup ## test against a real Slurm, Kubernetes, Dask and Ray; install or build what is missing
+test-live: setup ## test against a real Slurm, Kubernetes and Dask; install or build what is missing
 	tests/live/slurm/packages.sh
 	$(BIN)/pytest -rs -s $(LIVE:%=tests/live/%.py)
 

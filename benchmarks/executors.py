@@ -10,7 +10,7 @@ from pathlib import Path
 from benchmarks.case import Figures, case, seconds
 from poolwise.hashing import digest
 from poolwise.runner import Executor, Local, Record, Store, TaskType, find_executor
-from tests.live.executors.clusters import DaskProcesses, RayProcesses
+from tests.live.executors.clusters import DaskProcesses
 
 CONTENT = {"inputs": {f"name{k}": f"value {k}" for k in range(60)}, "rejected": {}, "engine": "compiled"}
 """Content of the size of a cell's record."""
@@ -65,17 +65,6 @@ def on_dask() -> Figures:
         tempfile.TemporaryDirectory() as folder,
         DaskProcesses(Path(folder)) as cluster,
         find_executor("dask", cluster.address) as executor,
-    ):
-        return against_local(executor)
-
-
-@case("executors-ray", overhead=("<=", 0.05))
-def on_ray() -> Figures:
-    """Benchmark two Ray workers."""
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        RayProcesses(Path(folder)) as cluster,
-        find_executor("ray", cluster.address) as executor,
     ):
         return against_local(executor)
 

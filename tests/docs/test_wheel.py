@@ -44,4 +44,4 @@ def test_main_job_runs_from_the_wheel(installed: Path, tmp_path: Path, monkeypat
 def test_wheel_needs_no_development_packages(installed: Path) -> None:
     site = next((installed.parent / "lib").glob("python*/site-packages"))
     names = {entry.name.partition("-")[0].lower() for entry in site.glob("*.dist-info")}
-    assert names.isdisjoint({"pytest", "mypy", "ruff", "hypothesis", "mkdocs", "ray", "distributed", "aiohttp", "optuna"})
+    assert names.isdisjoint({"pytest", "mypy", "ruff", "hypothesis", "mkdocs", "distributed", "aiohttp", "optuna"})

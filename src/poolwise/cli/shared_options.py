@@ -80,11 +80,11 @@ class ComputeOptions:
 
     jobs: Annotated[int | None, typer.Option(min=1, help="Number of processes; defaults to all cores.")] = None
     executor: Annotated[
-        str, typer.Option(metavar="NAME", help="Where to compute: local (this computer), dask or ray. Results are the same.")
+        str, typer.Option(metavar="NAME", help="Where to compute: local (this computer) or dask. Results are the same.")
     ] = "local"
     executor_address: Annotated[
         str | None,
-        typer.Option(metavar="ADDRESS", envvar="POOLWISE_EXECUTOR_ADDRESS", help="Address of the Dask or Ray cluster."),
+        typer.Option(metavar="ADDRESS", envvar="POOLWISE_EXECUTOR_ADDRESS", help="Address of the Dask cluster."),
     ] = None
 
     def workers(self) -> AbstractContextManager[Executor]:

@@ -1,10 +1,9 @@
-"""Real Dask and Ray clusters of several processes on this computer, on free ports; they leave no files or processes behind."""
+"""A real Dask cluster of several processes on this computer, on free ports; they leave no files or processes behind."""
 
 from __future__ import annotations
 
 import os
 import random
-import shutil
 import signal
 import socket
 import subprocess
@@ -32,7 +31,7 @@ def free_port() -> int:
 def start(folder: Path, name: str, *words: object, **variables: str) -> subprocess.Popen[bytes]:
     """Start a program in its own session and folder, with its output in NAME.log."""
     path = os.pathsep.join([str(ROOT), str(ROOT / "src")])
-    environment = {**os.environ, "PYTHONPATH": path, "TMPDIR": str(folder), "RAY_TMPDIR": str(folder), **variables}
+    environment = {**os.environ, "PYTHONPATH": path, "TMPDIR": str(folder), **variables}
     (folder / name).mkdir(parents=True, exist_ok=True)
     with (folder / f"{name}.log").open("ab") as log:
         return subprocess.Popen(
@@ -95,45 +94,6 @@ class DaskProcesses:
     def __exit__(self, *_: object) -> None:
         for process in self.started:
             end(process)
-
-
-@dataclass
-class RayProcesses:
-    """A Ray head that runs cells, on its own ports and in its own folder."""
-
-    folder: Path
-    workers: int = 2
-    port: int = field(default_factory=free_port)
-    started: list[subprocess.Popen[bytes]] = field(default_factory=list)
-
-    @property
-    def address(self) -> str:
-        return f"127.0.0.1:{self.port}"
-
-    def start_head(self) -> None:
-        ports = ("--port", self.port, "--ray-client-server-port", free_port(), "--dashboard-agent-listen-port", free_port())
-        folder = ("--temp-dir", Path("/tmp") / f"poolwise-ray-{self.port}")  # socket paths must be short
-        memory = ("--object-store-memory", 200_000_000, "--include-dashboard", "false", "--disable-usage-stats")
-        self._start("head", "--head", "--node-ip-address", "127.0.0.1", "--num-cpus", self.workers, *ports, *folder, *memory)
-
-    def _start(self, name: str, *words: object) -> None:
-        ray = Path(sys.executable).with_name("ray")
-        self.started.append(start(self.folder, name, ray, "start", "--block", *words, RAY_DISABLE_IMPORT_WARNING="1"))
-
-    def processes(self) -> list[psutil.Process]:
-        """Return the processes that run cells."""
-        children = [child for one in self.started for child in psutil.Process(one.pid).children(recursive=True)]
-        return [one for one in children if any("ray::run_remote_task" in word for word in _words(one))]
-
-    def __enter__(self) -> RayProcesses:
-        self.start_head()
-        wait_until(lambda: is_listening(self.port), 60)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for process in self.started:
-            end(process)
-        shutil.rmtree(f"/tmp/poolwise-ray-{self.port}", ignore_errors=True)
 
 
 def is_listening(port: int) -> bool:

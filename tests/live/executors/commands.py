@@ -1,4 +1,4 @@
-"""Commands whose cells run on real clusters while a worker is killed: `make test-live`."""
+"""Commands whose cells run on a real Dask cluster while a worker is killed: `make test-live`."""
 
 import os
 import random
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.kept_trials import content, written
-from tests.live.executors.clusters import ROOT, DaskProcesses, RayProcesses, kill_one, wait_until
+from tests.live.executors.clusters import ROOT, DaskProcesses, kill_one, wait_until
 
 COMMANDS = {
     "run": ("cerit-pools", "--set", "seeds.values=[0, 1, 2]"),
@@ -60,14 +60,11 @@ def local(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     return request.param, outputs(out)
 
 
-@pytest.mark.parametrize("cluster", [DaskProcesses, RayProcesses])
-def test_command_output_on_a_cluster_equals_local_output(
-    local: tuple[str, dict[str, bytes]], cluster: type[DaskProcesses] | type[RayProcesses], tmp_path: Path
-) -> None:
+def test_command_output_on_a_cluster_equals_local_output(local: tuple[str, dict[str, bytes]], tmp_path: Path) -> None:
     name, expected = local
-    killed, out, engine = list[int](), tmp_path / "there", cluster.__name__.removesuffix("Processes").lower()
-    with cluster(tmp_path / "cluster") as remote:
-        client = command(name, out, "--executor", engine, "--executor-address", remote.address)
+    killed, out = list[int](), tmp_path / "there"
+    with DaskProcesses(tmp_path / "cluster") as remote:
+        client = command(name, out, "--executor", "dask", "--executor-address", remote.address)
         try:
             wait_until(lambda: count_saved_cells(out) >= 5, 120)
             kill_one(remote.processes(), killed, random.Random(1))

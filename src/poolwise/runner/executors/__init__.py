@@ -1,4 +1,4 @@
-"""Executors of tasks: the cores of this computer, or the workers of a Dask or Ray cluster.
+"""Executors of tasks: the cores of this computer, or the workers of a Dask cluster.
 
 All implement `Executor`. Only the calling process writes records, and every executor returns identical bytes.
 """
@@ -11,15 +11,12 @@ from importlib.util import find_spec
 
 from poolwise.errors import InputError, UnknownNameError
 from poolwise.runner.execution import Executor
-from poolwise.runner.executors.cluster import Cluster
 from poolwise.runner.executors.local import Local, checked_jobs
 
 __all__ = ["Executor", "Local", "checked_jobs", "find_executor"]
 
 ADDRESS = "POOLWISE_EXECUTOR_ADDRESS"
 """Environment variable for the address of a cluster."""
-_PACKAGES = {"dask": "distributed", "ray": "ray"}
-"""Name of a cluster -> required package."""
 
 
 @contextmanager
@@ -29,9 +26,9 @@ def find_executor(name: str = "local", address: str | None = None, jobs: int | N
     Parameters
     ----------
     name
-        "local", "dask" or "ray".
+        "local" or "dask".
     address
-        Address of the cluster, see `poolwise.runner.executors.dask` and `ray`.
+        Address of the cluster, see `poolwise.runner.executors.dask`.
     jobs
         Number of local processes, for "local" only; all cores if None or -1.
 
@@ -49,25 +46,16 @@ def find_executor(name: str = "local", address: str | None = None, jobs: int | N
     if name == "local":
         yield Local(jobs)
         return
-    if name not in _PACKAGES:
-        raise UnknownNameError.of("executor", name, ["local", *_PACKAGES], field="--executor")
+    if name != "dask":
+        raise UnknownNameError.of("executor", name, ["local", "dask"], field="--executor")
     if jobs is not None:
         problem, remedy = "a cluster determines its number of processes", "remove it, or start more workers"
         raise InputError(problem, field="--jobs", remedy=remedy)
     if address is None:
-        raise InputError(f"no address of a {name} cluster", field="--executor-address", remedy=f"give one, or set {ADDRESS}")
-    if find_spec(_PACKAGES[name]) is None:
-        raise InputError(f"the package {_PACKAGES[name]} is missing", remedy=f"pip install 'poolwise[{name}]'")
-    with _cluster(name, address) as executor:
+        raise InputError("no address of a Dask cluster", field="--executor-address", remedy=f"give one, or set {ADDRESS}")
+    if find_spec("distributed") is None:
+        raise InputError("the package distributed is missing", remedy="pip install 'poolwise[dask]'")
+    from poolwise.runner.executors.dask import DaskCluster
+
+    with DaskCluster(address) as executor:
         yield executor
-
-
-def _cluster(name: str, address: str) -> Cluster:
-    """Return the executor on a cluster; its package is imported here."""
-    if name == "dask":
-        from poolwise.runner.executors.dask import DaskCluster
-
-        return DaskCluster(address)
-    from poolwise.runner.executors.ray import RayCluster
-
-    return RayCluster(address)
