@@ -124,7 +124,7 @@ def test_repr_of_a_snapshot_is_short() -> None:
             seen.extend((repr(pass_.snapshot), repr(pass_)))
             return super().select(pass_)
 
-    poolwise.simulate(poolwise.stretch(WORKLOAD, 0, 20), MACHINE, backfill=Watch(), engine="reference")
+    poolwise.simulate(poolwise.excerpt(WORKLOAD, 0, 20), MACHINE, backfill=Watch(), engine="reference")
     assert seen and max(map(len, seen)) <= WIDTH
 
 

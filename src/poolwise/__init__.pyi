@@ -55,6 +55,6 @@ from poolwise.studies import StudyResult as StudyResult
 from poolwise.studies import load as load
 from poolwise.studies import run as run
 from poolwise.traces.generators import generate as generate
+from poolwise.traces.read import excerpt as excerpt
 from poolwise.traces.read import read as read
-from poolwise.traces.read import stretch as stretch
 from poolwise.version import __version__ as __version__

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from poolwise import registry
 from poolwise.errors import InputError, UnknownNameError
 from poolwise.model import Machine, Workload
-from poolwise.traces import info, read, stretch
+from poolwise.traces import excerpt, info, read
 from poolwise.units import SECOND
 
 MACHINE = Machine.of_racks(1, 10, local=1024, cores=4)
@@ -89,7 +89,7 @@ def test_stretch_selects_rows_and_shifts_time(submit, data):
     workload = some(submit, name="whole")
     first = data.draw(st.integers(0, len(submit) - 1))
     jobs = data.draw(st.integers(1, len(submit) - first))
-    part = stretch(workload, first, jobs)
+    part = excerpt(workload, first, jobs)
     assert len(part) == jobs
     assert int(part.submit[0]) == 0
     for k in range(jobs):
@@ -103,7 +103,7 @@ def test_stretch_selects_rows_and_shifts_time(submit, data):
 @pytest.mark.parametrize(("first", "jobs"), [(-1, 1), (0, 0), (0, 4), (3, 1), (2, 2)])
 def test_stretch_beyond_rows_is_an_error(first, jobs):
     with pytest.raises(InputError, match="has 3 jobs"):
-        stretch(some([1, 2, 3]), first, jobs)
+        excerpt(some([1, 2, 3]), first, jobs)
 
 
 def test_info_summarizes_workload_and_load():

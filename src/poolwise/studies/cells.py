@@ -18,7 +18,7 @@ from poolwise.files.study import PerformanceSection, SchedulerSection
 from poolwise.hashing import Json, canonical, digest
 from poolwise.model import Initial, Machine, Workload
 from poolwise.studies.initial_state import SavedState
-from poolwise.traces import read, stretch, without
+from poolwise.traces import excerpt, read, without
 from poolwise.traces.generators import configure
 from poolwise.traces.memory_use.source import MemoryUseSource
 
@@ -79,7 +79,7 @@ class Trace:
             )
         if self.clock == "trace" and not self.first and self.jobs is None:
             return whole
-        taken = stretch(whole, self.first, self.jobs or left)
+        taken = excerpt(whole, self.first, self.jobs or left)
         if self.clock == "trace":
             return replace(taken, submit=taken.submit + whole.submit[self.first], epoch=whole.epoch)
         return taken
@@ -120,7 +120,7 @@ class Generated:
         made = configure(self.generator, **json.loads(self.settings))
         whole = made.generate_on(machine) if hasattr(made, "generate_on") else made.generate()  # own classes may lack it
         if self.first or self.jobs is not None:
-            whole = stretch(whole, self.first, self.jobs or len(whole) - self.first)
+            whole = excerpt(whole, self.first, self.jobs or len(whole) - self.first)
         return without(whole, self.without)
 
 

@@ -18,7 +18,7 @@ from poolwise.hashing import canonical
 from poolwise.model import Workload
 from poolwise.platforms.failures import draw_failures
 from poolwise.studies.cells import Cell, initial_of, workload_of
-from poolwise.traces import stretch
+from poolwise.traces import excerpt
 from poolwise.units import format_time
 
 MANY = 1000
@@ -110,7 +110,7 @@ def _estimated_seconds(cell: Cell) -> float:
         begun = time.perf_counter()
         try:
             with warnings.catch_warnings(action="ignore"):
-                sample = stretch(workload, 0, jobs)
+                sample = excerpt(workload, 0, jobs)
                 simulate(sample, cell.machine, scheduler, truth=truth, estimate=estimate, seed=cell.seed, engine="reference")
         except PoolwiseError:
             break

@@ -119,7 +119,7 @@ def _without_memory(workload: Workload) -> Workload:
     )
 
 
-def stretch(workload: Workload, first: int, jobs: int) -> Workload:
+def excerpt(workload: Workload, first: int, jobs: int) -> Workload:
     """Return consecutive jobs of a workload; time begins with the first of them.
 
     Ids are kept, and so are the counts of excluded and repaired rows.
@@ -146,13 +146,13 @@ def stretch(workload: Workload, first: int, jobs: int) -> Workload:
     --------
     >>> import poolwise
     >>> workload = poolwise.Workload.of(["0 s", "1 min", "2 min"], "1 h")
-    >>> poolwise.stretch(workload, first=1, jobs=2).submit // 10**9
+    >>> poolwise.excerpt(workload, first=1, jobs=2).submit // 10**9
     array([ 0, 60])
     """
     if first < 0 or jobs < 1 or first + jobs > len(workload):
         problem = f"'{workload.name}' has {len(workload)} jobs, not {jobs} starting at row {first}"
         remedy = f"rows are numbered from 0: first + jobs must be at most {len(workload)}"
-        raise InputError(problem, field="stretch", remedy=remedy)
+        raise InputError(problem, field="excerpt", remedy=remedy)
     subset = select_jobs(workload, slice(first, first + jobs))
     return from_first_job(subset)
 
