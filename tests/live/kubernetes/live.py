@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -105,3 +107,19 @@ def test_gangs_by_label_start_together(cluster: ControlPlane, first_fit: str) ->
         cluster.apply([make.pod(f"g{gang}-{k}", cpu="4", labels=labels) for k in range(3)])
     with scheduling(cluster, first_fit):
         cluster.wait_done()
+
+
+def test_resized_pods_count_with_their_new_size(cluster: ControlPlane, first_fit: str) -> None:
+    """Whichever scheduler placed them; the checker compares the sums with the sizes of the nodes."""
+    cluster.apply([make.node("n0", cpu="8")])
+    cluster.apply([make.pod("mine", cpu="2", seconds=None), make.pod("other", cpu="2", seconds=None, nodeName="n0")])
+    with scheduling(cluster, first_fit):
+        cluster.wait(lambda: cluster.count("Running") == 2, 30, "both run")
+        for name in ("mine", "other"):
+            resources = {"requests": {"cpu": "3"}}
+            patch = {"spec": {"containers": [{"name": "main", "resources": resources}]}}
+            cluster.kubectl("patch", "pod", name, "--subresource", "resize", "-p", json.dumps(patch))
+        cluster.apply([make.pod(f"p{k}", cpu="2", seconds=None) for k in range(2)])
+        cluster.wait(lambda: cluster.count("Running") == 3, 30, "3 + 3 + 2 of 8 cores")
+        time.sleep(2)
+        assert cluster.count("Running") == 3

@@ -45,7 +45,7 @@ class ClusterCache:
         self.unsynced: set[type] = {Node, DeviceClass, Pod, ResourceClaim, ResourceSlice}  # kinds whose list is incomplete
         self._slices: dict[str, ResourceSlice] = {}
         self._claim_keys: dict[str, str] = {}  # by uid
-        self._demands: dict[str, tuple[str, PodDemand | InputError]] = {}  # pod -> uid, demand of its containers
+        self._demands: dict[str, tuple[Pod, PodDemand | InputError]] = {}  # key -> pod, demand of its containers
         self._backing_class: dict[str, str | None] = {}  # extended resource -> device class that backs it
 
     def pop_changes(self) -> CacheChanges:
@@ -81,6 +81,13 @@ class ClusterCache:
         kept = {name: amount for name, amount in demand.amounts.items() if name not in extended_resources}
         return replace(demand, amounts=kept) if extended_resources else demand
 
+    def amounts(self, pod: Pod) -> dict[str, int]:
+        """Return the amounts that a pod takes of its node; with an invalid quantity, it only counts as a pod."""
+        try:
+            return dict(self.demand(pod).amounts)
+        except InputError:
+            return {"pods": 1}
+
     def extended_resources(self, pod: Pod) -> dict[str, str]:
         """Return the extended resources of a pod that devices back, with their class; nodes offer the others themselves."""
         named = {name: self._device_class_of(name) for name in self._container_demand(pod).amounts if "/" in name}
@@ -94,13 +101,13 @@ class ClusterCache:
 
     def _container_demand(self, pod: Pod) -> PodDemand:
         known = self._demands.get(pod.metadata.key)
-        if known is None or known[0] != pod.metadata.uid:
+        if known is None or known[0] is not pod:  # any change of a pod may change its demand: its containers can be resized
             found: PodDemand | InputError
             try:
                 found = demand_of(pod)
             except InputError as problem:
                 found = problem
-            known = self._demands[pod.metadata.key] = pod.metadata.uid, found
+            known = self._demands[pod.metadata.key] = pod, found
         if isinstance(known[1], InputError):
             raise known[1]
         return known[1]
@@ -161,19 +168,12 @@ class ClusterCache:
         if not deleted and (pod.spec.node_name or self.is_managed(pod)):
             self.pods[key] = pod
             if pod.spec.node_name and not pod.terminated:
-                self.on_node.setdefault(pod.spec.node_name, {})[key] = self._amounts(pod)
+                self.on_node.setdefault(pod.spec.node_name, {})[key] = self.amounts(pod)
                 self.changes.nodes.add(pod.spec.node_name)
         else:
             self._demands.pop(key, None)
         if self.is_managed(pod):
             self.changes.pods.add(key)
-
-    def _amounts(self, pod: Pod) -> dict[str, int]:
-        """Return the amounts that a pod takes of its node; with an invalid quantity, it only counts as a pod."""
-        try:
-            return dict(self.demand(pod).amounts)
-        except InputError:
-            return {"pods": 1}
 
     def _claim(self, claim: ResourceClaim, deleted: bool) -> None:
         key, uid = claim.metadata.key, claim.metadata.uid

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
 
 from poolwise.errors import InputError
 from poolwise.live.kubernetes.node_constraints import NodeConstraints
-from poolwise.live.kubernetes.objects import Container, Pod, ResourceClaim
+from poolwise.live.kubernetes.objects import Container, ContainerStatus, Pod, ResourceClaim
 from poolwise.live.kubernetes.quantity import exact_amount
 from poolwise.units import SECOND, UNKNOWN, parse
 
@@ -36,12 +36,18 @@ def node_amounts(pod: Pod) -> dict[str, int]:
 
     They are the sum of the containers and sidecars, or, if larger, of an init container and the sidecars that started before
     it. Pod-level requests replace that value. The pod's overhead is added.
+
+    While a resize is pending, the larger of the desired, admitted and applied amounts counts, as in kube-scheduler
+    (`PodRequests` of k8s.io/component-helpers).
     """
-    total = _sum_requests(pod.spec.containers)
+    total: dict[str, Fraction] = {}
+    for container in pod.spec.containers:
+        _add(total, _container_requests(pod, container, pod.status.container_statuses))
     before: dict[str, Fraction] = {}
     peak: dict[str, Fraction] = {}
     for container in pod.spec.init_containers:
-        own = _sum_requests([container])
+        resizable = container.restart_policy == "Always"
+        own = _container_requests(pod, container, pod.status.init_container_statuses if resizable else [])
         with_it = {name: before.get(name, Fraction(0)) + own.get(name, Fraction(0)) for name in {*before, *own}}
         if container.restart_policy == "Always":
             before = with_it
@@ -51,18 +57,42 @@ def node_amounts(pod: Pod) -> dict[str, int]:
         for name in {*total, *before, *peak}
     }
     whole = pod.spec.resources.requests if pod.spec.resources is not None else {}
-    requested |= {name: exact_amount(name, text) for name, text in whole.items()}
+    applied = pod.status.resources.requests if pod.status.resources is not None else None
+    effective = _effective_requests(pod, whole, applied, pod.status.allocated_resources)
+    requested |= {name: effective.get(name, Fraction(0)) for name in whole}
     for name, text in pod.spec.overhead.items():
         requested[name] = requested.get(name, Fraction(0)) + exact_amount(name, text)
     return {"pods": 1, **{NAMES.get(name, name): ceil(amount) for name, amount in sorted(requested.items()) if amount}}
 
 
-def _sum_requests(containers: list[Container]) -> dict[str, Fraction]:
+def _container_requests(pod: Pod, container: Container, statuses: Iterable[ContainerStatus]) -> dict[str, Fraction]:
+    """Return the amounts of a container, including those that its status reports."""
+    status = next((status for status in statuses if status.name == container.name), None)
+    applied = status.resources.requests if status is not None and status.resources is not None else None
+    return _effective_requests(pod, container.resources.requests, applied, status.allocated_resources if status else {})
+
+
+def _effective_requests(
+    pod: Pod, desired: Mapping[str, str], applied: Mapping[str, str] | None, admitted: Mapping[str, str]
+) -> dict[str, Fraction]:
+    """Return the largest amount of each resource; the desired one does not count if the kubelet can never admit it."""
+    each = [desired]
+    if applied is not None:
+        each = [applied, admitted] if _resize_is_infeasible(pod) else [desired, applied, admitted]
     found: dict[str, Fraction] = {}
-    for container in containers:
-        for name, text in container.resources.requests.items():
-            found[name] = found.get(name, Fraction(0)) + exact_amount(name, text)
+    for requests in each:
+        for name, text in requests.items():
+            found[name] = max(found.get(name, Fraction(0)), exact_amount(name, text))
     return found
+
+
+def _resize_is_infeasible(pod: Pod) -> bool:
+    return any(one.type == "PodResizePending" and one.reason == "Infeasible" for one in pod.status.conditions)
+
+
+def _add(total: dict[str, Fraction], more: Mapping[str, Fraction]) -> None:
+    for name, amount in more.items():
+        total[name] = total.get(name, Fraction(0)) + amount
 
 
 def requested_time(pod: Pod) -> int:

@@ -393,9 +393,21 @@ class ExtendedClaimName(ApiRecord, frozen=True):
     resource_claim_name: str = ""
 
 
+class ContainerStatus(ApiRecord, frozen=True):
+    """Resources of a running container: those that the runtime applies, and those that the kubelet has admitted."""
+
+    name: str = ""
+    resources: ResourceRequests | None = None
+    allocated_resources: dict[str, str] = {}
+
+
 class PodStatus(ApiRecord, frozen=True):
     phase: str = "Pending"
     conditions: list[Condition] = []
+    container_statuses: list[ContainerStatus] = []
+    init_container_statuses: list[ContainerStatus] = []
+    resources: ResourceRequests | None = None  # of the pod as a whole, if it declares them
+    allocated_resources: dict[str, str] = {}
     nominated_node_name: str = ""
     resource_claim_statuses: list[ClaimName] = []
     extended_resource_claim_status: ExtendedClaimName | None = None

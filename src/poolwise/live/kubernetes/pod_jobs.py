@@ -69,6 +69,7 @@ class PodJob:
     row: int = -1  # in the job table
     draw: int = 0  # counter of random draws
     run: int | None = None  # number of its run, None while it waits
+    held: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # pod -> amounts of its node when the run began
     failures: int = 0  # number of consecutive failed starts
     not_before: int = 0  # earliest time of the next attempt, ns of the monotonic clock
 
@@ -175,6 +176,8 @@ class PodJobs:
             self.end(job)
             changes.withdrawn.append(job)
             job = None
+        elif job is not None and job.run is None and not self._refresh(job, changes):
+            job = None
         if pod is None:
             self.messages.forget(key)
         elif job is None and (made := self._form_job(pod.metadata.key, [pod])) is not None:
@@ -194,6 +197,8 @@ class PodJobs:
             if job.run is None and len(alive) < len(job.pods):
                 self.end(job)
                 changes.withdrawn.append(job)
+            elif job.run is None:
+                self._refresh(job, changes)
         for key in members:
             if key not in waiting:
                 self.messages.forget(key)
@@ -264,6 +269,25 @@ class PodJobs:
                 if shareable(self.cache.claims[claim]):
                     self._claim_users.setdefault(claim, set()).add(key)
         return job
+
+    def _refresh(self, job: PodJob, changes: JobChanges) -> bool:
+        """Replace a waiting job if the requests or constraints of its pods changed; withdraw it if they became invalid."""
+        pods = [self.cache.pods[key] for key in job.pods]
+        try:
+            demand = _max_demand([self.cache.demand(pod) for pod in pods], job.name)
+            lacks_claim = any(self.cache.extended_resources(p) and not p.status.extended_resource_claim_status for p in pods)
+        except InputError:
+            lacks_claim = True
+        if lacks_claim:
+            self.end(job)
+            changes.withdrawn.append(job)
+            return False
+        fresh = _job_of(job.name, pods, demand, job.claims)
+        if (fresh.demand, fresh.kind, fresh.priority) != (job.demand, job.kind, job.priority):
+            now = replace(job, demand=demand, kind=fresh.kind, priority=fresh.priority, row=-1)
+            self.by_pod.update(dict.fromkeys(now.pods, now))
+            changes.altered.append((job, now))
+        return True
 
     def _unallocated(self, each: Sequence[Sequence[str]]) -> dict[str, str]:
         """Return key -> uid of shareable claims without devices that only one of a job's pods uses."""

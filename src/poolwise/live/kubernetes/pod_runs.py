@@ -182,7 +182,7 @@ class PodRuns:
         whole = not failed.bound and all(self.cache.pending_pod(key) is not None for key in job.pods)
         if not whole:
             self.pod_jobs.end(job)
-            self.cache.changes.pods.update(job.pods)
+        self.cache.changes.pods.update(job.pods)  # they may have changed in between
         tasks = tuple(range(int(self.state.table.tasks[job.row])))
         return [Ended(failed.run, job.row, tasks, Outcome.REFUSED, whole, failed.reason)]
 
@@ -237,6 +237,7 @@ class PodRuns:
             self.state.run_pods[key] = job
             self.state.run_pods_on.setdefault(node, {})[key] = job
         job.run = number
+        job.held = {key: self.cache.amounts(self.cache.pods[key]) for key in job.pods}
         self.active[number] = ActiveRun(job, nodes, placed.held)
         return number
 

@@ -158,11 +158,11 @@ class ClusterState:
             row[self.mapping.column(NODES)] -= taken
         else:
             for key, amounts in self.cache.on_node.get(node, {}).items():
-                if key in self.run_pods:
-                    continue
-                for name, amount in amounts.items():
+                # a run holds the amounts of its pods when it began; resizing a pod changes what is left for others
+                held = self.run_pods[key].held.get(key, amounts) if key in self.run_pods else {}
+                for name in amounts.keys() | held.keys():
                     if (column := self.mapping.column(name)) >= 0:
-                        row[column] -= amount
+                        row[column] -= amounts.get(name, 0) - held.get(name, 0)
         changed = not np.array_equal(self.capacity[owner], row)
         self.capacity[owner] = row
         return changed
@@ -218,7 +218,11 @@ class ClusterState:
         """Return the amounts in use on a node, including pods that are being bound."""
         taken: dict[str, int] = {}
         there = self.cache.on_node.get(node, {})
-        coming = [job.demand.amounts for key, job in self.run_pods_on.get(node, {}).items() if key not in there]
+        coming = [
+            self.cache.amounts(self.cache.pods[key]) if key in self.cache.pods else job.demand.amounts
+            for key, job in self.run_pods_on.get(node, {}).items()
+            if key not in there
+        ]
         for amounts in (*there.values(), *coming):
             for name, amount in amounts.items():
                 taken[name] = taken.get(name, 0) + amount
