@@ -3,6 +3,7 @@
 import json
 import math
 import shlex
+import subprocess
 import sys
 from pathlib import Path
 
@@ -106,8 +107,14 @@ def test_warnings_on_stderr_are_in_the_json(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(folder)
-    content = run_json("simulate now --engine reference", monkeypatch, capsys)
-    assert len(content["warnings"]) == 1 and "deprecated" in content["warnings"][0]
+    (folder / "own.py").write_text(
+        "import warnings\nfrom poolwise.policies import FCFS\n\nwarnings.warn('the ages are those of 2013')\n\n"
+        "class Aged(FCFS):\n    pass\n"
+    )
+    words = shlex.split("-m poolwise simulate jobs.csv --processors 4 --order own.py:Aged --json")
+    done = subprocess.run([sys.executable, *words], capture_output=True, text=True, check=True)  # pytest makes warnings errors
+    assert "the ages are those of 2013" in done.stderr
+    assert json.loads(done.stdout)["warnings"] == ["the ages are those of 2013"]
     assert run_json("simulate snapshot now --engine reference", monkeypatch, capsys)["warnings"] == []
 
 

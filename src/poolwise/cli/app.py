@@ -13,7 +13,6 @@ from typing import Any
 
 import typer
 
-from poolwise.cli.aliases import replace_old_forms
 from poolwise.cli.console import INTERRUPTED, error, forget_warnings, warn
 from poolwise.cli.panels import arrange
 from poolwise.cli.usage_errors import UsageProblem, explain_usage
@@ -55,12 +54,8 @@ def main() -> None:
 def run(arguments: list[str]) -> int:
     """Run a command and return its exit code. User errors print no traceback."""
     forget_warnings()
-    root = command()
-    words, deprecation = replace_old_forms(arguments, root)
-    if deprecation:
-        warn(deprecation)
     try:
-        code = root(words, standalone_mode=False)
+        code = command()(list(arguments), standalone_mode=False)
         if code == INTERRUPTED:
             raise KeyboardInterrupt
         return code if isinstance(code, int) else 0

@@ -1,7 +1,6 @@
 """Structured logs of live runs: one JSON object per line and event, written through the standard library's logging.
 
-`EVENTS` documents all events. An event that was renamed carries its former name in the field `former_event` for one release, so
-that existing alerts keep matching.
+`EVENTS` documents all events.
 """
 
 from __future__ import annotations
@@ -25,7 +24,6 @@ class LogEvent(NamedTuple):
 
     level: str
     meaning: str  # what it reports, with its main fields
-    former: str = ""  # name before the event was renamed, "" if it was not
 
 
 EVENTS: Mapping[str, LogEvent] = {
@@ -36,67 +34,63 @@ EVENTS: Mapping[str, LogEvent] = {
     "pass": LogEvent("debug", "A pass committed or rejected decisions; durations in seconds."),
     "running": LogEvent("info", "All tasks of `run` are running."),
     "ended": LogEvent("info", "`run` ended with `outcome`; a warning if its start failed."),
-    "wait_reason_missing": LogEvent("error", "The scheduler could not explain why jobs wait: `why`.", "unexplained"),
-    "record_truncated": LogEvent("info", "An incomplete last line of `record` was removed.", "torn"),
-    "controller_unreachable": LogEvent("warning", "The cluster did not respond; it is read again later.", "silent"),
+    "wait_reason_missing": LogEvent("error", "The scheduler could not explain why jobs wait: `why`."),
+    "record_truncated": LogEvent("info", "An incomplete last line of `record` was removed."),
+    "controller_unreachable": LogEvent("warning", "The cluster did not respond; it is read again later."),
     "listening": LogEvent("info", "The HTTP endpoints are available."),
     "stopped": LogEvent("info", "The process ended as requested."),
     # Kubernetes
-    "lease_acquired": LogEvent("info", "This process holds `lease` and schedules.", "leads"),
-    "lease_renewal_failed": LogEvent("info", "A renewal of the lease failed and is repeated.", "lease not renewed"),
-    "lease_release_failed": LogEvent("info", "A successor has to wait until the lease expires.", "lease not given up"),
-    "no_usable_nodes": LogEvent("info", "The run begins without a node that can run jobs.", "no nodes yet"),
-    "resource_excluded": LogEvent("warning", "The node or device `name` is not part of the machine.", "left out"),
-    "resource_not_modeled": LogEvent("info", "The scheduler ignores `resource`.", "not counted by the scheduler"),
-    "pod_not_adopted": LogEvent("info", "A bound pod with invalid requests is not tracked as a run.", "not counted as a run"),
-    "start_abandoned": LogEvent("info", "The interrupted start of `job` could not be resumed.", "not gone on with"),
-    "claim_release_failed": LogEvent("info", "A reservation of `claim` could not be released.", "not given back"),
-    "eviction_failed": LogEvent("info", "`pod` could not be evicted.", "not evicted"),
-    "condition_write_failed": LogEvent("info", "The wait reason of `pod` could not be written.", "not told"),
+    "lease_acquired": LogEvent("info", "This process holds `lease` and schedules."),
+    "lease_renewal_failed": LogEvent("info", "A renewal of the lease failed and is repeated."),
+    "lease_release_failed": LogEvent("info", "A successor has to wait until the lease expires."),
+    "no_usable_nodes": LogEvent("info", "The run begins without a node that can run jobs."),
+    "resource_excluded": LogEvent("warning", "The node or device `name` is not part of the machine."),
+    "resource_not_modeled": LogEvent("info", "The scheduler ignores `resource`."),
+    "pod_not_adopted": LogEvent("info", "A bound pod with invalid requests is not tracked as a run."),
+    "start_abandoned": LogEvent("info", "The interrupted start of `job` could not be resumed."),
+    "claim_release_failed": LogEvent("info", "A reservation of `claim` could not be released."),
+    "eviction_failed": LogEvent("info", "`pod` could not be evicted."),
+    "condition_write_failed": LogEvent("info", "The wait reason of `pod` could not be written."),
     # Slurm
     "assigned": LogEvent("info", "Place mode assigned nodes and licenses to `job`."),
-    "job_given_back": LogEvent("warning", "Place mode returned `job` to Slurm.", "given back"),
-    "start_withdrawn": LogEvent("warning", "Slurm did not start `job` in time; it is held again.", "withdrawn"),
-    "placement_mismatch": LogEvent("warning", "`job` runs on other nodes than decided.", "elsewhere"),
-    "priorities_written": LogEvent("info", "Order mode changed job priorities.", "ordered"),
-    "machine_rebuilt": LogEvent("info", "The nodes or licenses of the cluster changed.", "machine"),
-    "machine_rebuild_failed": LogEvent("error", "The last valid machine stays in use.", "machine kept as it was"),
-    "invalid_job_request": LogEvent("warning", "The request of `job` is invalid.", "unreadable"),
-    "wait_reason_write_failed": LogEvent("warning", "The wait reason of `job` could not be written.", "untold"),
+    "job_given_back": LogEvent("warning", "Place mode returned `job` to Slurm."),
+    "start_withdrawn": LogEvent("warning", "Slurm did not start `job` in time; it is held again."),
+    "placement_mismatch": LogEvent("warning", "`job` runs on other nodes than decided."),
+    "priorities_written": LogEvent("info", "Order mode changed job priorities."),
+    "machine_rebuilt": LogEvent("info", "The nodes or licenses of the cluster changed."),
+    "machine_rebuild_failed": LogEvent("error", "The last valid machine stays in use."),
+    "invalid_job_request": LogEvent("warning", "The request of `job` is invalid."),
+    "wait_reason_write_failed": LogEvent("warning", "The wait reason of `job` could not be written."),
     # Memory agent
-    "workload_watched": LogEvent("info", "The agent manages the limit of `workload`.", "watching"),
-    "workload_gone": LogEvent("info", "The control group of `workload` was removed.", "gone"),
+    "workload_watched": LogEvent("info", "The agent manages the limit of `workload`."),
+    "workload_gone": LogEvent("info", "The control group of `workload` was removed."),
     "workload_stalled": LogEvent("warning", "`workload` cannot proceed within its limit."),
     "memory_unavailable": LogEvent("error", "No memory can be moved to `workload`; its former limit is restored."),
     "external_limit_change": LogEvent("warning", "Another process set the limit of `workload`."),
-    "cgroup_read_failed": LogEvent("warning", "The control group could not be read.", "the group cannot be read"),
-    "phase_change": LogEvent("info", "The memory behavior of `workload` changed.", "another phase"),
-    "limit_moved": LogEvent("info", "The limit of `workload` changed; a warning below its working set.", "moves"),
-    "limit_proposed": LogEvent("info", "A dry run would change the limit of `workload`.", "would move"),
-    "limit_write_failed": LogEvent("warning", "The limit could not be written.", "the limit was not taken"),
-    "limit_restored": LogEvent("info", "The limit from before the agent was restored.", "let go"),
-    "limit_restore_failed": LogEvent("error", "The former limit could not be restored.", "the limit could not be given back"),
-    "resource_check_failed": LogEvent(
-        "warning", "Memory or swap is insufficient; only a dry run starts.", "would refuse to start"
-    ),
+    "cgroup_read_failed": LogEvent("warning", "The control group could not be read."),
+    "phase_change": LogEvent("info", "The memory behavior of `workload` changed."),
+    "limit_moved": LogEvent("info", "The limit of `workload` changed; a warning below its working set."),
+    "limit_proposed": LogEvent("info", "A dry run would change the limit of `workload`."),
+    "limit_write_failed": LogEvent("warning", "The limit could not be written."),
+    "limit_restored": LogEvent("info", "The limit from before the agent was restored."),
+    "limit_restore_failed": LogEvent("error", "The former limit could not be restored."),
+    "resource_check_failed": LogEvent("warning", "Memory or swap is insufficient; only a dry run starts."),
     # Node agent
-    "agent_started": LogEvent("info", "The node agent serves `driver` on `node`.", "serving"),
-    "plugin_registered": LogEvent("info", "The kubelet registered the plugin.", "registered"),
-    "plugin_registration_failed": LogEvent("error", "The kubelet rejected the plugin.", "the kubelet did not take the plugin"),
-    "slices_published": LogEvent("info", "Resource slices were written.", "slices published"),
-    "slice_publish_failed": LogEvent("warning", "Resource slices could not be written.", "slices could not be published"),
-    "claim_resumed": LogEvent("info", "A claim was found in the saved records.", "on record"),
-    "claim_prepared": LogEvent("info", "The devices of `claim` were prepared.", "prepared"),
-    "claim_released": LogEvent("info", "The devices of `claim` were released.", "released"),
-    "claim_reported": LogEvent("info", "Device conditions of `claim` were written.", "reported"),
-    "claim_retry": LogEvent("warning", "An operation on `claim` failed and is repeated.", "tried again later"),
-    "orphaned_cdi_file_removed": LogEvent(
-        "warning", "A CDI file without a saved record was removed.", "removed a CDI file that nothing is on record of"
-    ),
-    "link_read_failed": LogEvent("warning", "The counters of `link` could not be read.", "a link cannot be read"),
-    "attach_failed": LogEvent("warning", "A device could not be attached.", "attach failed"),
-    "prepare_failed": LogEvent("warning", "Claims could not be prepared.", "prepare failed"),
-    "release_failed": LogEvent("warning", "Claims could not be released.", "release failed"),
+    "agent_started": LogEvent("info", "The node agent serves `driver` on `node`."),
+    "plugin_registered": LogEvent("info", "The kubelet registered the plugin."),
+    "plugin_registration_failed": LogEvent("error", "The kubelet rejected the plugin."),
+    "slices_published": LogEvent("info", "Resource slices were written."),
+    "slice_publish_failed": LogEvent("warning", "Resource slices could not be written."),
+    "claim_resumed": LogEvent("info", "A claim was found in the saved records."),
+    "claim_prepared": LogEvent("info", "The devices of `claim` were prepared."),
+    "claim_released": LogEvent("info", "The devices of `claim` were released."),
+    "claim_reported": LogEvent("info", "Device conditions of `claim` were written."),
+    "claim_retry": LogEvent("warning", "An operation on `claim` failed and is repeated."),
+    "orphaned_cdi_file_removed": LogEvent("warning", "A CDI file without a saved record was removed."),
+    "link_read_failed": LogEvent("warning", "The counters of `link` could not be read."),
+    "attach_failed": LogEvent("warning", "A device could not be attached."),
+    "prepare_failed": LogEvent("warning", "Claims could not be prepared."),
+    "release_failed": LogEvent("warning", "Claims could not be released."),
 }
 """All events of live runs by name."""
 
@@ -123,9 +117,7 @@ def log_to(stream: TextIO = sys.stderr, level: int = logging.INFO) -> None:
 
 
 def log_event(event: str, level: int = logging.INFO, /, **fields: Any) -> None:
-    """Log an event with its fields, which must not contain secrets; a renamed event gets the field `former_event`."""
-    if event in EVENTS and EVENTS[event].former:
-        fields["former_event"] = EVENTS[event].former
+    """Log an event with its fields, which must not contain secrets."""
     logger.log(level, event, extra={"fields": fields})
 
 
