@@ -24,7 +24,7 @@ def state(*, ids: bool = True) -> MachineState:
 @pytest.mark.parametrize("ids", [True, False])
 def test_current_runs_continue_and_waiting_jobs_start(ids: bool) -> None:
     found = state_run(state(ids=ids), HOUR)
-    assert (found.unsaid, found.overdue) == (1, 1)
+    assert (found.without_limit, found.overdue) == (1, 1)
     schedule = simulate(found.workload, state().machine, list_scheduler(), engine="reference", initial=found.initial).schedule
     ran = {
         int(found.workload.id[job]): (start, end)

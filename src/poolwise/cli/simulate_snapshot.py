@@ -57,8 +57,10 @@ def snapshot(
         initial=found.initial,
     )
     notes = []
-    if found.unsaid:
-        notes.append(f"jobs without a time limit: {found.unsaid:,}, each assumed to run {default_runtime} (--default-runtime)")
+    if found.without_limit:
+        notes.append(
+            f"jobs without a time limit: {found.without_limit:,}, each assumed to run {default_runtime} (--default-runtime)"
+        )
     if found.overdue:
         notes.append(f"jobs that have exceeded their time limit: {found.overdue:,}, each assumed to end within a second")
     inputs = sorted(path for path in folder.iterdir() if path.is_file())

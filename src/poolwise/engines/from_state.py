@@ -18,18 +18,18 @@ class StateRun(NamedTuple):
     ----------
     workload : running and waiting jobs, with their names in the column "name"
     initial : current runs
-    unsaid : number of jobs without a time limit
+    without_limit : number of jobs without a time limit
     overdue : number of current runs that have exceeded their requested time
     """
 
     workload: Workload
     initial: Initial
-    unsaid: int
+    without_limit: int
     overdue: int
 
 
-def state_run(state: MachineState, default_duration: int) -> StateRun:
-    """Build the input; each job runs for its requested time, a job without one for `default_duration` ns.
+def state_run(state: MachineState, default_runtime: int) -> StateRun:
+    """Build the input; each job runs for its requested time, a job without one for `default_runtime` ns.
 
     A run that has exceeded its requested time runs for one more second. Jobs keep their ids if these are unique.
     """
@@ -39,7 +39,7 @@ def state_run(state: MachineState, default_duration: int) -> StateRun:
     rows = rows[np.lexsort((state.jobs.id[rows] if numbered else rows, state.jobs.submit[rows]))]
     jobs = state.jobs.taken(rows)
     unlimited = jobs.requested >= UNKNOWN
-    duration = np.where(unlimited, default_duration, jobs.requested)
+    duration = np.where(unlimited, default_runtime, jobs.requested)
     elapsed = np.array([state.now - running[row].start if row in running else 0 for row in rows.tolist()], dtype=np.int64)
     overdue = (elapsed > 0) & (duration <= elapsed)
     workload = Workload.of(

@@ -39,7 +39,7 @@ def study_of(state: MachineState, folder: Path) -> dict[str, Any]:
         "version": 1,
         "title": title,
         "machine": MACHINE,
-        "workload": {"state": STATE, "unsaid": "1 h"},
+        "workload": {"state": STATE, "default_runtime": "1 h"},
         "scheduler": scheduler,
         "performance": {"model": "remote_memory" if pools else "ideal"},
         "measure": measure,

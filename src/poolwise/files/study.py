@@ -44,7 +44,7 @@ class WorkloadSection(Section):
     state: Annotated[str | None, _STATE] = Field(
         default=None, description="state.toml written by `poolwise snapshot`, instead of a trace; runs continue from that state"
     )
-    unsaid: Annotated[Time, Field(description="assumed run time of jobs without a time limit in a state")] = HOUR
+    default_runtime: Annotated[Time, Field(description="assumed run time of jobs without a time limit in a state")] = HOUR
     settings: dict[str, Any] = Field(default={}, description="settings of the generator, including jobs and seed")
     format: Annotated[str, Registered("formats", "options", none="auto")] = Field(
         default="auto", description="trace format; auto detects it"
@@ -71,8 +71,8 @@ class WorkloadSection(Section):
             raise ValueError("first, jobs and clock select jobs of a trace; they do not apply to a state")
         if self.state is not None and self.memory_use is not None:
             raise ValueError("memory_use applies to traces; a state has requested and held memory only")
-        if self.state is None and "unsaid" in self.model_fields_set:
-            raise ValueError("unsaid applies to a state only")
+        if self.state is None and "default_runtime" in self.model_fields_set:
+            raise ValueError("default_runtime applies to a state only")
         if self.generator is None and self.settings:
             raise ValueError("settings apply to a generator; use options for a trace format")
         if self.trace is None and self.only:

@@ -101,7 +101,7 @@ def describe(cell: Cell, folder: Path) -> Json:
     """Describe a cell for a file in a folder: `run`, the sections, and `files`, the hashes of the files that they name."""
     trace = cell.trace
     if isinstance(trace, SavedState):
-        source: Json = {"state": trace.path, "unsaid": f"{trace.unsaid} ns"}
+        source: Json = {"state": trace.path, "default_runtime": f"{trace.default_runtime} ns"}
     else:
         if isinstance(trace, Generated):
             source = {"generator": trace.generator, "settings": json.loads(trace.settings)}

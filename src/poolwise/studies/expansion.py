@@ -152,7 +152,7 @@ class Expansion:
         """Return the workload; the seed of a generator or format defaults to the cell's."""
         with errors_below("state"):
             if section.state is not None:
-                return SavedState.of(Path(section.state).resolve(), section.unsaid)
+                return SavedState.of(Path(section.state).resolve(), section.default_runtime)
         with errors_below("settings"):
             if section.generator is not None:
                 settings = {"seed": seed, **section.settings}

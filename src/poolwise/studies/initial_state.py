@@ -24,22 +24,22 @@ class SavedState:
     ----------
     path : path of state.toml
     digests : canonical JSON, file name -> SHA-256 of its bytes
-    unsaid : assumed run time of jobs without a time limit, ns
+    default_runtime : assumed run time of jobs without a time limit, ns
     first, jobs : always 0 and None, since all jobs are used
     without : ids of jobs to leave out, to measure their effect
     """
 
     path: str
     digests: str
-    unsaid: int
+    default_runtime: int
     first: int = 0
     jobs: int | None = None
     without: tuple[int, ...] = ()
 
     @classmethod
-    def of(cls, file: Path, unsaid: int) -> SavedState:
+    def of(cls, file: Path, default_runtime: int) -> SavedState:
         """Create the workload from the path of a state.toml; raises InputError if a file of the directory is missing."""
-        return cls(str(file), canonical(state_digests(file)), unsaid)
+        return cls(str(file), canonical(state_digests(file)), default_runtime)
 
     @property
     def sha256(self) -> str:
@@ -53,7 +53,7 @@ class SavedState:
     def content(self) -> Json:
         """Return everything that a result depends on."""
         left_out = {"without": list(self.without)} if self.without else {}
-        return {"state": self.sha256, "unsaid": self.unsaid, **left_out}
+        return {"state": self.sha256, "default_runtime": self.default_runtime, **left_out}
 
     def read(self, machine: Machine) -> Workload:
         """Read the running and waiting jobs; raises InputError, also if a file has changed since the study was loaded."""
@@ -74,7 +74,7 @@ class SavedState:
         file = Path(self.path)
         if canonical(state_digests(file)) != self.digests:
             raise InputError("the state changed during the study", file=file, remedy="run the study again")
-        return state_run(on_machine(_state(self.path, self.digests), machine, file), self.unsaid)
+        return state_run(on_machine(_state(self.path, self.digests), machine, file), self.default_runtime)
 
 
 def state_digests(file: Path) -> Mapping[str, str]:
