@@ -9,11 +9,13 @@ from typing import Any
 import msgspec
 
 from poolwise.interfaces import Scheduler
+from poolwise.live.kubernetes import cache
 from poolwise.live.kubernetes.extended import ExtendedClaim
 from poolwise.live.kubernetes.informer import Synced, WatchEvent
 from poolwise.live.kubernetes.objects import (
     Consumer,
     DeviceClass,
+    DeviceTaintRule,
     ExtendedClaimName,
     Lease,
     Node,
@@ -34,6 +36,7 @@ KINDS: dict[str, type] = {
     "ResourceClaim": ResourceClaim,
     "ResourceSlice": ResourceSlice,
     "DeviceClass": DeviceClass,
+    "DeviceTaintRule": DeviceTaintRule,
     "PodGroup": PodGroup,
     "Lease": Lease,
 }
@@ -46,7 +49,7 @@ class FakeKubernetes:
     ----------
     events : queue of watch events
     objects : (kind, key) -> object
-    started, stopped, released, messages : actions received so far
+    started, stopped, released, messages, reported : actions received so far
     binds_at_once : whether starts complete at once
     """
 
@@ -57,6 +60,7 @@ class FakeKubernetes:
         self.stopped: list[tuple[str, str]] = []
         self.released: list[tuple[str, str]] = []
         self.messages: dict[str, str] = {}
+        self.reported: list[tuple[str, str, str]] = []
         self.binds_at_once = binds_at_once
         self._uids = itertools.count(1)
         for item in objects:
@@ -96,7 +100,7 @@ class FakeKubernetes:
         self, scheduler: Scheduler, kind: type[KubernetesPlatform] = KubernetesPlatform, **options: Any
     ) -> KubernetesPlatform:
         """Open a platform on the current objects."""
-        for item in (Node, DeviceClass, ResourceSlice, ResourceClaim, Pod):
+        for item in cache.KINDS:
             self.events.put(Synced(item, frozenset(key for known, key in self.objects if known is item)))
         return kind(self, "poolwise", scheduler, self, **options)
 
@@ -143,6 +147,9 @@ class FakeKubernetes:
 
     def report_unschedulable(self, pod: Pod, why: str) -> None:
         self.messages[pod.metadata.key] = why
+
+    def report_event(self, pod: Pod, reason: str, note: str, *, warning: bool = True) -> None:
+        self.reported.append((pod.metadata.key, reason, note))
 
 
 class DrivenPlatform:

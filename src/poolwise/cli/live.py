@@ -16,6 +16,8 @@ from poolwise.cli.panels import SERVICE
 from poolwise.errors import InputError
 
 if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
+
     from poolwise.interfaces import Scheduler
     from poolwise.live.platform import LivePlatform
     from poolwise.model import Continuation
@@ -69,6 +71,7 @@ def run_live(
     make: Callable[[Continuation | None], LivePlatform],
     scheduler: Scheduler | None = None,
     host: str = "127.0.0.1",
+    register: Callable[[CollectorRegistry], None] | None = None,
 ) -> None:
     """Run a scheduler on a platform until it is stopped, resuming from the state of an earlier run.
 
@@ -79,6 +82,7 @@ def run_live(
     make : makes the platform from the state of an earlier run, if any
     scheduler : replaces the scheduler that the options name
     host : address on which the endpoints are served
+    register : adds the metrics of the platform to those of all platforms
     """
     from poolwise.live.control_loop import drive, read_continuation
     from poolwise.live.endpoints import serve_endpoints
@@ -97,6 +101,8 @@ def run_live(
     continued = read_continuation(keep)
     platform = make(continued)
     metrics = LiveMetrics(platform)
+    if register is not None:
+        register(metrics.registry)
     metrics.leader.set(1)
     observers: list[PassObserver] = [PassLogger(), metrics, WaitReporter(platform, named, metrics)]
     with ExitStack() as stack:

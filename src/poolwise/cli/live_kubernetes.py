@@ -61,6 +61,7 @@ def kubernetes(
     from poolwise.live.kubernetes.actions import Actions, ClusterActions
     from poolwise.live.kubernetes.lease import Leadership
     from poolwise.live.kubernetes.machine import read_layout
+    from poolwise.live.kubernetes.metrics import KubernetesMetrics
     from poolwise.live.kubernetes.platform import KubernetesPlatform, ShadowKubernetes
     from poolwise.live.kubernetes.watch_client import WatchClient
 
@@ -73,13 +74,13 @@ def kubernetes(
                 link.open()
         else:
             link.open()
-        writes = Actions() if shadow else ClusterActions(link, name)
+        writes, metrics = Actions() if shadow else ClusterActions(link, name), KubernetesMetrics()
 
         def make(continued: Continuation | None) -> KubernetesPlatform:
             platform = ShadowKubernetes if shadow else KubernetesPlatform
-            return platform(link, name, policy, writes, layout, continued=continued, gang_limit=gang_limit)
+            return platform(link, name, policy, writes, layout, continued=continued, gang_limit=gang_limit, metrics=metrics)
 
-        run_live(options, "shadow" if shadow else "live", make, host=host)
+        run_live(options, "shadow" if shadow else "live", make, host=host, register=metrics.register)
     finally:
         link.close()
 

@@ -291,3 +291,30 @@ def test_pending_extended_resource_pod_gets_a_message_in_an_idle_cluster(cluster
     with scheduling(cluster, first_fit):
         cluster.wait(lambda: cluster.phases()["one"] == "Succeeded", 40, "the one that can")
         cluster.wait(lambda: message(cluster, "many"), 40, "why the other waits")
+
+
+def test_devices_that_a_rule_takes_out_of_service(cluster: ControlPlane, first_fit: str) -> None:
+    """They are not allocated unless the claim tolerates the taint; Kubernetes evicts the pods that use them."""
+    cluster.apply([make.node("n0")])
+    cluster.apply([make.device_class("gpu", "gpu.example")])
+    cluster.apply([make.devices("gpu.example", "n0", *({"name": f"g{k}"} for k in range(3)), node="n0")])
+    cluster.apply([make.template("gpu", make.exactly("gpu"))])
+    tolerations = [{"key": "sick", "operator": "Exists"}]
+    cluster.apply([make.template("any", make.exactly("gpu", tolerations=tolerations))])
+    cluster.apply([make.taint_rule("broken", "sick", "NoSchedule", driver="gpu.example", device="g0")])
+    options = {"seconds": None, "claims": {"g": {"resourceClaimTemplateName": "gpu"}}}
+    try:
+        with scheduling(cluster, first_fit, log=cluster.folder / "taints.log"):
+            cluster.apply([make.pod(f"p{k}", **options) for k in range(3)])
+            cluster.wait(lambda: cluster.count("Running") == 2, 30, "two healthy devices are allocated")
+            assert given(cluster) == ["g1", "g2"]
+            cluster.apply([make.pod("tolerant", seconds=None, claims={"g": {"resourceClaimTemplateName": "any"}})])
+            cluster.wait(lambda: given(cluster) == ["g0", "g1", "g2"], 30, "a claim that tolerates the taint")
+            cluster.apply([make.taint_rule("gone", "dead", "NoExecute", driver="gpu.example", device="g1")])
+            cluster.wait(lambda: "DeviceTainted" in cluster.kubectl("get", "events"), 30, "an event")
+            cluster.wait(lambda: given(cluster) == ["g0", "g2"], 60, "Kubernetes evicts the pod")
+            assert "tainted_device_in_use" in (cluster.folder / "taints.log").read_text()
+            cluster.kubectl("delete", "devicetaintrule", "gone")
+            cluster.wait(lambda: given(cluster) == ["g0", "g1", "g2"], 30, "the device is used again")
+    finally:
+        cluster.kubectl("delete", "devicetaintrules", "--all")

@@ -83,3 +83,13 @@ def devices(driver: str, pool: str, *items: dict[str, Any], **where: Any) -> dic
 def memory_pool(name: str, size: str) -> dict[str, Any]:
     policy = {"default": "1Gi", "validRange": {"min": "1Gi", "step": "1Gi"}}
     return {"name": name, "allowMultipleAllocations": True, "capacity": {"memory": {"value": size, "requestPolicy": policy}}}
+
+
+def taint_rule(name: str, key: str, effect: str, **selector: Any) -> dict[str, Any]:
+    """Return a rule that taints all devices with a driver, pool or device name."""
+    return {
+        "apiVersion": "resource.k8s.io/v1beta2",
+        "kind": "DeviceTaintRule",
+        "metadata": {"name": name},
+        "spec": {"deviceSelector": selector, "taint": {"key": key, "effect": effect}},
+    }

@@ -36,6 +36,9 @@ class Actions:
     def report_unschedulable(self, pod: Pod, why: str) -> None:
         """Report to a pod's user why it waits."""
 
+    def report_event(self, pod: Pod, reason: str, note: str, *, warning: bool = True) -> None:
+        """Emit an event about a pod; `reason` is a word in CamelCase."""
+
 
 class ClusterActions(Actions):
     """Actions that are written to the cluster in the background."""
@@ -73,6 +76,10 @@ class ClusterActions(Actions):
         elif self._reported.get(pod.metadata.key) != (pod.metadata.uid, why):
             self._reported[pod.metadata.key] = pod.metadata.uid, why
             self._watch_client.submit(self._write_condition(pod, why))
+
+    def report_event(self, pod: Pod, reason: str, note: str, *, warning: bool = True) -> None:
+        """Emit an event about a pod."""
+        self._watch_client.submit(self._post_event_or_log(pod, reason, note, warning))
 
     async def _release(self, claim: ResourceClaim, consumer: str) -> None:
         try:
@@ -123,8 +130,7 @@ class ClusterActions(Actions):
                 log_event("eviction_failed", pod=meta.key, reason=reason, error=str(error))
 
     async def _write_condition(self, pod: Pod, why: str) -> None:
-        now = datetime.now(UTC)
-        stamp = now.strftime("%Y-%m-%dT%H:%M:%SZ")
+        stamp = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         condition: dict[str, Any] = {
             "type": "PodScheduled",
             "status": "False",
@@ -134,24 +140,35 @@ class ClusterActions(Actions):
             "lastTransitionTime": stamp,
         }
         meta = pod.metadata
-        event = {
-            "apiVersion": "events.k8s.io/v1",
-            "kind": "Event",
-            "metadata": {"generateName": f"{meta.name}-", "namespace": meta.namespace},
-            "eventTime": now.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
-            "type": "Warning",
-            "reason": "FailedScheduling",
-            "action": "Scheduling",
-            "note": why[:1024],
-            "regarding": {"apiVersion": "v1", "kind": "Pod", "name": meta.name, "namespace": meta.namespace, "uid": meta.uid},
-            "reportingController": self._name,
-            "reportingInstance": self._name,
-        }
         try:
             body = {"metadata": {"uid": meta.uid}, "status": {"conditions": [condition]}}
             await self._watch_client.writer.patch(f"{pod_path(pod)}/status", body, MESSAGE, STRATEGIC)
-            await self._watch_client.writer.post(f"/apis/events.k8s.io/v1/namespaces/{meta.namespace}/events", event, MESSAGE)
+            await self._post_event(pod, "FailedScheduling", why)
         except ApiError as error:  # the pod is gone, or the message is written again when it changes
             self._reported.pop(meta.key, None)
             if error.status not in (404, 409):
                 log_event("condition_write_failed", pod=meta.key, error=str(error))
+
+    async def _post_event_or_log(self, pod: Pod, reason: str, note: str, warning: bool) -> None:
+        try:
+            await self._post_event(pod, reason, note, warning)
+        except ApiError as error:
+            if error.status != 404:
+                log_event("event_write_failed", pod=pod.metadata.key, reason=reason, error=str(error))
+
+    async def _post_event(self, pod: Pod, reason: str, note: str, warning: bool = True) -> None:
+        meta = pod.metadata
+        event = {
+            "apiVersion": "events.k8s.io/v1",
+            "kind": "Event",
+            "metadata": {"generateName": f"{meta.name}-", "namespace": meta.namespace},
+            "eventTime": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+            "type": "Warning" if warning else "Normal",
+            "reason": reason,
+            "action": "Scheduling",
+            "note": note[:1024],
+            "regarding": {"apiVersion": "v1", "kind": "Pod", "name": meta.name, "namespace": meta.namespace, "uid": meta.uid},
+            "reportingController": self._name,
+            "reportingInstance": self._name,
+        }
+        await self._watch_client.writer.post(f"/apis/events.k8s.io/v1/namespaces/{meta.namespace}/events", event, MESSAGE)

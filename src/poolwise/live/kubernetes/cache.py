@@ -12,7 +12,19 @@ from poolwise.live.kubernetes.devices import DeviceShare, DeviceUsage, Inventory
 from poolwise.live.kubernetes.extended import device_class_of
 from poolwise.live.kubernetes.informer import Synced, WatchEvent
 from poolwise.live.kubernetes.link_traffic import LinkTraffic, measured_links, publishes_links
-from poolwise.live.kubernetes.objects import DeviceClass, DeviceId, Node, Pod, PodGroup, ResourceClaim, ResourceSlice
+from poolwise.live.kubernetes.objects import (
+    DeviceClass,
+    DeviceId,
+    DeviceTaintRule,
+    Node,
+    Pod,
+    PodGroup,
+    ResourceClaim,
+    ResourceSlice,
+)
+
+KINDS: tuple[type, ...] = (Node, DeviceClass, DeviceTaintRule, ResourceSlice, ResourceClaim, PodGroup, Pod)
+"""Kinds of objects that scheduling depends on. Clusters may not serve taint rules and pod groups."""
 
 
 @dataclass
@@ -37,12 +49,13 @@ class ClusterCache:
         self.groups: dict[str, PodGroup] = {}
         self.pods: dict[str, Pod] = {}  # managed pods, and all pods that have a node
         self.claims: dict[str, ResourceClaim] = {}  # groups, pods and claims by namespace/name
-        self.inventory, self.usage = Inventory(), DeviceUsage()
+        self.rules: dict[str, DeviceTaintRule] = {}
+        self.inventory, self.usage = Inventory(self.classes), DeviceUsage()
         self.assumed: set[str] = set()  # uid of claims with an allocation that is decided but not observed yet
         self.links: dict[str, LinkTraffic] = {}  # node -> measured traffic of its busiest link
         self.on_node: dict[str, dict[str, dict[str, int]]] = {}  # node -> pod that has not terminated -> amounts
         self.changes = CacheChanges()
-        self.unsynced: set[type] = {Node, DeviceClass, Pod, ResourceClaim, ResourceSlice}  # kinds whose list is incomplete
+        self.unsynced: set[type] = {*KINDS}  # kinds whose list is incomplete
         self._slices: dict[str, ResourceSlice] = {}
         self._claim_keys: dict[str, str] = {}  # by uid
         self._demands: dict[str, tuple[Pod, PodDemand | InputError]] = {}  # key -> pod, demand of its containers
@@ -71,6 +84,10 @@ class ClusterCache:
                 self._store(self.classes, kind, event.deleted)
                 self._backing_class.clear()
                 self.changes.machine = True
+                self.changes.devices |= self.inventory.refresh_taints()
+            case DeviceTaintRule() as rule:
+                self._store(self.rules, rule, event.deleted)
+                self.changes.devices |= self.inventory.apply_rule(rule, event.deleted)
             case PodGroup() as group:
                 self._store(self.groups, group, event.deleted)
                 self.changes.pods |= {key for key, pod in self.pods.items() if pod.spec.scheduling_group is not None}
@@ -151,6 +168,7 @@ class ClusterCache:
             Node: self.nodes,
             DeviceClass: self.classes,
             PodGroup: self.groups,
+            DeviceTaintRule: self.rules,
             Pod: self.pods,
             ResourceClaim: self.claims,
             ResourceSlice: self._slices,

@@ -68,7 +68,8 @@ class Devices:
     def share(self, wanted: ExactRequest, device: InventoryDevice) -> DeviceShare | None:
         """Return the share of a device that a request would take, even if in use; None if the request does not accept it."""
         kind = self.classes.get(wanted.device_class_name)
-        if kind is None or untolerated_taint(device.device.taints, wanted.tolerations) is not None or device.id in self.avoided:
+        taint = untolerated_taint(self.inventory.taints(device), wanted.tolerations)
+        if kind is None or taint is not None or device.id in self.avoided:
             return None
         if not device.described.matches(kind.spec.selectors) or not device.described.matches(wanted.selectors):
             return None

@@ -11,8 +11,20 @@ from typing import NamedTuple
 
 import msgspec
 
+from poolwise.errors import InputError
 from poolwise.live.kubernetes.node_constraints import selector_matches
-from poolwise.live.kubernetes.objects import AllocatedDevice, DeviceId, Node, NodeSelector, PublishedDevice, ResourceSlice
+from poolwise.live.kubernetes.objects import (
+    AllocatedDevice,
+    DeviceClass,
+    DeviceId,
+    DeviceTaintRule,
+    Node,
+    NodeSelector,
+    PublishedDevice,
+    ResourceSlice,
+    Taint,
+    TaintSelector,
+)
 from poolwise.live.kubernetes.quantity import parse_quantity
 from poolwise.live.kubernetes.selectors import DescribedDevice
 
@@ -90,11 +102,16 @@ def node_selection_key(device: InventoryDevice) -> bytes:
 class Inventory:
     """The devices of all complete pools, updated as slices change.
 
-    A pool counts only if all slices of its newest generation exist and device names are unique.
+    A pool counts only if all slices of its newest generation exist and device names are unique. `classes` are the device
+    classes by name, which taint rules may refer to.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, classes: Mapping[str, DeviceClass] | None = None) -> None:
         self.devices: dict[DeviceId, InventoryDevice] = {}
+        self.evicting: set[DeviceId] = set()  # devices with a taint that evicts pods (NoExecute)
+        self._classes: Mapping[str, DeviceClass] = classes if classes is not None else {}
+        self._rules: dict[str, DeviceTaintRule] = {}
+        self._taints: dict[DeviceId, list[Taint]] = {}  # of tainted devices: those of the driver, then those of rules
         self.counters: dict[CounterId, Fraction] = {}
         self.users: dict[CounterId, list[InventoryDevice]] = {}  # counter -> devices that consume it while in use
         self._pools: dict[PoolId, list[InventoryDevice]] = {}
@@ -116,6 +133,48 @@ class Inventory:
             self._slices.setdefault(pool, {})[name] = slice
             self._pool_of[name] = pool
         self._rebuild(pool)
+
+    def apply_rule(self, rule: DeviceTaintRule, deleted: bool = False) -> set[DeviceId]:
+        """Add, replace or delete a taint rule, and return the devices whose taints changed."""
+        self._rules.pop(rule.metadata.name, None)
+        if not deleted:
+            self._rules[rule.metadata.name] = rule
+        return self.refresh_taints()
+
+    def refresh_taints(self) -> set[DeviceId]:
+        """Apply the taint rules again, and return the devices whose taints changed; needed after changes of classes."""
+        before, self._taints = self._taints, {}
+        self.evicting.clear()
+        for device in self.devices.values():
+            self._taint(device)
+        return {id for id in before.keys() | self._taints.keys() if before.get(id) != self._taints.get(id)}
+
+    def taints(self, device: InventoryDevice) -> Sequence[Taint]:
+        """Return the taints that a device's driver publishes and those of taint rules."""
+        return self._taints.get(device.id, ())
+
+    def _taint(self, device: InventoryDevice) -> None:
+        rules = (rule.spec for _, rule in sorted(self._rules.items()))
+        found = [*device.device.taints, *(rule.taint for rule in rules if self._selects(rule.device_selector, device))]
+        if found:
+            self._taints[device.id] = found
+            if any(taint.effect == "NoExecute" for taint in found):
+                self.evicting.add(device.id)
+
+    def _selects(self, selector: TaintSelector, device: InventoryDevice) -> bool:
+        """Return whether a rule taints a device; as in kube-scheduler, a rule without criteria taints every device."""
+        wanted = selector.driver, selector.pool, selector.device
+        if any(name is not None and name != own for name, own in zip(wanted, device.id, strict=True)):
+            return False
+        selectors = list(selector.selectors)
+        if selector.device_class_name is not None:
+            if (kind := self._classes.get(selector.device_class_name)) is None:
+                return False
+            selectors += kind.spec.selectors
+        try:
+            return device.described.matches(selectors)
+        except InputError:  # an expression that is not supported: rather leave a device idle than use a defective one
+            return True
 
     def serving(self, node: Node) -> Iterator[InventoryDevice]:
         """Yield the devices that serve a node: local ones first, then by name."""
@@ -140,6 +199,8 @@ class Inventory:
             del self.users[counter]  # counters are local to a pool, so all their users are gone
         for device in gone:
             del self.devices[device.id]
+            self._taints.pop(device.id, None)
+            self.evicting.discard(device.id)
             if device.node_name is None:
                 self._multi_node.remove(device)
         for node in {device.node_name for device in gone if device.node_name is not None}:
@@ -178,6 +239,7 @@ class Inventory:
                 msgspec.json.encode(device.capacity),
             )
             self.devices[found.id] = found
+            self._taint(found)
             self._pools.setdefault(pool, []).append(found)
             for counter in found.counters:
                 self.users.setdefault(counter, []).append(found)

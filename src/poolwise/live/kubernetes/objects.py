@@ -179,6 +179,28 @@ class DeviceClass(ApiRecord, frozen=True):
     spec: ClassSpec = ClassSpec()
 
 
+class TaintSelector(ApiRecord, frozen=True):
+    """Devices that a rule taints: all criteria must match. The last two exist up to Kubernetes 1.34."""
+
+    driver: str | None = None
+    pool: str | None = None
+    device: str | None = None
+    device_class_name: str | None = None
+    selectors: list[DeviceSelector] = []
+
+
+class TaintRuleSpec(ApiRecord, frozen=True):
+    device_selector: TaintSelector = TaintSelector()
+    taint: Taint = Taint()
+
+
+class DeviceTaintRule(ApiRecord, frozen=True):
+    """An administrator's taint of all matching devices, as if their driver published it."""
+
+    metadata: Meta = Meta()
+    spec: TaintRuleSpec = TaintRuleSpec()
+
+
 FINALIZER = "resource.kubernetes.io/delete-protection"
 """Finalizer that prevents the deletion of an allocated claim while a pod uses it."""
 

@@ -12,6 +12,7 @@ from poolwise.live.kubernetes.actions import Actions
 from poolwise.live.kubernetes.cache import ClusterCache
 from poolwise.live.kubernetes.clock import LiveClock
 from poolwise.live.kubernetes.machine import ClusterLayout, is_usable
+from poolwise.live.kubernetes.metrics import KubernetesMetrics
 from poolwise.live.kubernetes.objects import DeviceId
 from poolwise.live.kubernetes.placement import PlacementFailures, Refused, matching_failures
 from poolwise.live.kubernetes.pod_jobs import JobChanges, PodJob, PodJobs, timestamp_ns
@@ -19,6 +20,7 @@ from poolwise.live.kubernetes.pod_runs import LONGEST_RETRY, PodRuns
 from poolwise.live.kubernetes.reconciler import Reconciler
 from poolwise.live.kubernetes.starts import BindFailed, Bound
 from poolwise.live.kubernetes.state import ClusterState
+from poolwise.live.kubernetes.taint_reports import TaintReporter
 from poolwise.live.kubernetes.watch_client import ClusterEvent, Stopped, WatchClient
 from poolwise.live.logs import log_event
 from poolwise.live.platform import without_starts
@@ -69,6 +71,7 @@ class KubernetesPlatform:
         *,
         continued: Continuation | None = None,
         gang_limit: float = 60.0,
+        metrics: KubernetesMetrics | None = None,
     ) -> None:
         self.watch_client, self.actions = watch_client, actions
         self.continued = continued if continued is not None else Continuation()
@@ -87,6 +90,7 @@ class KubernetesPlatform:
         self._by_row: dict[int, PodJob] = {}
         self._placement_failures = PlacementFailures()  # since the last cluster events
         self._reconciler = Reconciler(self.runs, gang_limit)
+        self._taint_reporter = TaintReporter(self.cache, actions, metrics if metrics is not None else KubernetesMetrics())
         self.clock.tick()
         self._pending += self._apply_received([])
 
@@ -277,6 +281,8 @@ class KubernetesPlatform:
         candidates = self.cache.pods if changes.machine else changes.pods  # a new node may already have pods
         events += self._apply_job_changes(job_changes, self._adopt_bound_pods(candidates), changes.machine)
         self._reconciler.reconcile(changes.devices)
+        if changes.devices or changes.machine:
+            self._taint_reporter.report()
         events += self._refresh_capacity(changes.nodes | self.cache.changes.nodes, changes.devices | self.cache.changes.devices)
         if changes.links:
             self.state.refresh_links()

@@ -200,7 +200,7 @@ class ClusterState:
         """(n_resource,) free amounts of a device; the negative of what runs hold if it is not to be used afterwards."""
         usage, none = self.cache.usage, np.zeros(self.capacity.shape[1], dtype=np.int64)
         has: IntArray = self.mapping.machine.capacity[owner].copy()
-        if device.id in self.avoided or untolerated_taint(device.device.taints, self._tolerated) is not None:
+        if device.id in self.avoided or untolerated_taint(self.cache.inventory.taints(device), self._tolerated) is not None:
             owed: IntArray = -self.held[owner]
             return owed
         if not device.shared:

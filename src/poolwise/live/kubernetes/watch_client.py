@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import queue
 import threading
 import time
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
+from contextlib import suppress
 from typing import Any
 
 from poolwise.errors import InputError
@@ -16,11 +18,18 @@ from poolwise.live.kubernetes.bind import Binder, Reservations
 from poolwise.live.kubernetes.client import ApiError, Client
 from poolwise.live.kubernetes.informer import Informer, Synced, WatchEvent
 from poolwise.live.kubernetes.lease import Leadership
-from poolwise.live.kubernetes.objects import DeviceClass, Node, Pod, PodGroup, ResourceClaim, ResourceSlice
+from poolwise.live.kubernetes.objects import DeviceClass, DeviceTaintRule, Node, Pod, PodGroup, ResourceClaim, ResourceSlice
 from poolwise.live.kubernetes.starts import BindFailed, Bound
+from poolwise.live.logs import log_event
 
 _DRA = "/apis/resource.k8s.io/v1"
 _GROUPS = "/apis/scheduling.k8s.io/v1alpha2"
+_OPTIONAL_KINDS: tuple[tuple[type, tuple[str, ...]], ...] = (
+    (PodGroup, (f"{_GROUPS}/podgroups",)),
+    (DeviceTaintRule, tuple(f"/apis/resource.k8s.io/{v}/devicetaintrules" for v in ("v1", "v1beta2", "v1beta1", "v1alpha3"))),
+)
+"""Kinds that a cluster may not serve, with their paths, the preferred version first."""
+_PERMISSION_INTERVAL = 30.0  # seconds between attempts to read an optional kind that the role does not permit
 _CONNECT_TIMEOUT = 20.0  # seconds for which an unresponsive server is retried at startup
 _KINDS: tuple[tuple[str, type], ...] = (
     ("/api/v1/nodes", Node),
@@ -93,26 +102,58 @@ class WatchClient:
         self.binder = Binder(self.writer, self.reservations, self.events.put)
         for path in ("/api/v1/nodes", f"{_DRA}/deviceclasses"):
             await self._can_list(path)
-        has_pod_groups = await self._can_list(f"{_GROUPS}/podgroups", needed=False)
+        optional = [(await self._served_path(paths), kind, paths) for kind, paths in _OPTIONAL_KINDS]
         if self._leadership is not None:
             await self._leadership.acquire(self.client)
             self._begin(self._leadership.renew(self.client))
-        for path, kind in (*_KINDS, *(((f"{_GROUPS}/podgroups", PodGroup),) if has_pod_groups else ())):
-            informer: Informer[Any] = Informer(self.client, path, kind, self._handle_event)
-            self._begin(informer.run())
+        for served, kind, paths in optional:
+            if served:
+                self._watch(served, kind)
+            else:
+                self._handle_event(Synced(kind, frozenset()))
+            if served is None:
+                self._begin(self._watch_once_permitted(kind, paths))
+        for path, kind in _KINDS:
+            self._watch(path, kind)
 
-    async def _can_list(self, path: str, needed: bool = True) -> bool:
-        """Return whether objects at a path can be listed; raise InputError if they must be and cannot."""
+    def _watch(self, path: str, kind: type) -> None:
+        informer: Informer[Any] = Informer(self.client, path, kind, self._handle_event)
+        self._begin(informer.run())
+
+    async def _watch_once_permitted(self, kind: type, paths: Sequence[str]) -> None:
+        """Watch a kind as soon as the role permits it."""
+        log_event("watch_forbidden", logging.WARNING, kind=kind.__name__)
+        served = None
+        while served is None:
+            await asyncio.sleep(_PERMISSION_INTERVAL)
+            with suppress(InputError):  # the server is unreachable
+                served = await self._served_path(paths)
+        if served:
+            self._watch(served, kind)
+
+    async def _served_path(self, paths: Sequence[str]) -> str | None:
+        """Return the first of these paths that the cluster serves, "" if it serves none, or None if that is not permitted."""
+        forbidden = False
+        for path in paths:
+            try:
+                await self._can_list(path)
+                return path
+            except InputError as problem:
+                if not isinstance(problem.__cause__, ApiError) or problem.__cause__.status not in (403, 404):
+                    raise
+                forbidden |= problem.__cause__.status == 403
+        return None if forbidden else ""
+
+    async def _can_list(self, path: str) -> None:
+        """Raise InputError unless objects at a path can be listed."""
         until = time.monotonic() + _CONNECT_TIMEOUT
         while True:
             try:
                 await self.client.get(path, limit="1")
-                return True
+                return
             except ApiError as error:
                 if error.is_temporary and time.monotonic() < until:
                     await asyncio.sleep(max(error.retry_after, 0.5))
-                elif error.status in (403, 404) and not needed:
-                    return False
                 else:
                     problem = f"cannot watch the cluster at {self.access.server}: {error}"
                     remedy = "check the address, the credentials and the role (deploy/kubernetes/)"

@@ -1,0 +1,18 @@
+"""Prometheus metrics that exist only on Kubernetes."""
+
+from __future__ import annotations
+
+from prometheus_client import CollectorRegistry, Gauge
+
+
+class KubernetesMetrics:
+    """Metrics of a cluster, registered once a registry exists."""
+
+    def __init__(self) -> None:
+        tainted = "Devices in use by claims that do not tolerate a NoExecute taint of theirs"
+        self.tainted_devices_in_use = Gauge("poolwise_tainted_devices_in_use", tainted, registry=None)
+
+    def register(self, registry: CollectorRegistry) -> None:
+        """Export the metrics through a registry."""
+        for metric in vars(self).values():
+            registry.register(metric)

@@ -1,0 +1,51 @@
+"""Reports of devices that were taken out of service while claims use them.
+
+Kubernetes evicts the pods (device-taint-eviction-controller); the scheduler only reports.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+
+from poolwise.live.kubernetes.actions import Actions
+from poolwise.live.kubernetes.cache import ClusterCache
+from poolwise.live.kubernetes.metrics import KubernetesMetrics
+from poolwise.live.kubernetes.node_constraints import untolerated_taint
+from poolwise.live.kubernetes.objects import DeviceId, ResourceClaim, Taint
+from poolwise.live.logs import log_event
+
+
+class TaintReporter:
+    """Reports each claim whose devices have an untolerated `NoExecute` taint: once in the log and to its pods."""
+
+    def __init__(self, cache: ClusterCache, actions: Actions, metrics: KubernetesMetrics) -> None:
+        self._cache, self._actions, self._metrics = cache, actions, metrics
+        self._reported: set[tuple[str, DeviceId]] = set()  # (claim uid, device)
+
+    def report(self) -> None:
+        """Report new cases, and count all."""
+        found = {(claim.metadata.uid, device): (claim, taint) for claim, device, taint in self._cases()}
+        for (uid, device), (claim, taint) in found.items():
+            if (uid, device) in self._reported:
+                continue
+            fields = {"device": str(device), "claim": claim.metadata.key, "taint": taint.key}
+            log_event("tainted_device_in_use", logging.WARNING, **fields)
+            users = {user.uid for user in claim.status.reserved_for}
+            note = f"device {device} of claim {claim.metadata.key} has the taint {taint.key}:{taint.effect}"
+            for pod in [pod for pod in self._cache.pods.values() if pod.metadata.uid in users and self._cache.is_managed(pod)]:
+                self._actions.report_event(pod, "DeviceTainted", note)
+        self._reported = {*found}
+        self._metrics.tainted_devices_in_use.set(len({device for _, device in found}))
+
+    def _cases(self) -> Iterator[tuple[ResourceClaim, DeviceId, Taint]]:
+        inventory, usage = self._cache.inventory, self._cache.usage
+        tainted = {device for device in inventory.evicting if usage.in_use(device)}
+        if not tainted:
+            return
+        for claim in self._cache.claims.values():
+            for result in claim.allocated_devices:
+                if result.id in tainted and not result.admin_access:
+                    taints = [t for t in inventory.taints(inventory.devices[result.id]) if t.effect == "NoExecute"]
+                    if (taint := untolerated_taint(taints, result.tolerations or ())) is not None:
+                        yield claim, result.id, taint
