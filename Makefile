@@ -41,7 +41,7 @@ test-long: kernels ## run the long tests: every documentation page and system, l
 
 test-live: setup ## test against a real Slurm, Kubernetes and Dask; install or build what is missing
 	tests/live/slurm/packages.sh
-	$(BIN)/pytest -rs -s $(LIVE:%=tests/live/%.py)
+	$(BIN)/pytest -rs -s --live-results benchmarks/results/live.json $(LIVE:%=tests/live/%.py)
 
 test-live-short: setup ## test against a real Slurm and Dask, as CI does
 	tests/live/slurm/packages.sh

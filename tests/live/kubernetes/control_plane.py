@@ -99,7 +99,7 @@ def control_plane(folder: Path, **settings: str) -> Iterator[ControlPlane]:
         plane.clear()
         yield plane
         return
-    if shutil.which("go") is None and not _built():
+    if shutil.which("go") is None and not built_versions():
         raise RuntimeError("building the control plane requires Go 1.26 or later, which is not installed")
     setting = {**os.environ, "KUBE_DATA": str(folder), "KUBE_PORT": str(free_ports()), **settings}
     subprocess.run([HERE / "kube-up.sh", "start"], env=setting, check=True, stdout=subprocess.DEVNULL)
@@ -121,9 +121,10 @@ def free_ports() -> int:
     raise RuntimeError("no ports are free")
 
 
-def _built() -> bool:
+def built_versions() -> list[str]:
+    """Return the versions of Kubernetes that are built in the cache."""
     cache = os.environ.get("KUBE_CACHE") or os.environ.get("XDG_CACHE_HOME", f"{Path.home()}/.cache") + "/poolwise/kube"
-    return bool(list(Path(cache).glob("*/built")))
+    return sorted(file.parent.name for file in Path(cache).glob("*/built"))
 
 
 @contextmanager

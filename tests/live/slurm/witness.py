@@ -9,6 +9,7 @@ import time
 from datetime import datetime
 
 from poolwise.slurm import hostlist
+from tests.helpers.machine_speed import slowness
 from tests.live.slurm.cluster import Cluster
 
 _ALLOCATED = re.compile(r"\[(?P<at>[^]]+)] sched(?:/backfill)?: (?:_start_job: Started|Allocate) JobId=(?P<job>\d+)")
@@ -90,8 +91,9 @@ class Witness:
 
 
 def wait_for(what: str, condition, seconds: float, interval: float = 0.5) -> None:
-    """Wait until a condition holds; raises AssertionError after some seconds."""
-    deadline = time.monotonic() + seconds
+    """Wait until a condition holds; raises AssertionError after four times the usual seconds, scaled by the machine."""
+    end = 4 * seconds * slowness()
+    deadline = time.monotonic() + end
     while not condition():
-        assert time.monotonic() < deadline, f"not within {seconds:g} s: {what}"
+        assert time.monotonic() < deadline, f"not within {end:.0f} s: {what}"
         time.sleep(interval)

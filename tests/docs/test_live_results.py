@@ -1,0 +1,34 @@
+"""The table of live tests, and the record from which it is made."""
+
+import json
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from docs.live_results import RESULTS, table
+from poolwise.version import __version__
+
+LIVE = Path(__file__).parents[1] / "live"
+ENTRY = {"outcome": "passed", "seconds": 12.5, "date": "2026-11-27", "release": __version__, "versions": {"slurm": "22.05.8"}}
+
+
+@pytest.mark.parametrize(
+    ("change", "today", "old"),
+    [({}, "2026-12-01", False), ({}, "2027-01-01", True), ({"release": "0.0.9"}, "2026-11-27", True)],
+)
+def test_outcomes_of_last_month_or_another_release_are_marked(change: dict[str, str], today: str, old: bool) -> None:
+    row = table({"slurm/live.py::test": ENTRY | change}, date.fromisoformat(today)).splitlines()[2]
+    assert ("(old)" in row) == old
+    assert "| passed | 12.5 |" in row and "slurm 22.05.8" in row
+
+
+def test_reason_of_a_skip_is_in_the_table() -> None:
+    rows = table({"a": ENTRY | {"outcome": "skipped", "reason": "no GPU"}}, date(2026, 11, 27))
+    assert "| skipped: no GPU |" in rows
+
+
+def test_recorded_tests_exist() -> None:
+    for name in json.loads(RESULTS.read_text()):
+        file, _, function = name.partition("::")
+        assert f"def {function.partition('[')[0]}(" in (LIVE / file).read_text(), name
