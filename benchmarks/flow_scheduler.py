@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from benchmarks.case import Figures, case, seconds
-from poolwise.model import Changes, Kind, Machine, Plan, Queue, Snapshot, Start, Workload
+from poolwise.model import Changes, Decisions, Kind, Machine, Queue, Snapshot, Start, Workload
 from poolwise.model.run_table import RunTable
 from poolwise.performance.device_profiles import read_device_profiles
 from poolwise.performance.ideal import Ideal
@@ -78,9 +78,9 @@ class Cluster:
         capacity = self.machine.capacity
         return Snapshot(200 * SECOND, self.machine, self.workload.table, capacity, self.free, RunTable(capacity.size), Ideal())
 
-    def commit(self, plan: Plan) -> int:
-        """Commit a plan and return the number of starts."""
-        starts = [decision for decision in plan.decisions if isinstance(decision, Start)]
+    def commit(self, decisions: Decisions) -> int:
+        """Commit decisions and return the number of starts."""
+        starts = [decision for decision in decisions if isinstance(decision, Start)]
         for start in starts:
             np.subtract.at(self.free, (start.placement.owner, start.placement.resource), start.placement.amount)
             self.queue.remove_tasks(start.job)
@@ -95,9 +95,9 @@ def cold(machines: int, waiting: int) -> Figures:
     snapshot, figures = cluster.snapshot(), {}
     for name, aggregated in (("ms", True), ("flat_ms", False)):
         dispatcher = FlowScheduler(aggregated=aggregated).open(cluster.machine, 0)
-        took, plan = seconds(lambda d=dispatcher: d.schedule(cluster.queue, snapshot, Changes()), 3)
+        took, decisions = seconds(lambda d=dispatcher: d.schedule(cluster.queue, snapshot, Changes()), 3)
         figures[name] = 1e3 * took
-        figures["starts"] = sum(isinstance(decision, Start) for decision in plan.decisions)
+        figures["starts"] = sum(isinstance(decision, Start) for decision in decisions)
     return {**figures, "flat_over_merged": figures["flat_ms"] / figures["ms"]}
 
 
@@ -122,9 +122,9 @@ def flow_scheduler_rounds(repeat: int = 6) -> Figures:
     for _ in range(repeat):
         cluster.depart(1_000, rng)
         snapshot = cluster.snapshot()
-        took, plan = seconds(lambda s=snapshot: dispatcher.schedule(cluster.queue, s, Changes(ended=(0,))))
+        took, decisions = seconds(lambda s=snapshot: dispatcher.schedule(cluster.queue, s, Changes(ended=(0,))))
         spent.append(took)
-        starts += cluster.commit(plan)
+        starts += cluster.commit(decisions)
         cluster.queue.count_pass()
         cluster.arrive(1_000)
     return {"ms": 1e3 * float(np.median(spent)), "starts": starts / repeat}

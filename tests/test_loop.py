@@ -9,7 +9,7 @@ import pytest
 from poolwise.engines import simulate
 from poolwise.errors import PolicyError
 from poolwise.interfaces import Dispatcher, Scheduler
-from poolwise.model import Changes, Machine, Plan, Queue, Reject, Snapshot, Workload
+from poolwise.model import Changes, Decisions, Machine, Queue, Reject, Snapshot, Workload
 from poolwise.schedulers.list import ListScheduler
 
 LATER = Workload.of(np.array([0, 5, 50]) * 10**9, np.full(3, 10**10))
@@ -25,10 +25,10 @@ class Deciding(Scheduler, Dispatcher):
         self.list = ListScheduler().open(*given)
         return self
 
-    def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
+    def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Decisions:
         rejects = tuple(Reject(job, "because") for job in self.reject(self.count, queue, snapshot))
         self.count += 1
-        return Plan((*rejects, *(() if rejects else self.list.schedule(queue, snapshot, changes).decisions)))
+        return Decisions((*rejects, *(() if rejects else self.list.schedule(queue, snapshot, changes).entries)))
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ def small_objects() -> list[Any]:
         poolwise.InitialRun(0, 0, PLACEMENT),
         PLACEMENT,
         refusal,
-        interfaces.Plan(starts),
+        interfaces.Decisions(starts),
         starts[0],
         interfaces.Stop(1, True, "preempted"),
         interfaces.Resize(1, PLACEMENT),

@@ -17,6 +17,7 @@ from poolwise.model import (
     CommitResult,
     Continuation,
     Decision,
+    Decisions,
     Ended,
     EventBatch,
     JobTable,
@@ -24,7 +25,6 @@ from poolwise.model import (
     Left,
     Machine,
     Outcome,
-    Plan,
     Queue,
     Reject,
     Resize,
@@ -129,7 +129,7 @@ class Loop:
     def apply_events(self, batch: EventBatch) -> CommitResult:
         """Apply the events of an instant to the queue, and schedule.
 
-        A batch of `Started` events triggers no pass. A plan that only rejects or resizes is followed by another pass, unless
+        A batch of `Started` events triggers no pass. A pass that only rejects or resizes is followed by another pass, unless
         the instant contained nothing but arrivals of the jobs rejected: jobs rejected on arrival trigger no pass.
         """
         if batch.events and all(isinstance(event, Started) for event in batch.events):
@@ -161,7 +161,7 @@ class Loop:
         return self.dispatcher
 
     def _schedule(self, changes: Changes) -> CommitResult:
-        """Call the dispatcher and commit its plan; repeat if the platform sets jobs aside, so that they block no other job."""
+        """Call the dispatcher and commit its decisions; repeat if the platform sets jobs aside, so that they block no other."""
         outcome = after = self._ask(changes)
         for _ in range(ROUNDS - 1):
             if not after.aside or self.aside.keys() >= set(self.queue.jobs.tolist()):
@@ -173,16 +173,16 @@ class Loop:
         return outcome
 
     def _ask(self, changes: Changes) -> CommitResult:
-        """Call the dispatcher with the jobs that are not set aside, and commit its plan."""
+        """Call the dispatcher with the jobs that are not set aside, and commit its decisions."""
         snapshot = self.platform.snapshot()
         dispatcher = self.dispatcher
         known = self._opened_on
         if dispatcher is None or known is None or known[0] is not snapshot.machine or known[1] is not snapshot.table:
             dispatcher = self.open()
-        plan = dispatcher.schedule(self.considered, snapshot, changes)
-        self._check(plan)
+        decisions = dispatcher.schedule(self.considered, snapshot, changes)
+        self._check(decisions)
         began = time.monotonic()
-        outcome = self.platform.commit(plan)
+        outcome = self.platform.commit(decisions)
         self.commit_seconds += time.monotonic() - began
         for decision in outcome.committed:
             if isinstance(decision, Start):
@@ -199,12 +199,12 @@ class Loop:
         self.aside.update(outcome.aside)
         return outcome
 
-    def _check(self, plan: Plan) -> None:
-        """Raise PolicyError if a plan rejects a job that does not wait, or that the plan has already started or rejected."""
-        if not any(isinstance(decision, Reject) for decision in plan.decisions):
+    def _check(self, decisions: Decisions) -> None:
+        """Raise PolicyError if a decision rejects a job that does not wait, or that an earlier one has started or rejected."""
+        if not any(isinstance(decision, Reject) for decision in decisions):
             return
         settled: set[int] = set()
-        for decision in plan.decisions:
+        for decision in decisions:
             if isinstance(decision, Reject) and (decision.job not in self.queue or decision.job in settled):
                 raise PolicyError(f"rejected job in row {decision.job}, which is not waiting")
             if isinstance(decision, Reject) or (

@@ -8,7 +8,7 @@ import pytest
 from poolwise.conformance import check_model
 from poolwise.conformance.cases import Case, devices
 from poolwise.interfaces import PerformanceModel
-from poolwise.model import Changes, Fetch, Kind, Placement, Plan, Queue, Run, Snapshot, Start, Workload
+from poolwise.model import Changes, Decisions, Fetch, Kind, Placement, Queue, Run, Snapshot, Start, Workload
 from poolwise.performance.network_sharing import NetworkSharing
 from poolwise.units import SECOND
 from tests.helpers.broken import Bent, draws, failed
@@ -103,9 +103,11 @@ class InTurn(Bent):
 
     places: tuple[tuple[int, int], ...]
 
-    def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
+    def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Decisions:
         places = [(job, *self.places[job]) for job in queue.jobs.tolist()]
-        return Plan(tuple(Start(j, (0,), Placement.of([(0, node, 0, 1), (0, device, 1, 0)])) for j, node, device in places))
+        return Decisions(
+            tuple(Start(j, (0,), Placement.of([(0, node, 0, 1), (0, device, 1, 0)])) for j, node, device in places)
+        )
 
 
 def test_model_that_ignores_throttled_neighbors_is_detected() -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from poolwise.conformance import check, check_scheduler
 from poolwise.errors import InputError
-from poolwise.model import Changes, Machine, Placement, Plan, Queue, Resize, Snapshot, Start
+from poolwise.model import Changes, Decisions, Machine, Placement, Queue, Resize, Snapshot, Start
 from poolwise.policies.order.priorities import FCFS
 from poolwise.schedulers.list import ListScheduler
 from tests.helpers.broken import Bent, draws, failed
@@ -15,77 +15,77 @@ pytestmark = pytest.mark.long
 class Greedy(Bent):
     """Allocates more nodes than the machine has."""
 
-    def bend(self, plan: Plan, snapshot: Snapshot) -> Plan:
-        extra = [Start(d.job, d.tasks, Placement.of([(0, 0, 0, 99)])) for d in plan.decisions if isinstance(d, Start)]
-        return Plan((*extra, *plan.decisions))
+    def bend(self, decisions: Decisions, snapshot: Snapshot) -> Decisions:
+        extra = [Start(d.job, d.tasks, Placement.of([(0, 0, 0, 99)])) for d in decisions if isinstance(d, Start)]
+        return Decisions((*extra, *decisions))
 
 
 class Swelling(Bent):
     """Resizes running jobs beyond the memory of the machine."""
 
-    def bend(self, plan: Plan, snapshot: Snapshot) -> Plan:
+    def bend(self, decisions: Decisions, snapshot: Snapshot) -> Decisions:
         wide = [Resize(run.id, Placement.of([*run.placement.rows(), (0, 5, 1, 10**9)])) for run in snapshot.runs()]
-        return Plan((*wide, *plan.decisions))
+        return Decisions((*wide, *decisions))
 
 
 class Moving(Bent):
     """Moves running jobs to other nodes."""
 
-    def bend(self, plan: Plan, snapshot: Snapshot) -> Plan:
+    def bend(self, decisions: Decisions, snapshot: Snapshot) -> Decisions:
         moved = [Resize(run.id, Placement.of([(0, 2, 0, 1)])) for run in snapshot.runs()]
-        return Plan((*moved, *plan.decisions))
+        return Decisions((*moved, *decisions))
 
 
 class Early(Bent):
     """Starts the next job of the trace before it is submitted."""
 
-    def bend(self, plan: Plan, snapshot: Snapshot) -> Plan:
-        return Plan((Start(len(snapshot.table), (0,), Placement.of([(0, 0, 0, 1)])), *plan.decisions))
+    def bend(self, decisions: Decisions, snapshot: Snapshot) -> Decisions:
+        return Decisions((Start(len(snapshot.table), (0,), Placement.of([(0, 0, 0, 1)])), *decisions))
 
 
 class Twice(Bent):
-    """Starts a job a second time in the same plan."""
+    """Starts a job a second time in the same pass."""
 
-    def bend(self, plan: Plan, snapshot: Snapshot) -> Plan:
-        return Plan((*plan.decisions, *(d for d in plan.decisions if isinstance(d, Start))))
+    def bend(self, decisions: Decisions, snapshot: Snapshot) -> Decisions:
+        return Decisions((*decisions, *(d for d in decisions if isinstance(d, Start))))
 
 
 class Idle(Bent):
     """Never starts anything."""
 
-    def bend(self, plan: Plan, snapshot: Snapshot) -> Plan:
-        return Plan()
+    def bend(self, decisions: Decisions, snapshot: Snapshot) -> Decisions:
+        return Decisions()
 
 
 class Sleepless(Bent):
     """Requests a wake-up in every pass."""
 
-    def bend(self, plan: Plan, snapshot: Snapshot) -> Plan:
-        return Plan(wake_at=snapshot.now + 1)
+    def bend(self, decisions: Decisions, snapshot: Snapshot) -> Decisions:
+        return Decisions(wake_at=snapshot.now + 1)
 
 
 class Scribbler(Bent):
     """Makes the free amounts writable and changes them."""
 
-    def bend(self, plan: Plan, snapshot: Snapshot) -> Plan:
+    def bend(self, decisions: Decisions, snapshot: Snapshot) -> Decisions:
         snapshot.free.flags.writeable = True
         snapshot.free[0, 0] -= 1
-        return plan
+        return decisions
 
 
 class Thief(Bent):
     """Removes jobs from the queue."""
 
-    def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
+    def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Decisions:
         for job in changes.arrived:
             queue.remove_tasks(job)
-        return Plan()
+        return Decisions()
 
 
 class Crashing(Bent):
     """Divides by zero."""
 
-    def bend(self, plan: Plan, snapshot: Snapshot) -> Plan:
+    def bend(self, decisions: Decisions, snapshot: Snapshot) -> Decisions:
         raise ZeroDivisionError("division\nby zero")
 
 
@@ -99,16 +99,16 @@ class Remembering(Bent):
 class Counting(Bent):
     passes = 0
 
-    def bend(self, plan: Plan, snapshot: Snapshot) -> Plan:
+    def bend(self, decisions: Decisions, snapshot: Snapshot) -> Decisions:
         self.__dict__["passes"] = self.passes + 1  # bypasses the frozen dataclass
-        return Plan(wake_at=snapshot.now + 1) if self.passes == 3 else plan
+        return Decisions(wake_at=snapshot.now + 1) if self.passes == 3 else decisions
 
 
 class Random(Bent):
     """Chooses the rack by a global random generator."""
 
-    def bend(self, plan: Plan, snapshot: Snapshot) -> Plan:
-        return plan if draws.random() < 0.5 else Plan(wake_at=snapshot.now + 1)
+    def bend(self, decisions: Decisions, snapshot: Snapshot) -> Decisions:
+        return decisions if draws.random() < 0.5 else Decisions(wake_at=snapshot.now + 1)
 
 
 class Unpicklable(Bent):

@@ -9,12 +9,12 @@ from poolwise.engines import Disturbance, simulate
 from poolwise.interfaces import Dispatcher, PerformanceModel, Scheduler
 from poolwise.model import (
     Changes,
+    Decisions,
     Fabric,
     Kind,
     Machine,
     Outcome,
     Placement,
-    Plan,
     Queue,
     Run,
     Schedule,
@@ -29,7 +29,7 @@ from poolwise.registry import make
 from poolwise.schedulers.list import ListScheduler
 from poolwise.units import SECOND
 
-Decide = Callable[[Queue, Snapshot, Changes], Plan]
+Decide = Callable[[Queue, Snapshot, Changes], Decisions]
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Scripted(Scheduler, Dispatcher):
     def open(self, machine: Machine, seed: int) -> "Scripted":
         return self
 
-    def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
+    def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Decisions:
         return self.decide(queue, snapshot, changes)
 
 
@@ -110,7 +110,7 @@ def test_sharers_of_a_composition_change_speed_with_their_number() -> None:
     )
     seen: dict[int, tuple[object, ...]] = {}
 
-    def decide(queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
+    def decide(queue: Queue, snapshot: Snapshot, changes: Changes) -> Decisions:
         here = tuple(snapshot.composition(d) for d in devices), snapshot.occupants(devices[1])
         seen[snapshot.now // SECOND] = (*here, [run.expected_end // SECOND for run in snapshot.runs()])
         starts = []
@@ -120,7 +120,7 @@ def test_sharers_of_a_composition_change_speed_with_their_number() -> None:
                 for device in devices[:2]:
                     rows += [(0, device, 1, 0), (0, device, 2, 43)]
             starts.append(Start(job, (0,), Placement.of(rows)))
-        return Plan(tuple(starts))
+        return Decisions(tuple(starts))
 
     schedule = simulate(workload, machine, Scripted(decide), truth=BandwidthSharing()).schedule
     done = Outcome.FINISHED
@@ -185,10 +185,10 @@ def test_tasks_are_dispatched_to_idle_units_after_their_transfer() -> None:
         attributes={"data_size": np.array([1000]), "data_x": np.array([0]), "data_y": np.array([0])},
     )
 
-    def decide(queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
+    def decide(queue: Queue, snapshot: Snapshot, changes: Changes) -> Decisions:
         idle = [unit for unit in (2, 3, 0, 1) if snapshot.free[unit, 0]]
         tasks = queue.tasks(0) if len(queue) else ()
-        return Plan(tuple(Start(0, (t,), Placement.of([(t, u, 0, 1)])) for t, u in zip(tasks, idle, strict=False)))
+        return Decisions(tuple(Start(0, (t,), Placement.of([(t, u, 0, 1)])) for t, u in zip(tasks, idle, strict=False)))
 
     schedule = simulate(workload, machine, Scripted(decide), truth=Combined((Speed(), Transfer()))).schedule
     by_unit: dict[int, list[tuple[int, int]]] = {}
@@ -219,11 +219,11 @@ def test_gang_is_refused_completely_if_one_device_is_taken() -> None:
     workload = Workload.of(seconds(0, 0, 10), seconds(50, 100, 5), tasks=np.array([1, 2, 1]))
     shown: list[tuple[int, list[int], list[int]]] = []
 
-    def decide(queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
+    def decide(queue: Queue, snapshot: Snapshot, changes: Changes) -> Decisions:
         shown.append((snapshot.now // SECOND, snapshot.free[[0, 1], 0].tolist(), snapshot.free[[2, 3], 1].tolist()))
         alone = Start(0, (0,), Placement.of([(0, 1, 0, 5), (0, 3, 1, 1)])), Start(2, (0,), Placement.of([(0, 0, 0, 20)]))
         plans = {0: alone[0], 1: Start(1, (0, 1), GANG), 2: alone[1]}
-        return Plan(tuple(plans[job] for job in queue.jobs.tolist()))
+        return Decisions(tuple(plans[job] for job in queue.jobs.tolist()))
 
     schedule = simulate(workload, gang_machine(), Scripted(decide)).schedule
     done = Outcome.FINISHED
@@ -243,11 +243,11 @@ def test_gang_is_requeued_completely_if_one_device_is_lost() -> None:
     workload = Workload.of(seconds(0), seconds(100), tasks=np.array([2]))
     shown: list[tuple[int, list[int], list[int], tuple[int, ...]]] = []
 
-    def decide(queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
+    def decide(queue: Queue, snapshot: Snapshot, changes: Changes) -> Decisions:
         waiting = queue.tasks(0) if len(queue) else ()
         shown.append((snapshot.now // SECOND, snapshot.free[[0, 1], 0].tolist(), snapshot.free[[2, 3], 1].tolist(), waiting))
         able = len(queue) and snapshot.free[3, 1] > 0
-        return Plan((Start(0, waiting, GANG),) if able else ())
+        return Decisions((Start(0, waiting, GANG),) if able else ())
 
     lost = [Disturbance(30 * SECOND, 3, 1, -1), Disturbance(70 * SECOND, 3, 1, +1)]
     schedule = simulate(workload, gang_machine(), Scripted(decide), disturbances=lost).schedule
@@ -260,23 +260,23 @@ def test_gang_is_requeued_completely_if_one_device_is_lost() -> None:
     ]
 
 
-# (d) A batch placed by one plan.
+# (d) A batch placed in one pass.
 
 
-def test_a_batch_scheduler_places_twenty_jobs_in_one_plan() -> None:
+def test_a_batch_scheduler_places_twenty_jobs_in_one_pass() -> None:
     parts = Parts(("cores",))
     for k in range(5):
         parts.add(f"module{k}", Kind.NODE, cores=8)
     workload = Workload.of(seconds(*[0] * 20), seconds(*range(10, 30)), requests={"cores": np.full(20, 2)})
     plans: list[int] = []
 
-    def decide(queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
+    def decide(queue: Queue, snapshot: Snapshot, changes: Changes) -> Decisions:
         if len(queue) < 20:
-            return Plan()
+            return Decisions()
         starts = tuple(Start(job, (0,), Placement.of([(0, k // 4, 0, 2)])) for k, job in enumerate(queue.jobs.tolist()))
         plans.append(len(starts))
         assert int(snapshot.free.sum()) == 40
-        return Plan(starts)
+        return Decisions(starts)
 
     schedule = simulate(workload, parts.machine(), Scripted(decide)).schedule
     assert plans == [20]
@@ -288,18 +288,18 @@ def test_a_batch_scheduler_places_twenty_jobs_in_one_plan() -> None:
 
 
 def test_scheduler_that_acts_only_at_its_wake_ups() -> None:
-    """Rounds of 10 s: jobs that come at 3, 12 and 20 begin in the next round; a plan replaces the wake-up of the last plan."""
+    """Rounds of 10 s: jobs that come at 3, 12 and 20 begin in the next round; a pass replaces the wake-up of the last pass."""
     workload = Workload.of(seconds(3, 12, 20), seconds(15, 4, 6), requests={"nodes": np.ones(3, dtype=np.int64)})
     woken: list[int] = []
 
-    def decide(queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
+    def decide(queue: Queue, snapshot: Snapshot, changes: Changes) -> Decisions:
         now = snapshot.now // SECOND
         starts: list[Start] = []
         if changes.woke:
             woken.append(now)
             starts = [Start(job, (0,), Placement.of([(0, 0, 0, 1)])) for job in queue.jobs.tolist()]
         waits = len(queue) > len(starts)
-        return Plan(tuple(starts), wake_at=(now // 10 + 1) * 10 * SECOND if waits else None)
+        return Decisions(tuple(starts), wake_at=(now // 10 + 1) * 10 * SECOND if waits else None)
 
     schedule = simulate(workload, Machine.flat(4), Scripted(decide)).schedule
     done = Outcome.FINISHED
@@ -317,7 +317,7 @@ def test_lost_shared_node_requeues_exactly_its_runs() -> None:
     workload = Workload.of(seconds(0, 1, 2), seconds(100, 100, 100), requests={"cores": np.array([2, 2, 3])})
     back: list[tuple[int, ...]] = []
 
-    def decide(queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
+    def decide(queue: Queue, snapshot: Snapshot, changes: Changes) -> Decisions:
         if changes.requeued:
             back.append(changes.requeued)
         starts, free = [], snapshot.free[:, 0].tolist()
@@ -327,7 +327,7 @@ def test_lost_shared_node_requeues_exactly_its_runs() -> None:
             if node is not None:
                 free[node] -= cores
                 starts.append(Start(job, (0,), Placement.of([(0, node, 0, cores)])))
-        return Plan(tuple(starts))
+        return Decisions(tuple(starts))
 
     loss = [Disturbance(40 * SECOND, 0, 0, -4)]
     schedule = simulate(workload, parts.machine(), Scripted(decide), disturbances=loss).schedule

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from poolwise.arrays import IntArray
 from poolwise.interfaces import Dispatcher, PerformanceModel, Scheduler
 from poolwise.loop import run_loop
-from poolwise.model import Changes, Kind, Machine, MachineBuilder, Plan, Queue, Reason, Reject, Rule, Snapshot, Workload
+from poolwise.model import Changes, Decisions, Kind, Machine, MachineBuilder, Queue, Reason, Reject, Rule, Snapshot, Workload
 from poolwise.performance.cpu_frequency import CpuFrequency
 from poolwise.performance.ideal import Ideal
 from poolwise.platforms.simulated import Simulation
@@ -77,27 +77,29 @@ class Adding(Scheduler, Dispatcher):
         self.inner = self.scheduler.open(machine, seed)
         return self
 
-    def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
-        plan = self.inner.schedule(queue, snapshot, replace(changes, explain=frozenset(queue.jobs.tolist())))
-        if not any(isinstance(d, Reject) for d in plan.decisions):
-            for job in [job for job in queue.jobs.tolist() if not whole(plan, job, queue)][:4]:
-                self.check_in_its_pass(job, queue, snapshot, plan)
+    def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Decisions:
+        decisions = self.inner.schedule(queue, snapshot, replace(changes, explain=frozenset(queue.jobs.tolist())))
+        if not any(isinstance(d, Reject) for d in decisions):
+            for job in [job for job in queue.jobs.tolist() if not whole(decisions, job, queue)][:4]:
+                self.check_in_its_pass(job, queue, snapshot, decisions)
                 self.alone(job, queue, snapshot)
-        return plan
+        return decisions
 
-    def check_in_its_pass(self, job: int, queue: Queue, snapshot: Snapshot, plan: Plan) -> None:
+    def check_in_its_pass(self, job: int, queue: Queue, snapshot: Snapshot, decisions: Decisions) -> None:
         """With the preceding starts the job is short of exactly this resource, and starts once all shortages are added.
 
         For jobs admitted to a flow the check differs: among exactly these jobs, the job is admitted as well.
         """
-        why = plan.reason(job, self.inner)
+        why = decisions.reason(job, self.inner)
         if why.rule is not Rule.SHORT:
             return
         if "admitted" in why.text:
             self.check_admitted(job, queue, snapshot, why)
             return
-        started = [start.job for start in plan.starts]
-        state = snapshot.with_starts(start for start in plan.starts if self.precedes(start.job, job, queue, snapshot, started))
+        started = [start.job for start in decisions.starts]
+        state = snapshot.with_starts(
+            start for start in decisions.starts if self.precedes(start.job, job, queue, snapshot, started)
+        )
         first = self.alone(job, queue, state)
         assert first == replace(why, ahead=0)
 
@@ -119,9 +121,9 @@ class Adding(Scheduler, Dispatcher):
         some = queue.only(np.array([*(row for row in in_time.tolist() if self.older(row, job, queue)), job]))
         more = enlarged(snapshot, self.add(snapshot, job, why))
         dispatcher = self.scheduler.open(more.machine, 1)
-        plan = dispatcher.schedule(some, more, Changes(explain=frozenset({job})))
-        if not whole(plan, job, some):
-            after = plan.reason(job, dispatcher)
+        decisions = dispatcher.schedule(some, more, Changes(explain=frozenset({job})))
+        if not whole(decisions, job, some):
+            after = decisions.reason(job, dispatcher)
             assert "admitted" not in after.text or after.resource != why.resource
 
     def older(self, other: int, job: int, queue: Queue) -> bool:
@@ -136,25 +138,25 @@ class Adding(Scheduler, Dispatcher):
         queue, reasons = queue.only(np.array([job])), list[Reason]()
         while True:
             dispatcher = self.scheduler.open(snapshot.machine, 1)
-            plan = dispatcher.schedule(queue, snapshot, Changes(explain=frozenset({job})))
-            if whole(plan, job, queue):
+            decisions = dispatcher.schedule(queue, snapshot, Changes(explain=frozenset({job})))
+            if whole(decisions, job, queue):
                 break
-            why = plan.reason(job, dispatcher)
+            why = decisions.reason(job, dispatcher)
             if why.rule is Rule.POSTPONED or not why.resource:
                 assert self.postpones
                 return reasons[0] if reasons else why
             assert why.rule is Rule.SHORT and why.needed > why.free and why.ahead == 0
             assert (why.text, why.resource) not in [(before.text, before.resource) for before in reasons]
             reasons.append(why)
-            snapshot = enlarged(snapshot, self.add(snapshot.with_starts(plan.starts), job, why))
+            snapshot = enlarged(snapshot, self.add(snapshot.with_starts(decisions.starts), job, why))
         assert len(reasons) <= self.most
         self.met.update(why.text for why in reasons)
         return reasons[0] if reasons else None
 
 
-def whole(plan: Plan, job: int, queue: Queue) -> bool:
-    """Return whether a plan starts all waiting tasks of a job."""
-    return sum(len(start.tasks) for start in plan.starts if start.job == job) == len(queue.tasks(job))
+def whole(decisions: Decisions, job: int, queue: Queue) -> bool:
+    """Return whether decisions start all waiting tasks of a job."""
+    return sum(len(start.tasks) for start in decisions.starts if start.job == job) == len(queue.tasks(job))
 
 
 def run(
@@ -376,17 +378,17 @@ class Deploying(Adding):
 
     deployed: int = 0
 
-    def check_in_its_pass(self, job: int, queue: Queue, snapshot: Snapshot, plan: Plan) -> None:
+    def check_in_its_pass(self, job: int, queue: Queue, snapshot: Snapshot, decisions: Decisions) -> None:
         """Skip the check: other jobs may take what is added."""
 
     def alone(self, job: int, queue: Queue, snapshot: Snapshot) -> None:
         """As many of its tasks start as units were added, unless the policy waits for better ones."""
         queue = queue.only(np.array([job]))
         dispatcher = self.scheduler.open(snapshot.machine, 1)
-        plan = dispatcher.schedule(queue, snapshot, Changes(explain=frozenset({job})))
-        if whole(plan, job, queue):
+        decisions = dispatcher.schedule(queue, snapshot, Changes(explain=frozenset({job})))
+        if whole(decisions, job, queue):
             return
-        why = plan.reason(job, dispatcher)
+        why = decisions.reason(job, dispatcher)
         if why.rule is Rule.POSTPONED:
             assert self.postpones
             return
@@ -394,7 +396,7 @@ class Deploying(Adding):
         more = enlarged(snapshot, extra)
         dispatcher = self.scheduler.open(more.machine, 1)
         then = dispatcher.schedule(queue, more, Changes(explain=frozenset({job})))
-        new, given = len(then.starts) - len(plan.starts), int(extra.sum())
+        new, given = len(then.starts) - len(decisions.starts), int(extra.sum())
         self.deployed += new
         if new < given:
             assert self.postpones and then.reason(job, dispatcher).rule is Rule.POSTPONED

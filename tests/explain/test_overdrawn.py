@@ -58,15 +58,15 @@ class Cluster:
     def schedule(self, how: ListScheduler) -> None:
         """Run a pass, request a reason for each job left waiting, and apply the starts."""
         view, dispatcher = self.snapshot(), how.open(self.machine, 0)
-        plan = dispatcher.schedule(self.queue, view, Changes(explain=frozenset(self.queue.jobs.tolist())))
-        begun, left = {start.job for start in plan.starts}, np.maximum(view.free, 0)
+        decisions = dispatcher.schedule(self.queue, view, Changes(explain=frozenset(self.queue.jobs.tolist())))
+        begun, left = {start.job for start in decisions.starts}, np.maximum(view.free, 0)
         for job in self.queue.jobs.tolist():
             fits = not isinstance(self.placement.place(self.workload.job(job), view), Refusal)
             assert not fits or self.placement.screen(np.array([job]), view.free[None], view).all()
-            if job not in begun and job not in plan.rejected:
-                assert plan.reason(job, dispatcher).text
+            if job not in begun and job not in decisions.rejected:
+                assert decisions.reason(job, dispatcher).text
         event("something is overdrawn" if (view.free < 0).any() else "nothing is overdrawn")
-        for start in plan.starts:
+        for start in decisions.starts:
             assert (start.placement.amount >= 0).all()
             start.placement.take_from(left)
             end = view.expected_end(start.job, start.placement)

@@ -9,7 +9,7 @@ import numpy as np
 
 from poolwise.explain import Reason, Rule, explain_wait
 from poolwise.interfaces import Dispatcher, Scheduler, SchedulingPass
-from poolwise.model import Changes, Machine, Plan, Queue, Refusal, Snapshot, Start, Wait, Workload
+from poolwise.model import Changes, Decisions, Machine, Queue, Refusal, Snapshot, Start, Wait, Workload
 from poolwise.policies.backfill.skip import Skip
 from poolwise.schedulers.list import ListDispatcher, ListScheduler
 from poolwise.units import SECOND
@@ -35,10 +35,10 @@ class SlowDispatcher(Dispatcher):
     def __init__(self, says: bool) -> None:
         self.says = says
 
-    def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
+    def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Decisions:
         inner = ListScheduler().open(snapshot.machine, 0).schedule(queue, snapshot, changes)
         waits = [Wait(job, Refusal("one at a time")) for job in queue.jobs[1:].tolist()] if self.says else []
-        return Plan((*inner.decisions[:1], *waits))
+        return Decisions((*inner.entries[:1], *waits))
 
 
 def test_user_scheduler_without_reasons_is_named() -> None:
@@ -57,11 +57,11 @@ class Telling(Slow):
 
 
 class TellingDispatcher(SlowDispatcher):
-    def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
-        plan = super().schedule(queue, snapshot, changes)
-        (first,) = plan.starts
+    def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Decisions:
+        decisions = super().schedule(queue, snapshot, changes)
+        (first,) = decisions.starts
         why = Reason(Rule.POSTPONED, "one a pass", blocker=first.job, ahead=len(queue) - 1)
-        return replace(plan, reasons=dict.fromkeys(changes.explain, why))
+        return replace(decisions, reasons=dict.fromkeys(changes.explain, why))
 
 
 class Deaf(ListScheduler):
@@ -72,8 +72,8 @@ class Deaf(ListScheduler):
 
 
 class DeafDispatcher(ListDispatcher):
-    def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
-        return Plan(super().schedule(queue, snapshot, changes).decisions[:1])
+    def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Decisions:
+        return Decisions(super().schedule(queue, snapshot, changes).entries[:1])
 
 
 class First(Skip):

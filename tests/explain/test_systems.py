@@ -15,7 +15,7 @@ from poolwise.explain import Reason, Rule, explain_wait
 from poolwise.interfaces import Dispatcher, PerformanceModel, Scheduler
 from poolwise.loop import run_loop
 from poolwise.metrics import Outcomes
-from poolwise.model import Changes, Kind, Machine, Plan, Queue, Reject, Snapshot, Start, Workload
+from poolwise.model import Changes, Decisions, Kind, Machine, Queue, Reject, Snapshot, Start, Workload
 from poolwise.performance.cpu_frequency import CpuFrequency
 from poolwise.performance.device_network import DeviceNetwork
 from poolwise.performance.ideal import Ideal
@@ -51,7 +51,7 @@ class Pass:
 
     queue: Queue
     snapshot: Snapshot
-    plan: Plan
+    decisions: Decisions
 
 
 @dataclass
@@ -67,20 +67,20 @@ class Asked(Scheduler, Dispatcher):
         self.inner = self.scheduler.open(machine, seed)
         return self
 
-    def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
-        plan = self.inner.schedule(queue, snapshot, replace(changes, explain=frozenset(queue.jobs.tolist())))
-        begun = Counter(d.job for d in plan.decisions if isinstance(d, Start) for _ in d.tasks)
-        over = {d.job for d in plan.decisions if isinstance(d, Reject)}
-        only_rejects = bool(over) and all(isinstance(d, Reject) for d in plan.decisions)
+    def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Decisions:
+        decisions = self.inner.schedule(queue, snapshot, replace(changes, explain=frozenset(queue.jobs.tolist())))
+        begun = Counter(d.job for d in decisions if isinstance(d, Start) for _ in d.tasks)
+        over = {d.job for d in decisions if isinstance(d, Reject)}
+        only_rejects = bool(over) and all(isinstance(d, Reject) for d in decisions)
         for job in queue.jobs.tolist():
             if job not in over and begun[job] < len(queue.tasks(job)):
                 if only_rejects:
-                    continue  # a plan with only rejections is followed by another pass
-                what = Pass(queue, snapshot, plan)
-                why = plan.reason(job, self.inner)
+                    continue  # a pass with only rejections is followed by another pass
+                what = Pass(queue, snapshot, decisions)
+                why = decisions.reason(job, self.inner)
                 self.said.setdefault(job, []).append((snapshot.now, why))
                 self.look(what, job, why)
-        return plan
+        return decisions
 
     def look(self, what: Pass, job: int, why: Reason) -> None:
         """Check what holds under every scheduler, then the condition of the test."""
@@ -90,7 +90,7 @@ class Asked(Scheduler, Dispatcher):
         if why.blocker is not None:
             jobs = what.queue.jobs.tolist()
             assert jobs.index(why.blocker) < jobs.index(job)
-            assert why.blocker not in {start.job for start in what.plan.starts} and why.ahead >= 1
+            assert why.blocker not in {start.job for start in what.decisions.starts} and why.ahead >= 1
         self.look_at(what, job, why)
 
     @property
@@ -169,13 +169,13 @@ def test_waits_of_gangs_on_shared_nodes_have_true_reasons(scheduler: Scheduler, 
     pooled = getattr(scheduler, "pooled", isinstance(scheduler, LocalFirstRandom))
 
     def check(what: Pass, job: int, why: Reason) -> None:
-        after = what.snapshot.with_starts(what.plan.starts)
+        after = what.snapshot.with_starts(what.decisions.starts)
         if why.rule is Rule.POSTPONED:
             assert fits(job, after, pooled)
         elif why.rule is Rule.SHORT and "admitted" not in why.text:
             assert not fits(job, after, pooled)
         elif why.rule is Rule.ROUND:
-            assert not what.plan.decisions and what.plan.wake_at is not None
+            assert not what.decisions.entries and what.decisions.wake_at is not None
 
     asked(workload, machine, scheduler, DeviceNetwork(), check)
 
@@ -248,7 +248,7 @@ def test_batch_reasons_name_cores_memory_and_rounds(every_s: float) -> None:
         scheduler = BatchScheduler("first-fit", every_s=every_s)
 
         def check(what: Pass, job: int, why: Reason, requests: Mapping[str, np.ndarray] = workload.requests) -> None:
-            after = what.snapshot.with_starts(what.plan.starts)
+            after = what.snapshot.with_starts(what.decisions.starts)
             if why.resource == "cores":
                 assert why.needed == requests["cores"][job] and why.free <= after.free[:3, 0].max()
             elif why.resource == "memory":
@@ -265,10 +265,10 @@ def test_waits_for_units_have_true_reasons(entry: tuple[str, dict[str, object]],
     met: set[tuple[Rule, str]] = set()
 
     def check(what: Pass, job: int, why: Reason) -> None:
-        after = what.snapshot.with_starts(what.plan.starts)
+        after = what.snapshot.with_starts(what.decisions.starts)
         idle = int((after.free[:, after.machine.resource("slots")] > 0).sum())
         if why.rule is Rule.SHORT:
-            begun = sum(start.job == job for start in what.plan.starts)
+            begun = sum(start.job == job for start in what.decisions.starts)
             assert why.needed == len(what.queue.tasks(job)) - begun and why.free == 0
         else:
             assert why.rule is Rule.POSTPONED and idle and entry[0] in ("earliest_finish", "delay")
@@ -287,8 +287,8 @@ def test_shortage_of_units_equals_the_waiting_tasks() -> None:
     queue, snapshot = Queue(simulation.table), simulation.snapshot()
     for job in (0, 1):
         queue.add(job)
-    plan = dispatcher.schedule(queue, snapshot, Changes(explain=frozenset({0, 1})))
-    assert [start.tasks for start in plan.starts] == [(0,), (1,)]
-    first, second = (plan.reason(job, dispatcher) for job in (0, 1))
+    decisions = dispatcher.schedule(queue, snapshot, Changes(explain=frozenset({0, 1})))
+    assert [start.tasks for start in decisions.starts] == [(0,), (1,)]
+    first, second = (decisions.reason(job, dispatcher) for job in (0, 1))
     assert (first.resource, first.needed, first.free, first.ahead) == ("slots", 3, 0, 0)
     assert (second.resource, second.needed, second.free, second.ahead) == ("slots", 1, 0, 1)

@@ -16,7 +16,7 @@ from poolwise.explain import Explanation, Reason, Rule, explain_wait
 from poolwise.interfaces import Dispatcher, Scheduler, SchedulingPass
 from poolwise.loop import run_loop
 from poolwise.metrics import Outcomes
-from poolwise.model import Changes, Machine, Plan, Queue, Refusal, Reject, Snapshot, Start, Workload
+from poolwise.model import Changes, Decisions, Machine, Queue, Refusal, Reject, Snapshot, Start, Workload
 from poolwise.performance.ideal import Ideal
 from poolwise.platforms.simulated import Simulation
 from poolwise.policies.backfill.conservative import Conservative
@@ -52,22 +52,22 @@ class Checker(Scheduler, Dispatcher):
         self.inner = self.scheduler.open(machine, seed)
         return self
 
-    def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
-        plan = self.inner.schedule(queue, snapshot, replace(changes, explain=frozenset(queue.jobs.tolist())))
-        settled = {d.job for d in plan.decisions if isinstance(d, Start | Reject)}
-        self.rejected |= {d.job: snapshot.now for d in plan.decisions if isinstance(d, Reject)}
+    def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Decisions:
+        decisions = self.inner.schedule(queue, snapshot, replace(changes, explain=frozenset(queue.jobs.tolist())))
+        settled = {d.job for d in decisions if isinstance(d, Start | Reject)}
+        self.rejected |= {d.job: snapshot.now for d in decisions if isinstance(d, Reject)}
         for job in sorted(set(queue.jobs.tolist()) - settled):
-            turned_away = bool(plan.decisions) and all(isinstance(d, Reject) for d in plan.decisions)
+            turned_away = bool(decisions.entries) and all(isinstance(d, Reject) for d in decisions)
             if not turned_away:
-                why = plan.reason(job, self.inner)
+                why = decisions.reason(job, self.inner)
                 self.reasons.setdefault(job, []).append((snapshot.now, why))
                 self.checked[why.rule] = self.checked.get(why.rule, 0) + 1
-                self.inspect(job, why, queue, snapshot, plan)
-        return plan
+                self.inspect(job, why, queue, snapshot, decisions)
+        return decisions
 
-    def inspect(self, job: int, why: Reason, queue: Queue, snapshot: Snapshot, plan: Plan) -> None:
-        settled = {d.job for d in plan.decisions if isinstance(d, Start | Reject)}
-        starts = [d for d in plan.decisions if isinstance(d, Start)]
+    def inspect(self, job: int, why: Reason, queue: Queue, snapshot: Snapshot, decisions: Decisions) -> None:
+        settled = {d.job for d in decisions if isinstance(d, Start | Reject)}
+        starts = [d for d in decisions if isinstance(d, Start)]
         if why.resource:
             assert why.needed > why.free >= 0
         if isinstance(self.scheduler, WarmUp):
@@ -78,7 +78,7 @@ class Checker(Scheduler, Dispatcher):
                 self.check_short(job, why, snapshot, starts)
             return
         assert isinstance(self.scheduler, ListScheduler)
-        queue = queue.only(np.setdiff1d(queue.jobs, [d.job for d in plan.decisions if isinstance(d, Reject)]))
+        queue = queue.only(np.setdiff1d(queue.jobs, [d.job for d in decisions if isinstance(d, Reject)]))
         ranked = queue.jobs[np.argsort(-self.scheduler.order.priority(queue, snapshot), kind="stable")].tolist()
         rank = {row: k for k, row in enumerate(ranked)}
         assert why.ahead == len([k for k in ranked[: rank[job]] if k not in settled])
@@ -290,7 +290,7 @@ def test_run_that_differs_from_the_record_is_an_error() -> None:
         explain_wait(load, Machine.flat(4), ListScheduler(), 3, outcomes=other)
 
 
-def test_plan_that_differs_from_the_compiled_record_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_decisions_that_differ_from_the_compiled_record_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     load, machine = flat([3, 4, 1], [10, 5, 20]), Machine.flat(4)
     monkeypatch.setattr(Easy, "select", Skip.select)
     with pytest.raises(PolicyError, match="starts other jobs than its compiled record"):
@@ -306,12 +306,12 @@ def test_requeued_warm_up_job_blocks_no_other() -> None:
         queue.add(job)
     dispatcher = WarmUp.before(ListScheduler(order=SJF()), 1).open(machine, 0)
     explained = Changes(explain=frozenset({0, 1}))
-    plan = dispatcher.schedule(queue, snapshot, explained)
-    assert [start.job for start in plan.starts] == [0]
-    assert plan.reason(1, dispatcher).rule is Rule.SHORT, "`then` takes over in this pass"
+    decisions = dispatcher.schedule(queue, snapshot, explained)
+    assert [start.job for start in decisions.starts] == [0]
+    assert decisions.reason(1, dispatcher).rule is Rule.SHORT, "`then` takes over in this pass"
     taken = snapshot.imagined(5 * SECOND, np.zeros_like(snapshot.free))
     again = dispatcher.schedule(queue, taken, explained)
-    assert again.decisions == ()
+    assert again.entries == ()
     why = again.reason(0, dispatcher), again.reason(1, dispatcher)
     assert [(reason.rule, reason.ahead) for reason in why] == [(Rule.SHORT, 1), (Rule.SHORT, 0)]
 
@@ -336,8 +336,8 @@ def test_infeasible_job_gets_its_refusal_and_counts_as_no_predecessor_while_the_
         queue.add(job)
     snapshot.may_grow = True
     dispatcher = how.open(machine, 0)
-    plan = dispatcher.schedule(queue, snapshot, Changes(explain=frozenset({0, 2})))
-    assert [start.job for start in plan.starts] == [1]
-    first, last = (plan.reason(job, dispatcher) for job in (0, 2))
+    decisions = dispatcher.schedule(queue, snapshot, Changes(explain=frozenset({0, 2})))
+    assert [start.job for start in decisions.starts] == [1]
+    first, last = (decisions.reason(job, dispatcher) for job in (0, 2))
     assert (first.rule, first.resource, first.needed, first.free) == (Rule.SHORT, *short)
     assert (last.rule, last.ahead) == (Rule.SHORT, 0)

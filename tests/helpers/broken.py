@@ -6,7 +6,7 @@ import numpy as np
 
 from poolwise.conformance import Check
 from poolwise.interfaces import Dispatcher, Scheduler
-from poolwise.model import Changes, Machine, Plan, Queue, Snapshot
+from poolwise.model import Changes, Decisions, Machine, Queue, Snapshot
 from poolwise.schedulers.list import ListScheduler
 
 
@@ -30,11 +30,11 @@ class Bent(Scheduler, Dispatcher):
     def open(self, machine: Machine, seed: int) -> "Bent":
         return self
 
-    def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
+    def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Decisions:
         return self.bend(ListScheduler().open(snapshot.machine, 0).schedule(queue, snapshot, changes), snapshot)
 
-    def bend(self, plan: Plan, snapshot: Snapshot) -> Plan:
-        return plan
+    def bend(self, decisions: Decisions, snapshot: Snapshot) -> Decisions:
+        return decisions
 
 
 draws = np.random.default_rng(0)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from poolwise.model import Plan, Queue, Reject, Snapshot, Start, Wait
+from poolwise.model import Decisions, Queue, Reject, Snapshot, Start, Wait
 from poolwise.model.run_table import RunTable
 
 
@@ -35,10 +35,10 @@ def renumbered(queue, snapshot, rows):
     return other, seen
 
 
-def named(plan, rows):
-    """A plan for renumbered jobs, told in the rows that they had."""
-    decisions = []
-    for decision in plan.decisions:
+def named(decisions, rows):
+    """Return decisions on renumbered jobs, in the rows that these jobs had."""
+    renamed = []
+    for decision in decisions:
         assert isinstance(decision, Start | Reject | Wait)
-        decisions.append(replace(decision, job=int(rows[decision.job])))
-    return Plan(tuple(decisions), plan.wake_at)
+        renamed.append(replace(decision, job=int(rows[decision.job])))
+    return Decisions(tuple(renamed), decisions.wake_at)

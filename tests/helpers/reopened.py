@@ -5,7 +5,7 @@ import random
 import numpy as np
 
 from poolwise.interfaces import Dispatcher, Scheduler
-from poolwise.model import Changes, Plan, Queue, Snapshot
+from poolwise.model import Changes, Decisions, Queue, Snapshot
 from tests.helpers.renumbered import named, renumbered
 
 
@@ -20,13 +20,13 @@ class Reopened(Scheduler, Dispatcher):
         self.warm = self.scheduler.open(machine, seed)
         return self
 
-    def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
+    def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Decisions:
         self.passes += 1
-        plan, fresh = self.warm.schedule(queue, snapshot, changes), self.scheduler.open(self.machine, self.seed)
-        assert fresh.schedule(queue, snapshot, Changes()) == plan
+        decisions, fresh = self.warm.schedule(queue, snapshot, changes), self.scheduler.open(self.machine, self.seed)
+        assert fresh.schedule(queue, snapshot, Changes()) == decisions
         rows = np.array(self.random.sample(range(len(queue.table)), len(queue.table)), dtype=np.int64)
         other = self.scheduler.open(self.machine, self.seed).schedule(*renumbered(queue, snapshot, rows), changes)
-        assert named(other, rows) == plan
+        assert named(other, rows) == decisions
         if self.random.random() < 0.3:
             self.warm = fresh
-        return plan
+        return decisions

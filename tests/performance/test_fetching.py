@@ -12,7 +12,7 @@ from poolwise.conformance.cases import Case, devices, units
 from poolwise.engines import Disturbance, simulate
 from poolwise.errors import InputError
 from poolwise.interfaces import Dispatcher, PerformanceModel, Scheduler
-from poolwise.model import Changes, Fetch, JobTable, Placement, Plan, Queue, Run, Snapshot, Start, Workload
+from poolwise.model import Changes, Decisions, Fetch, JobTable, Placement, Queue, Run, Snapshot, Start, Workload
 from poolwise.model.run_table import RunTable
 from poolwise.performance.affinity import Affinity
 from poolwise.performance.combined import Combined
@@ -40,7 +40,7 @@ class At(Scheduler, Dispatcher):
     def open(self, machine: object, seed: int) -> "At":
         return self
 
-    def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
+    def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Decisions:
         self.seen[snapshot.now] = [
             (run.job, run.expected_end, run.fetch is not None, snapshot.occupants(12)) for run in snapshot.runs()
         ]
@@ -50,7 +50,7 @@ class At(Scheduler, Dispatcher):
             if self.devices:
                 rows.append((0, self.devices[job], 1, 0))
             starts.append(Start(job, (0,), Placement.of(rows)))
-        return Plan(tuple(starts))
+        return Decisions(tuple(starts))
 
 
 def jobs(submit: Sequence[int], work: Sequence[int], size: Sequence[int], place: Sequence[int], **requests: int) -> Workload:
@@ -164,7 +164,7 @@ def test_no_work_is_done_during_the_fetch() -> None:
     left = {}
 
     class RecordingWork(At):
-        def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
+        def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Decisions:
             left.update({(snapshot.now, run.job): snapshot.work_left(run.id) for run in snapshot.runs()})
             return super().schedule(queue, snapshot, changes)
 
@@ -240,7 +240,7 @@ def test_imagined_start_fetches_too() -> None:
         break
     at = [Placement.of([(0, node, 0, 1)]) for node in (0, 0)]
     assert simulation.snapshot().expected_end(0, at[0]) == 28 * MS + 400
-    simulation.commit(Plan((Start(0, (0,), at[0]),)))
+    simulation.commit(Decisions((Start(0, (0,), at[0]),)))
     view = simulation.snapshot()
     assert view.expected_end(1, at[1]) == 36 * MS + 400
     imagined = view.with_started(1, at[1])

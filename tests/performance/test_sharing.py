@@ -14,7 +14,7 @@ from poolwise.conformance.cases import devices
 from poolwise.engines import Disturbance, simulate
 from poolwise.errors import InputError, PolicyError
 from poolwise.interfaces import Dispatcher, PerformanceModel, Scheduler
-from poolwise.model import Changes, Machine, Placement, Plan, Queue, Run, Snapshot, Start, Workload
+from poolwise.model import Changes, Decisions, Machine, Placement, Queue, Run, Snapshot, Start, Workload
 from poolwise.performance.bandwidth_sharing import BandwidthSharing
 from poolwise.performance.combined import Combined
 from poolwise.performance.ideal import Ideal
@@ -36,13 +36,13 @@ class At(Scheduler, Dispatcher):
     def open(self, machine: Machine, seed: int) -> "At":
         return self
 
-    def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
+    def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Decisions:
         self.occupants[snapshot.now // SECOND] = [snapshot.occupants(link) for link in range(8, 13)]
         starts = []
         for job in queue.jobs.tolist():
             node, *held = self.places[job]
             starts.append(Start(job, (0,), Placement.of([(0, node, 0, 1), *((0, device, 1, 0) for device in held)])))
-        return Plan(tuple(starts))
+        return Decisions(tuple(starts))
 
 
 def ends(at: At, truth: PerformanceModel, submit: list[int], work: list[int], demand: list[int], **more: object) -> list[float]:
@@ -162,13 +162,13 @@ def test_every_run_completes_exactly_its_work(jobs: list[tuple[int, int, int, in
     present: list[tuple[int, list[tuple[int, float]]]] = []
 
     class Probe(At):
-        def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
-            plan = super().schedule(queue, snapshot, changes)
+        def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Decisions:
+            decisions = super().schedule(queue, snapshot, changes)
             view = snapshot
-            for start in plan.decisions:
+            for start in decisions:
                 view = view.with_started(start.job, start.placement, end=snapshot.now)  # imagined: no cache of the model
             present.append((snapshot.now, [(run.job, model.slowdown(run, view)) for run in view.runs()]))
-            return plan
+            return decisions
 
     at = Probe(*((node, device) for *_, node, device in jobs))
     workload = Workload.of(

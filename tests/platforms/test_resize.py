@@ -16,10 +16,10 @@ from poolwise.metrics.window import Window
 from poolwise.model import (
     Changes,
     Decision,
+    Decisions,
     Machine,
     Outcome,
     Placement,
-    Plan,
     Queue,
     Resize,
     Run,
@@ -38,24 +38,24 @@ HALF = float(KMEANS.at(0.5))
 
 
 @dataclass
-class GivenPlans(Scheduler, Dispatcher):
-    """Returns given plans at given instants, and records the snapshots."""
+class GivenDecisions(Scheduler, Dispatcher):
+    """Returns given decisions at given instants, and records the snapshots."""
 
     plans: dict[int, list[Decision]]
     seen: list[tuple[int, tuple[int, ...], tuple[int, ...]]] = field(default_factory=list)
 
-    def open(self, machine: Machine, seed: int) -> "GivenPlans":
+    def open(self, machine: Machine, seed: int) -> "GivenDecisions":
         return self
 
-    def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
+    def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Decisions:
         ends = tuple(run.expected_end for run in snapshot.runs())
         self.seen.append((snapshot.now, changes.resized, ends))
         later = [time for time in self.plans if time > snapshot.now]
-        return Plan(tuple(self.plans.pop(snapshot.now, [])), min(later, default=None))
+        return Decisions(tuple(self.plans.pop(snapshot.now, [])), min(later, default=None))
 
 
-def simulated(plans: dict[int, list[Decision]], memory: tuple[int, ...] = (80,)) -> tuple[Schedule, GivenPlans]:
-    said = GivenPlans(plans)
+def simulated(plans: dict[int, list[Decision]], memory: tuple[int, ...] = (80,)) -> tuple[Schedule, GivenDecisions]:
+    said = GivenDecisions(plans)
     jobs = split_jobs([0] * len(memory), [1000] * len(memory), memory)
     return simulate(jobs, split_machine(), said, truth=MODEL).schedule, said
 
@@ -75,7 +75,7 @@ def test_regained_memory_restores_the_pace() -> None:
     assert schedule.end[0] == pytest.approx(slow // 2 + 500, abs=2)
 
 
-def test_released_memory_is_available_in_the_same_plan() -> None:
+def test_released_memory_is_available_in_the_same_pass() -> None:
     plans: dict[int, list[Decision]] = {
         0: [Start(0, (0,), split(0, 80, 0))],
         100: [Resize(0, split(0, 40, 40)), Start(1, (0,), split(0, 60, 20))],
@@ -136,7 +136,7 @@ class AtRandom(Scheduler, Dispatcher):
     def open(self, machine: Machine, seed: int) -> "AtRandom":
         return self
 
-    def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
+    def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Decisions:
         decisions: list[Decision] = []
         runs = list(snapshot.runs())
         if self.draws and runs:
@@ -144,7 +144,7 @@ class AtRandom(Scheduler, Dispatcher):
             run = runs[which % len(runs)]
             decisions.append(Resize(run.id, split(int(run.placement.owner[0]), local, remote)))
         decisions += [Start(job, (0,), split(job % 2, 30, 20)) for job in queue.jobs.tolist()]
-        return Plan(tuple(decisions), snapshot.now + self.every if runs or len(queue) else None)
+        return Decisions(tuple(decisions), snapshot.now + self.every if runs or len(queue) else None)
 
 
 @given(

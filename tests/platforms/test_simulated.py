@@ -17,10 +17,10 @@ from poolwise.interfaces import Dispatcher, Scheduler
 from poolwise.model import (
     Changes,
     Decision,
+    Decisions,
     Machine,
     Outcome,
     Placement,
-    Plan,
     Queue,
     Reject,
     Run,
@@ -52,16 +52,16 @@ def run(workload: Workload, machine: Machine, order: str, backfill: str, scope: 
 
 
 @dataclass
-class GivenPlans(Scheduler, Dispatcher):
-    """Returns one given plan per pass, then empty plans."""
+class GivenDecisions(Scheduler, Dispatcher):
+    """Returns given decisions, one list per pass, then none."""
 
     plans: list[list[Decision]]
 
-    def open(self, machine: Machine, seed: int) -> "GivenPlans":
+    def open(self, machine: Machine, seed: int) -> "GivenDecisions":
         return self
 
-    def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
-        return Plan(tuple(self.plans.pop(0))) if self.plans else Plan()
+    def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Decisions:
+        return Decisions(tuple(self.plans.pop(0))) if self.plans else Decisions()
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ class GivenPlans(Scheduler, Dispatcher):
 def test_invalid_decision_is_refused_without_effect(decision: Decision, why: str) -> None:
     workload = Workload.of(np.array([0, 50]), np.array([10, 10]), tasks=np.array([2, 1]))
     good = Start(0, (0, 1), Placement.of([(0, 0, 0, 4)]))
-    schedule = simulate(workload, Machine.of_racks(1, 4, pool=9), GivenPlans([[decision, good]])).schedule
+    schedule = simulate(workload, Machine.of_racks(1, 4, pool=9), GivenDecisions([[decision, good]])).schedule
     assert schedule.refused == {why: 1}
     assert (schedule.start.tolist(), schedule.end.tolist()) == ([0], [10])
     assert schedule.waiting == (1,)
@@ -93,7 +93,7 @@ def test_invalid_decision_is_refused_without_effect(decision: Decision, why: str
 def test_tasks_start_once_and_rejected_jobs_never() -> None:
     workload = Workload.of(np.array([0, 0]), np.array([10, 10]))
     plans = [[Start(0, (0,), ONE), Start(0, (0,), ONE), Reject(1, "no"), Start(1, (0,), ONE)]]
-    schedule = simulate(workload, Machine.flat(4), GivenPlans(plans)).schedule
+    schedule = simulate(workload, Machine.flat(4), GivenDecisions(plans)).schedule
     assert schedule.refused == {"tasks are not waiting": 2}
     assert schedule.job.tolist() == [0]
     assert schedule.rejected == {1: "no"}
@@ -103,7 +103,7 @@ def test_stopped_run_waits_from_the_next_pass() -> None:
     again = Start(0, (0,), Placement.of([(0, 0, 0, 2)]))
     workload = Workload.of(np.array([0, 4]), np.array([10, 1]))
     plans = [[Start(0, (0,), ONE)], [Stop(0, True, "moves"), again], [again]]
-    schedule = simulate(workload, Machine.flat(4), GivenPlans(plans)).schedule
+    schedule = simulate(workload, Machine.flat(4), GivenDecisions(plans)).schedule
     assert schedule.refused == {"tasks are not waiting": 1}
     assert list(zip(schedule.start.tolist(), schedule.end.tolist(), schedule.outcome, strict=True)) == [
         (0, 4, Outcome.STOPPED),
@@ -112,9 +112,9 @@ def test_stopped_run_waits_from_the_next_pass() -> None:
 
 
 def test_wake_up_not_after_now_is_an_error() -> None:
-    class Now(GivenPlans):
-        def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
-            return Plan(wake_at=snapshot.now)
+    class Now(GivenDecisions):
+        def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Decisions:
+            return Decisions(wake_at=snapshot.now)
 
     with pytest.raises(PolicyError, match="would not advance"):
         simulate(Workload.of(np.array([0]), np.array([1])), Machine.flat(1), Now([]))
@@ -142,7 +142,7 @@ def test_simultaneous_ends_are_not_split_by_rounding() -> None:
     assert 33 / 1.1 < 30
     workload = Workload.of(np.array([0, 0]), np.array([30, 30]))
     starts = [Start(job, (0,), ONE) for job in range(2)]
-    schedule = simulate(workload, Machine.flat(2), GivenPlans([starts]), truth=Crowd(pace=0.1)).schedule
+    schedule = simulate(workload, Machine.flat(2), GivenDecisions([starts]), truth=Crowd(pace=0.1)).schedule
     assert schedule.end.tolist() == [33, 33]
 
 
@@ -150,8 +150,8 @@ def test_change_of_pace_keeps_the_estimated_setup() -> None:
     workload = Workload.of(np.array([0, 10]), np.array([100, 100]))
     seen: list[list[int]] = []
 
-    class Look(GivenPlans):
-        def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
+    class Look(GivenDecisions):
+        def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Decisions:
             seen.append([run.expected_end for run in snapshot.runs()])
             return super().schedule(queue, snapshot, changes)
 

@@ -13,7 +13,7 @@ from poolwise.engines import simulate
 from poolwise.errors import InputError
 from poolwise.files.component import Component
 from poolwise.loop import run_loop
-from poolwise.model import Changes, Machine, Plan, Queue, Rule, Snapshot, Workload
+from poolwise.model import Changes, Decisions, Machine, Queue, Rule, Snapshot, Workload
 from poolwise.model.run_table import RunTable
 from poolwise.performance.ideal import Ideal
 from poolwise.platforms.simulated import Simulation
@@ -89,11 +89,11 @@ def test_every_wait_has_a_reason_under_a_backfill_order() -> None:
     rules = set[Rule]()
 
     class ExplainingDispatcher(ListDispatcher):
-        def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
-            plan = super().schedule(queue, snapshot, replace(changes, explain=frozenset(queue.jobs.tolist())))
-            rules.update(reason.rule for reason in plan.reasons.values())
-            assert len(plan.reasons) + len(plan.starts) == len(queue) or plan.rejected
-            return plan
+        def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Decisions:
+            decisions = super().schedule(queue, snapshot, replace(changes, explain=frozenset(queue.jobs.tolist())))
+            rules.update(reason.rule for reason in decisions.reasons.values())
+            assert len(decisions.reasons) + len(decisions.starts) == len(queue) or decisions.rejected
+            return decisions
 
     class ExplainingScheduler(ListScheduler):
         def open(self, machine: Machine, seed: int) -> ExplainingDispatcher:

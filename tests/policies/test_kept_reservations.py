@@ -15,7 +15,7 @@ from poolwise.conformance.scheduler import WARM
 from poolwise.engines import simulate
 from poolwise.interfaces import BackfillPolicy, Dispatcher, Scheduler, SchedulingPass
 from poolwise.loop import run_loop
-from poolwise.model import Changes, Machine, Placement, Plan, Queue, Reject, Snapshot, Start, Workload
+from poolwise.model import Changes, Decisions, Machine, Placement, Queue, Reject, Snapshot, Start, Workload
 from poolwise.model.rules import BackfillRule
 from poolwise.model.run_table import RunTable
 from poolwise.performance.ideal import Ideal
@@ -136,16 +136,16 @@ class Watched(Scheduler, Dispatcher):
         self.opened, self.backfill = opened, opened.scheduler.backfill
         return self
 
-    def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
+    def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Decisions:
         before = {job: reserved.start for job, reserved in self.backfill.reservations.items()}
-        plan = self.opened.schedule(queue, snapshot, changes)
-        if any(isinstance(decision, Reject) for decision in plan.decisions):
-            return plan  # the loop runs the pass again
+        decisions = self.opened.schedule(queue, snapshot, changes)
+        if any(isinstance(decision, Reject) for decision in decisions):
+            return decisions  # the loop runs the pass again
         for job, reserved in self.backfill.reservations.items():
             assert snapshot.now < reserved.start <= before.get(job, reserved.start)
             self.first_reserved.setdefault(job, reserved.start)
-        assert len(self.backfill.reservations) + len(plan.decisions) >= len(queue), "every waiting job has a reservation"
-        return plan
+        assert len(self.backfill.reservations) + len(decisions.entries) >= len(queue), "every waiting job has a reservation"
+        return decisions
 
 
 @settings(max_examples=60, deadline=None)

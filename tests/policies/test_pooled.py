@@ -164,14 +164,14 @@ def test_arriving_job_with_an_unknown_request_does_not_block_others(scheduler, m
     jobs = Workload.of([0, 0], [60, 60], requests={"cores": [1, 1], "memory": [1, 1], "h100": [1, 0]})
     state, queue, dispatcher = empty(machine, jobs), Queue.of(jobs.table, np.arange(2)), scheduler.open(machine, 0)
     state.may_grow = may_grow
-    plan = dispatcher.schedule(queue, state, Changes())
+    decisions = dispatcher.schedule(queue, state, Changes())
     why = "requests h100, which the machine does not have where jobs are placed"
     if may_grow:
-        assert plan.waits[0] == Refusal(why, "h100", 1, 0)
+        assert decisions.waits[0] == Refusal(why, "h100", 1, 0)
     else:
-        assert plan.decisions == (Reject(0, f"cannot fit on the empty machine: {why}"),)
-        plan = dispatcher.schedule(queue.only(np.array([1])), state, Changes())
-    assert [start.job for start in plan.starts] == [1]
+        assert decisions.entries == (Reject(0, f"cannot fit on the empty machine: {why}"),)
+        decisions = dispatcher.schedule(queue.only(np.array([1])), state, Changes())
+    assert [start.job for start in decisions.starts] == [1]
 
 
 @pytest.mark.parametrize(

@@ -81,14 +81,14 @@ class MonitoredDispatcher:
         self.dispatcher = dispatcher
 
     def schedule(self, queue, snapshot, changes):
-        plan = self.dispatcher.schedule(queue, snapshot, changes)
+        decisions = self.dispatcher.schedule(queue, snapshot, changes)
         state = snapshot
-        for decision in plan.decisions:
+        for decision in decisions:
             if isinstance(decision, Start):
                 after = state.with_started(decision.job, decision.placement)
                 check_residents(state, after, decision.placement)
                 state = after
-        return plan
+        return decisions
 
 
 def check_residents(before, after, placement):

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 
 from poolwise.engines import simulate
 from poolwise.interfaces import Dispatcher, Scheduler
-from poolwise.model import Plan, Refusal, Reject, Start, Wait
+from poolwise.model import Decisions, Refusal, Reject, Start, Wait
 from poolwise.policies.order.priorities import EDF
 from poolwise.policies.placement.nvme.compositions import Compositions
 from poolwise.policies.placement.nvme.policies import NvmeDisaggregationAware
@@ -32,7 +32,9 @@ class FullScan(Scheduler, Dispatcher):
     def schedule(self, queue, snapshot, changes):
         never = {job: found for job in queue.jobs.tolist() if isinstance(found := self.alone(job, snapshot), Refusal)}
         if never:
-            return Plan(tuple(Reject(job, f"cannot fit on the empty machine: {found.reason}") for job, found in never.items()))
+            return Decisions(
+                tuple(Reject(job, f"cannot fit on the empty machine: {found.reason}") for job, found in never.items())
+            )
         order = np.argsort(-EDF().priority(queue, snapshot), kind="stable")
         left, decisions = queue.jobs[order].tolist(), []
         for job in list(left):
@@ -43,7 +45,7 @@ class FullScan(Scheduler, Dispatcher):
                 decisions.append(Start(job, (0,), found))
                 snapshot = snapshot.with_started(job, found)
                 left.remove(job)
-        return Plan(tuple(decisions))
+        return Decisions(tuple(decisions))
 
     def alone(self, job, snapshot):
         view = Compositions(snapshot.empty())
@@ -90,11 +92,11 @@ class ExplainingDispatcher(Dispatcher):
         self.dispatcher, self.reasons = dispatcher, reasons
 
     def schedule(self, queue, snapshot, changes):
-        plan = self.dispatcher.schedule(queue, snapshot, replace(changes, explain=frozenset(queue.jobs.tolist())))
-        if not plan.rejected:
-            decided = {d.job for d in plan.decisions if isinstance(d, Start | Wait)}
-            self.reasons += [plan.reason(job, self.dispatcher) for job in queue.jobs.tolist() if job not in decided]
-        return plan
+        decisions = self.dispatcher.schedule(queue, snapshot, replace(changes, explain=frozenset(queue.jobs.tolist())))
+        if not decisions.rejected:
+            decided = {d.job for d in decisions if isinstance(d, Start | Wait)}
+            self.reasons += [decisions.reason(job, self.dispatcher) for job in queue.jobs.tolist() if job not in decided]
+        return decisions
 
 
 @settings(max_examples=30, deadline=None)

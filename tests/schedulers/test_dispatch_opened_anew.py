@@ -12,7 +12,7 @@ from poolwise.conformance.fake_cluster import Fault, calm_starts, survive
 from poolwise.engines import simulate
 from poolwise.interfaces import PerformanceModel
 from poolwise.loop import Loop, LoopResult, run_loop
-from poolwise.model import CommitResult, Kind, Machine, Outcome, Placement, Plan, Run, Snapshot, Start, Wait, Withdrawn
+from poolwise.model import CommitResult, Decisions, Kind, Machine, Outcome, Placement, Run, Snapshot, Start, Wait, Withdrawn
 from poolwise.model.run_table import RunTable
 from poolwise.performance.affinity import Affinity
 from poolwise.performance.combined import Combined
@@ -249,11 +249,11 @@ def test_refused_start_is_retried(entry: tuple[str, dict[str, object]]) -> None:
     class RefusesOnce(Simulation):
         refused = 0
 
-        def commit(self, plan: Plan) -> CommitResult:
-            if self.refused or not plan.decisions:
-                return super().commit(plan)
+        def commit(self, decisions: Decisions) -> CommitResult:
+            if self.refused or not decisions.entries:
+                return super().commit(decisions)
             self.refused += 1
-            return CommitResult((), tuple((decision, "another scheduler was faster") for decision in plan.decisions))
+            return CommitResult((), tuple((decision, "another scheduler was faster") for decision in decisions))
 
     case = only_on_the_gpu((2, 1), tasks=2)
     simulation = RefusesOnce(case.workload, case.machine, case.model)

@@ -37,7 +37,7 @@ def crowd(jobs=40, gap=5.0):
     return generate("openb_philly", jobs=jobs, seed=1, mean_gap_s=gap)
 
 
-def first_plan(workload, machine, scheduler):
+def first_decisions(workload, machine, scheduler):
     """Return a scheduler's decisions if all jobs arrive at once on the idle machine."""
     queue = Queue(workload.table)
     for job in range(len(workload)):
@@ -45,18 +45,18 @@ def first_plan(workload, machine, scheduler):
     now = int(workload.submit[-1])
     state = Snapshot(now, machine, workload.table, machine.capacity, machine.capacity, RunTable(machine.capacity.size), MODELS)
     dispatcher = scheduler.open(machine, 0)
-    plan = dispatcher.schedule(queue, state, Changes(arrived=tuple(range(len(workload)))))
-    rejected = [decision.job for decision in plan.decisions if isinstance(decision, Reject)]
-    return dispatcher.schedule(queue.only(np.setdiff1d(queue.jobs, rejected)), state, Changes()) if rejected else plan
+    decisions = dispatcher.schedule(queue, state, Changes(arrived=tuple(range(len(workload)))))
+    rejected = [decision.job for decision in decisions if isinstance(decision, Reject)]
+    return dispatcher.schedule(queue.only(np.setdiff1d(queue.jobs, rejected)), state, Changes()) if rejected else decisions
 
 
 @pytest.mark.parametrize("machine", [MACHINE, FIXED], ids=lambda machine: machine.name)
 def test_order_and_backfill_choose_the_jobs_and_the_flow_their_places(machine):
     jobs = crowd(20)
-    with_flow, without = (first_plan(jobs, machine, kind(FM(), Easy(), Pooled())) for kind in (ListFlow, ListScheduler))
-    started = [{d.job for d in plan.decisions if isinstance(d, Start)} for plan in (with_flow, without)]
+    with_flow, without = (first_decisions(jobs, machine, kind(FM(), Easy(), Pooled())) for kind in (ListFlow, ListScheduler))
+    started = [{d.job for d in decisions if isinstance(d, Start)} for decisions in (with_flow, without)]
     assert started[0] == started[1] != set()
-    places = [[d.placement.rows() for d in plan.decisions if isinstance(d, Start)] for plan in (with_flow, without)]
+    places = [[d.placement.rows() for d in decisions if isinstance(d, Start)] for decisions in (with_flow, without)]
     assert places[0] != places[1]
 
 

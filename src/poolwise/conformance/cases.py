@@ -14,12 +14,12 @@ from poolwise.interfaces import Dispatcher, PerformanceModel, Scheduler
 from poolwise.loop import LoopResult, run_loop
 from poolwise.model import (
     Changes,
+    Decisions,
     JobTable,
     Kind,
     Machine,
     MachineBuilder,
     Placement,
-    Plan,
     Queue,
     Schedule,
     Snapshot,
@@ -190,7 +190,7 @@ class RoundRobin(Scheduler, Dispatcher):
         """Begin a run; it keeps no state."""
         return self
 
-    def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
+    def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Decisions:
         """Start the jobs that find cores, in order."""
         free, starts = snapshot.free[:4, 0].tolist(), []
         for job in queue.jobs.tolist():
@@ -203,7 +203,7 @@ class RoundRobin(Scheduler, Dispatcher):
             if snapshot.table.job(job).request("bandwidth"):
                 rows.append((0, 4 + job % 4, 1, 0))
             starts.append(Start(job, (0,), Placement.of(rows)))
-        return Plan(tuple(starts))
+        return Decisions(tuple(starts))
 
 
 def state(queue: Queue, snapshot: Snapshot) -> tuple[object, ...]:
@@ -231,7 +231,7 @@ class Watched(Scheduler, Dispatcher):
         """Run the check of the watched scheduler."""
         self.scheduler.check(machine, jobs)
 
-    def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
+    def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Decisions:
         """Call the visitor, then decide."""
         self.visit(queue, snapshot, changes)
         return self.dispatcher.schedule(queue, snapshot, changes)

@@ -23,6 +23,7 @@ from poolwise.model import (
     CommitResult,
     Continuation,
     Decision,
+    Decisions,
     Ended,
     Event,
     EventBatch,
@@ -30,7 +31,6 @@ from poolwise.model import (
     Joined,
     Left,
     Outcome,
-    Plan,
     Queue,
     Reject,
     Run,
@@ -175,18 +175,18 @@ class FakeCluster(Simulation):
             if self._recycles:  # the loop has handled all earlier events
                 self._recycle()
 
-    def commit(self, plan: Plan) -> CommitResult:
-        """Commit a plan, except for starts that lose to another client."""
+    def commit(self, decisions: Decisions) -> CommitResult:
+        """Commit the decisions, except for starts that lose to another client."""
         lost: list[tuple[Decision, str]] = []
         kept: list[Decision] = []
-        for decision in plan.decisions:
+        for decision in decisions:
             if isinstance(decision, Start) and self._chance("conflict") < self.faults.conflicts:
                 lost.append((decision, "another client was faster"))
             else:
                 kept.append(decision)
         before = len(self.recorder)
         late = [self._late(before + k) for k in range(sum(isinstance(d, Start) for d in kept))]
-        outcome = super().commit(Plan(tuple(kept), plan.wake_at))
+        outcome = super().commit(Decisions(tuple(kept), decisions.wake_at))
         if self._drained:
             self._overdrawn += [f"{one} does not fit: {why}" for one, why in outcome.rejected if isinstance(one, Start)]
         table = self._jobs

@@ -10,7 +10,7 @@ from poolwise.conformance.cases import Case, Watched, check_suitable_cases, devi
 from poolwise.conformance.fake_cluster import Fault, survive
 from poolwise.conformance.findings import DETERMINISTIC, PICKLES, RUNS, UNCHANGED, Check, Findings
 from poolwise.interfaces import Dispatcher, Scheduler
-from poolwise.model import Changes, Machine, Plan, Queue, Schedule, Snapshot
+from poolwise.model import Changes, Decisions, Machine, Queue, Schedule, Snapshot
 from poolwise.platforms.closed_loop import columns_of
 
 CAPACITY = "respects capacity"
@@ -81,23 +81,23 @@ class _Compared(Watched):
         self.machine, self.seed = machine, seed
         return super().open(machine, seed)
 
-    def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
-        """Decide with both dispatchers, and compare the plans."""
+    def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Decisions:
+        """Decide with both dispatchers, and compare the decisions."""
         before = state(queue, snapshot)
-        plan = self.dispatcher.schedule(queue, snapshot, changes)
+        decisions = self.dispatcher.schedule(queue, snapshot, changes)
         same = state(queue, snapshot) == before
-        self.findings.demand(UNCHANGED, same, f"its plan at {snapshot.now} ns changed the queue or the snapshot")
+        self.findings.demand(UNCHANGED, same, f"its pass at {snapshot.now} ns changed the queue or the snapshot")
         if not self.scheduler.remembers:
             explain = Changes(explain=frozenset(queue.jobs.tolist()))
             other = self.scheduler.open(self.machine, self.seed).schedule(queue, snapshot, explain)
-            one, two = replace(plan, reasons={}), replace(other, reasons={})
+            one, two = replace(decisions, reasons={}), replace(other, reasons={})
             problem = f"at {snapshot.now} ns it decided {one}, but a newly opened dispatcher, asked to explain waits, {two}"
             self.findings.require(WARM, one == two, problem)
-        return plan
+        return decisions
 
 
 def _look_ahead(scheduler: Scheduler, case: Case, seed: int, findings: Findings) -> None:
-    """Change the unknown future, and compare the plans up to the instant at which the change becomes visible."""
+    """Change the unknown future, and compare the decisions up to the instant at which the change becomes visible."""
     workload = case.workload
     known = _PlanLog(scheduler)
     walk(case, known.record, known, seed=seed)
@@ -112,26 +112,26 @@ def _look_ahead(scheduler: Scheduler, case: Case, seed: int, findings: Findings)
         mine, others = known.before(until), log.before(until)
         first = next((time for (time, one), (_, two) in zip(mine, others, strict=False) if one != two), -1)
         same = first < 0 and len(mine) == len(others)
-        findings.require(BLIND, same, f"its plans depend on {what}: they differ from {first} ns on")
+        findings.require(BLIND, same, f"its decisions depend on {what}: they differ from {first} ns on")
 
 
 class _PlanLog(Watched):
-    """A scheduler that records its plans, and the running runs in each pass."""
+    """A scheduler that records its decisions, and the running runs in each pass."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         self.scheduler = scheduler
-        self.plans: list[tuple[int, Plan]] = []
+        self.recorded: list[tuple[int, Decisions]] = []
         self.running: list[tuple[int, tuple[int, ...]]] = []
 
     def record(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> None:
         """Record the running runs."""
         self.running.append((snapshot.now, tuple(run.id for run in snapshot.runs())))
 
-    def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
-        """Decide, and record the plan."""
-        plan = self.dispatcher.schedule(queue, snapshot, changes)
-        self.plans.append((snapshot.now, plan))
-        return plan
+    def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Decisions:
+        """Decide, and record the decisions."""
+        decisions = self.dispatcher.schedule(queue, snapshot, changes)
+        self.recorded.append((snapshot.now, decisions))
+        return decisions
 
     def parts_from(self, other: _PlanLog, at_latest: int | None) -> int:
         """Return ns of the first pass before which other runs had ended, or `at_latest` if that is earlier."""
@@ -140,9 +140,9 @@ class _PlanLog(Watched):
         ends = [time for time in (at_latest, *instants[:1]) if time is not None]
         return min(ends, default=self.running[-1][0] + 1 if self.running else 0)
 
-    def before(self, until: int) -> list[tuple[int, Plan]]:
-        """Return the plans made before an instant."""
-        return [(time, plan) for time, plan in self.plans if time < until]
+    def before(self, until: int) -> list[tuple[int, Decisions]]:
+        """Return the decisions made before an instant."""
+        return [(time, decisions) for time, decisions in self.recorded if time < until]
 
 
 def _replay(schedule: Schedule, findings: Findings) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from poolwise.arrays import IntArray
 from poolwise.errors import PolicyError
 from poolwise.interfaces import Dispatcher, Scheduler
-from poolwise.model import Changes, Machine, Placement, Plan, Queue, Reject, Schedule, Snapshot, Start
+from poolwise.model import Changes, Decisions, Machine, Placement, Queue, Reject, Schedule, Snapshot, Start
 from poolwise.schedulers.warm_up import warm_up_end
 from poolwise.units import NEVER
 
@@ -51,7 +51,7 @@ class _ReplayDispatcher(Dispatcher):
     started: int = 0  # number of recorded runs that have started
     rejected: int = 0  # number of rejections that have been decided
 
-    def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
+    def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Decisions:
         """Return the decisions recorded for this instant; raise PolicyError if a recorded start is in the past."""
         record, now = self.schedule_, snapshot.now
         decisions: list[Reject | Start] = []
@@ -64,7 +64,7 @@ class _ReplayDispatcher(Dispatcher):
             raise PolicyError(f"the replay reached {now} ns, past the recorded start of the job in row {record.job[first]}")
         self.started = end
         decisions.extend(Start(int(record.job[run]), (0,), self._placement(run)) for run in range(first, end))
-        return Plan(tuple(decisions))
+        return Decisions(tuple(decisions))
 
     def _placement(self, run: int) -> Placement:
         record = self.schedule_

@@ -19,7 +19,7 @@ from poolwise.interfaces.user_class import rule_of
 from poolwise.loop import Loop
 from poolwise.metrics import Outcomes
 from poolwise.metrics.outcomes import Status
-from poolwise.model import Changes, Machine, Placement, Plan, Queue, Reason, Refusal, Rule, Snapshot, Start, Wait, Workload
+from poolwise.model import Changes, Decisions, Machine, Placement, Queue, Reason, Refusal, Rule, Snapshot, Start, Wait, Workload
 from poolwise.performance.ideal import Ideal
 from poolwise.platforms.failures import draw_failures
 from poolwise.schedulers.list import ListScheduler
@@ -171,45 +171,45 @@ class _WaitRecorder(Scheduler, Dispatcher):
         self.explaining = self.deciding if self.decided is self.explained else self.explained.open(machine, seed)
         return self
 
-    def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
-        """Return the plan of the deciding dispatcher, and record the reason if the job waits."""
+    def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Decisions:
+        """Return the decisions of the deciding dispatcher, and record the reason if the job waits."""
         assert self.deciding is not None
-        plan = self.deciding.schedule(queue, snapshot, replace(changes, explain=frozenset({self.job})))
+        decisions = self.deciding.schedule(queue, snapshot, replace(changes, explain=frozenset({self.job})))
         if self.job in queue:
             self.until = snapshot.now
-            self._record_reason(queue, snapshot, plan)
-        return plan
+            self._record_reason(queue, snapshot, decisions)
+        return decisions
 
-    def _record_reason(self, queue: Queue, snapshot: Snapshot, plan: Plan) -> None:
-        starts = [start for start in plan.starts if start.job == self.job]
+    def _record_reason(self, queue: Queue, snapshot: Snapshot, decisions: Decisions) -> None:
+        starts = [start for start in decisions.starts if start.job == self.job]
         if starts and self.placement is None:
             self.began, self.placement = snapshot.now, starts[0].placement
         begun = {task for start in starts for task in start.tasks}
-        self.settled = self.job in plan.rejected or begun >= set(queue.tasks(self.job))
-        if plan.decisions and not any(isinstance(decision, Start | Wait) for decision in plan.decisions):
-            return  # another plan follows in this pass, or the plan did not result from a pass
+        self.settled = self.job in decisions.rejected or begun >= set(queue.tasks(self.job))
+        if decisions.entries and not any(isinstance(decision, Start | Wait) for decision in decisions):
+            return  # more decisions follow in this pass, or these did not result from a pass
         if not self.settled:
             assert self.explaining is not None
-            traced = plan if self.explaining is self.deciding else self._traced(queue, snapshot, plan)
+            traced = decisions if self.explaining is self.deciding else self._traced(queue, snapshot, decisions)
             reason = traced.reason(self.job, self.explaining)
             first = not self.passes or episode_key(self.passes[-1][1]) != episode_key(reason)
             if first and reason.rule is Rule.SHORT and (reason.resource or reason.nodes):
                 self.holders[snapshot.now] = holders(snapshot, self.job, reason.resource)
             self.passes.append((snapshot.now, reason))
 
-    def _traced(self, queue: Queue, snapshot: Snapshot, plan: Plan) -> Plan:
-        """Return the plan of the scheduler that made a record, with the reason; raise PolicyError if its starts differ."""
+    def _traced(self, queue: Queue, snapshot: Snapshot, decisions: Decisions) -> Decisions:
+        """Return the decisions of the scheduler that made a record, with the reason; raise PolicyError if its starts differ."""
         assert self.explaining is not None
-        waiting = queue.only(np.setdiff1d(queue.jobs, plan.rejected)) if plan.rejected else queue
-        self.recorded.starts = plan.starts
+        waiting = queue.only(np.setdiff1d(queue.jobs, decisions.rejected)) if decisions.rejected else queue
+        self.recorded.starts = decisions.starts
         traced = self.explaining.schedule(waiting, snapshot, Changes(explain=frozenset({self.job})))
-        if _by_job(traced) != _by_job(plan):
+        if _by_job(traced) != _by_job(decisions):
             raise PolicyError(f"at {snapshot.now} ns, the scheduler starts other jobs than its compiled record")
         return traced
 
 
-def _by_job(plan: Plan) -> dict[int, list[tuple[int, int, int, int]]]:
-    return {start.job: sorted(start.placement.rows()) for start in plan.starts}
+def _by_job(decisions: Decisions) -> dict[int, list[tuple[int, int, int, int]]]:
+    return {start.job: sorted(start.placement.rows()) for start in decisions.starts}
 
 
 def _check_starts(replayed: Outcomes, recorded: Outcomes) -> None:

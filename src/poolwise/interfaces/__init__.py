@@ -1,6 +1,6 @@
 """Interfaces of Poolwise, one file each, and the data classes that their methods get and return.
 
-A platform yields events and commits plans. The dispatcher of a scheduler turns the queue and a snapshot into a plan. A list
+A platform yields events and commits decisions. The dispatcher of a scheduler decides from the queue and a snapshot. A list
 scheduler consists of a queue order, a backfill, a placement and an admission policy. A performance model says how long a run
 takes where it is placed. All of them are small frozen dataclasses whose `__init__` only stores settings, so that they can be
 compared, pickled, swept and named in a study file.
@@ -19,13 +19,13 @@ from poolwise.interfaces.scheduler import Dispatcher, ListRule, Scheduler
 from poolwise.interfaces.scheduling_pass import SchedulingPass
 from poolwise.model import (
     Changes,
+    Decisions,
     Fetch,
     Job,
     JobTable,
     Kind,
     Machine,
     Placement,
-    Plan,
     Queue,
     Reason,
     Refusal,
@@ -48,6 +48,7 @@ __all__ = [
     "BackfillRule",
     "CappedOrder",
     "Changes",
+    "Decisions",
     "Dispatcher",
     "Fetch",
     "FixedSlowdown",
@@ -63,7 +64,6 @@ __all__ = [
     "PerformanceModel",
     "Placement",
     "PlacementPolicy",
-    "Plan",
     "Platform",
     "PolicyError",
     "PreparedOrder",

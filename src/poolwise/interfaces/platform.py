@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Protocol
 
-from poolwise.model import CommitResult, EventBatch, JobTable, Plan, Snapshot
+from poolwise.model import CommitResult, Decisions, EventBatch, JobTable, Snapshot
 
 
 class Platform(Protocol):
@@ -21,14 +21,14 @@ class Platform(Protocol):
 
     >>> def drive(platform, queue, dispatcher, changes_of):
     ...     for batch in platform.events():
-    ...         plan = dispatcher.schedule(queue, platform.snapshot(), changes_of(batch))
-    ...         platform.commit(plan)
+    ...         decisions = dispatcher.schedule(queue, platform.snapshot(), changes_of(batch))
+    ...         platform.commit(decisions)
     """
 
     table: JobTable
 
     def events(self) -> Iterator[EventBatch]:
-        """Yield what happened, instant by instant; the next batch is requested after the plan for this one is committed.
+        """Yield what happened, instant by instant; the next batch is requested after the decisions on this one are committed.
 
         A repeated event has no effect. When another process takes over, the platform first yields the arrival of all waiting
         jobs; running jobs are in the snapshot.
@@ -39,8 +39,8 @@ class Platform(Protocol):
         """Return the state now; resources of committed starts are held, even before they are bound."""
         ...
 
-    def commit(self, plan: Plan) -> CommitResult:
-        """Commit a plan, decision by decision; a start that does not fit is refused completely.
+    def commit(self, decisions: Decisions) -> CommitResult:
+        """Commit decisions one by one; a start that does not fit is refused completely.
 
         A committed start has its run number at once. Binding it may take time: then follows `Started`, or an end
         with the outcome REFUSED that undoes all of it, and none of its tasks starts again while another is still bound.

@@ -1,4 +1,4 @@
-"""Schedulers and their dispatchers, which turn the queue and a snapshot into a plan."""
+"""Schedulers and their dispatchers, which decide from the queue and a snapshot."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol
 from poolwise.interfaces.backfill import BackfillPolicy
 from poolwise.interfaces.order import QueuePolicy
 from poolwise.interfaces.placement import PlacementPolicy
-from poolwise.model import Changes, JobTable, Machine, Plan, Queue, Snapshot
+from poolwise.model import Changes, Decisions, JobTable, Machine, Queue, Snapshot
 
 
 class Scheduler(Protocol):
@@ -16,16 +16,16 @@ class Scheduler(Protocol):
     Examples
     --------
     >>> import poolwise
-    >>> from poolwise.interfaces import Dispatcher, Placement, Plan, Scheduler, Start
+    >>> from poolwise.interfaces import Dispatcher, Placement, Decisions, Scheduler, Start
     >>> class OneAtATime(Scheduler, Dispatcher):
     ...     def open(self, machine, seed):
     ...         return self
     ...
     ...     def schedule(self, queue, snapshot, changes):
     ...         if snapshot.n_run or not len(queue):
-    ...             return Plan()
+    ...             return Decisions()
     ...         job = queue.job(int(queue.jobs[0]))
-    ...         return Plan((Start(job.index, job.numbers, Placement.of([(0, 0, 0, job.nodes)])),))
+    ...         return Decisions((Start(job.index, job.numbers, Placement.of([(0, 0, 0, job.nodes)])),))
     >>> workload = poolwise.Workload.of(["0 s", "0 s"], "1 min")
     >>> run = poolwise.simulate(workload, poolwise.Machine.flat(4), scheduler=OneAtATime(), engine="reference")
     >>> run.metrics["makespan_s"]
@@ -110,18 +110,18 @@ class Dispatcher(Protocol):
     --------
     See `Scheduler`; one class may be both:
 
-    >>> from poolwise.interfaces import Changes, Dispatcher, Plan
+    >>> from poolwise.interfaces import Changes, Dispatcher, Decisions
     >>> class Idle(Dispatcher):
     ...     def schedule(self, queue, snapshot, changes):
-    ...         return Plan()
+    ...         return Decisions()
     >>> Idle().schedule(None, None, Changes()).starts
     ()
     """
 
-    def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
+    def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Decisions:
         """Decide what to do now. The queue and the snapshot must not be changed.
 
-        A job that can never run is rejected. A plan that only rejects jobs is followed by another pass, unless the arrival of
+        A job that can never run is rejected. A pass that only rejects jobs is followed by another pass, unless the arrival of
         these jobs is all that happened. While the machine may still grow (`Snapshot.may_grow`), such a job waits instead, and
         blocks no other.
 
@@ -132,7 +132,7 @@ class Dispatcher(Protocol):
         snapshot
             The state now.
         changes
-            What is new since the last pass, a hint for caches; and the jobs whose wait the plan shall explain. The decisions
+            What is new since the last pass, a hint for caches; and the jobs whose wait the pass shall explain. The decisions
             must not depend on it.
 
         Returns

@@ -10,7 +10,7 @@ import numpy as np
 from poolwise.errors import InputError
 from poolwise.interfaces import Platform
 from poolwise.loop import Loop
-from poolwise.model import Arrival, CommitResult, Decision, EventBatch, Plan, Queue, Snapshot, Start, Stop
+from poolwise.model import Arrival, CommitResult, Decision, Decisions, EventBatch, Queue, Snapshot, Start, Stop
 from poolwise.model.state import InitialRun, MachineState
 
 
@@ -34,10 +34,10 @@ class LivePlatform(Platform, Protocol):
         ...
 
 
-def without_starts(plan: Plan) -> tuple[tuple[Decision, ...], tuple[tuple[Decision, str], ...]]:
-    """Return the decisions of a plan that shadow mode commits, and the starts and stops, which it refuses."""
-    refused = tuple((one, "shadow mode") for one in plan.decisions if isinstance(one, Start | Stop))
-    return tuple(one for one in plan.decisions if not isinstance(one, Start | Stop)), refused
+def without_starts(decisions: Decisions) -> tuple[tuple[Decision, ...], tuple[tuple[Decision, str], ...]]:
+    """Return the decisions that shadow mode commits, and the starts and stops, which it refuses."""
+    refused = tuple((one, "shadow mode") for one in decisions if isinstance(one, Start | Stop))
+    return tuple(one for one in decisions if not isinstance(one, Start | Stop)), refused
 
 
 @dataclass(frozen=True)

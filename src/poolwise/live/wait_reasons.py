@@ -16,7 +16,7 @@ from poolwise.live.logs import log_event
 from poolwise.live.metrics import LiveMetrics
 from poolwise.live.platform import LivePlatform, Pass
 from poolwise.loop import Loop
-from poolwise.model import Changes, Machine, Plan, Queue, Reason, Rule, Snapshot
+from poolwise.model import Changes, Decisions, Machine, Queue, Reason, Rule, Snapshot
 from poolwise.units import SECOND, format_memory
 
 MAX_ENDS = 64  # number of expected run ends at which a waiting job is tried to find when it first fits
@@ -34,14 +34,14 @@ class WaitSentence:
     text: str  # reason and expected time as one sentence
 
 
-def why_waits(dispatcher: Dispatcher, job: int, queue: Queue, snapshot: Snapshot, plan: Plan) -> WaitSentence | None:
-    """Return why a job (row) waits, or None if `plan`, which explains it (`Changes.explain`), starts or rejects it.
+def why_waits(dispatcher: Dispatcher, job: int, queue: Queue, snapshot: Snapshot, decisions: Decisions) -> WaitSentence | None:
+    """Return why a job (row) waits, or None if `decisions`, which explain it (`Changes.explain`), start or reject it.
 
     `dispatcher` must be a separate one opened for such queries: it is called with hypothetical states.
     """
-    if job in plan.rejected or any(start.job == job for start in plan.starts):
+    if job in decisions.rejected or any(start.job == job for start in decisions.starts):
         return None
-    reason = plan.reason(job, dispatcher)
+    reason = decisions.reason(job, dispatcher)
     fits, after = _first_fit(dispatcher, job, queue, snapshot) if reason.rule is Rule.SHORT else (None, None)
     return WaitSentence(reason, fits, after, _sentence(reason, fits, after, job, snapshot))
 
@@ -52,13 +52,13 @@ class WaitReasons:
     def __init__(self, scheduler: Scheduler, loop: Loop, snapshot: Snapshot, jobs: Iterable[int]) -> None:
         self._aside, self._queue, self._snapshot = loop.aside, loop.considered, snapshot
         self._dispatcher = scheduler.open(snapshot.machine, loop.seed)
-        self._plan = self._dispatcher.schedule(self._queue, snapshot, Changes(explain=frozenset(jobs)))
+        self._decisions = self._dispatcher.schedule(self._queue, snapshot, Changes(explain=frozenset(jobs)))
 
     def of(self, job: int) -> WaitSentence | None:
         """Return why a job (row) waits, or None if it could start, or would be rejected, now."""
         if (why := self._aside.get(job)) is not None:
             return WaitSentence(Reason(Rule.ASIDE, why), None, None, why)
-        return why_waits(self._dispatcher, job, self._queue, self._snapshot, self._plan)
+        return why_waits(self._dispatcher, job, self._queue, self._snapshot, self._decisions)
 
 
 @dataclass
@@ -151,8 +151,8 @@ def _first_fit(dispatcher: Dispatcher, job: int, queue: Queue, snapshot: Snapsho
     """Return the time (ns) at which the job would start if no other job waited, and the job whose end makes room."""
     alone = queue.only(np.array([job], dtype=np.int64))
     for end in snapshot.ends()[:MAX_ENDS].tolist():
-        plan = dispatcher.schedule(alone, snapshot.at(end), Changes())
-        if plan.starts:
+        decisions = dispatcher.schedule(alone, snapshot.at(end), Changes())
+        if decisions.starts:
             over = (run for run in snapshot.runs() if max(run.expected_end, snapshot.now) <= end)
             last = max(over, key=lambda run: (run.expected_end, run.id), default=None)
             return end, None if last is None else last.job

@@ -1,7 +1,7 @@
 """Plain data: machine, workload, queue, snapshot, placement, decisions and events. No policy is defined here."""
 
 from poolwise.model.continuation import Continuation
-from poolwise.model.decision import CommitResult, Decision, Plan, Reject, Resize, Start, Stop, Wait
+from poolwise.model.decision import CommitResult, Decision, Decisions, Reject, Resize, Start, Stop, Wait
 from poolwise.model.event import (
     Arrival,
     CapacityChanged,
@@ -41,6 +41,7 @@ __all__ = [
     "CommitResult",
     "Continuation",
     "Decision",
+    "Decisions",
     "Ended",
     "Event",
     "EventBatch",
@@ -64,7 +65,6 @@ __all__ = [
     "Outcome",
     "Partition",
     "Placement",
-    "Plan",
     "QualityOfService",
     "Queue",
     "Reason",

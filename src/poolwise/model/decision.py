@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from poolwise.model.placement import Placement, Refusal
@@ -133,46 +133,49 @@ Decision = Start | Stop | Resize | Reject | Wait
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class Decisions:
     """The decisions of one scheduling pass, in the order in which they are committed.
 
     Attributes
     ----------
-    decisions : starts, stops, resizes, rejections and explanations of waits
+    entries : starts, stops, resizes, rejections and explanations of waits
     wake_at : ns of the next pass if nothing else happens before; for rounds, delay scheduling and postponement
     reasons : row -> reason, for those jobs of `Changes.explain` that are left waiting
 
     Examples
     --------
-    >>> from poolwise.interfaces import Placement, Plan, Reject, Start
-    >>> plan = Plan((Start(0, (0,), Placement.of([(0, 0, 0, 1)])), Reject(1, "never fits")))
-    >>> plan.rejected
+    >>> from poolwise.interfaces import Placement, Decisions, Reject, Start
+    >>> decisions = Decisions((Start(0, (0,), Placement.of([(0, 0, 0, 1)])), Reject(1, "never fits")))
+    >>> decisions.rejected
     (1,)
     """
 
     __repr__ = short_repr
 
-    decisions: tuple[Decision, ...] = ()
+    entries: tuple[Decision, ...] = ()
     wake_at: int | None = None
     reasons: Mapping[int, Reason] = field(default_factory=dict)
+
+    def __iter__(self) -> Iterator[Decision]:
+        return iter(self.entries)
 
     @property
     def starts(self) -> tuple[Start, ...]:
         """The starts, in order."""
-        return tuple(decision for decision in self.decisions if isinstance(decision, Start))
+        return tuple(decision for decision in self.entries if isinstance(decision, Start))
 
     @property
     def rejected(self) -> tuple[int, ...]:
         """Rows of the rejected jobs, in order."""
-        return tuple(decision.job for decision in self.decisions if isinstance(decision, Reject))
+        return tuple(decision.job for decision in self.entries if isinstance(decision, Reject))
 
     @property
     def waits(self) -> dict[int, Refusal]:
         """Row -> reason, of jobs that are left waiting with one."""
-        return {decision.job: decision.refusal for decision in self.decisions if isinstance(decision, Wait)}
+        return {decision.job: decision.refusal for decision in self.entries if isinstance(decision, Wait)}
 
     def reason(self, job: int, dispatcher: object) -> Reason:
-        """Return why a job waits: the recorded reason, its `Wait`, or that the dispatcher of the plan gives none."""
+        """Return why a job waits: the recorded reason, its `Wait`, or that the dispatcher gives none."""
         if job in self.reasons:
             return self.reasons[job]
         refusal = self.waits.get(job)
@@ -183,14 +186,14 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class CommitResult:
-    """The result of committing a plan.
+    """The result of committing the decisions of a pass.
 
     Attributes
     ----------
     committed : decisions that took effect
     rejected : (decision, reason); a start that no longer fits changes nothing
     started : (start, run number) of the committed starts; their resources are held from now on, even before the run is bound
-    aside : row -> reason, of jobs that lack a resource which the scheduler does not model; the scheduler plans once more
+    aside : row -> reason, of jobs that lack a resource which the scheduler does not model; the scheduler decides once more
         without them, and they stay excluded until something changes
     """
 

@@ -92,7 +92,7 @@ class Left:
 
 @dataclass(frozen=True, slots=True)
 class Wake:
-    """The wake-up time of a plan has come."""
+    """The wake-up time of a pass has come."""
 
 
 Event = Arrival | Started | Ended | Stalled | Withdrawn | CapacityChanged | Joined | Left | Wake
@@ -120,9 +120,9 @@ class Changes:
     started : (start, run number) of the starts that the platform committed
     refused : (start, reason) of the starts that it refused, at once or later
     capacity, joined, left : owners whose capacity changed, that joined, that left
-    woke : whether the wake-up time of a plan has come
+    woke : whether the wake-up time of a pass has come
     resized : numbers of the runs that the platform gave another placement
-    explain : rows of waiting jobs whose wait the plan shall explain (`Plan.reasons`); empty in ordinary passes
+    explain : rows of waiting jobs whose wait the decisions shall explain (`Decisions.reasons`); empty in ordinary passes
 
     Examples
     --------
@@ -146,7 +146,7 @@ class Changes:
     explain: frozenset[int] = frozenset()
 
     def without_arrivals(self, jobs: frozenset[int]) -> Changes:
-        """Return the changes without the arrival of some jobs and without the results of the last plan."""
+        """Return the changes without the arrival of some jobs and without the results of the last decisions."""
         arrived = tuple(job for job in self.arrived if job not in jobs)
         return replace(self, arrived=arrived, started=(), refused=(), resized=())
 

@@ -16,7 +16,7 @@ from poolwise.arrays import IntArray
 from poolwise.errors import InputError
 from poolwise.interfaces import PerformanceModel
 from poolwise.loop import LoopResult
-from poolwise.model import CommitResult, Ended, Event, Machine, Outcome, Plan, Reject, Schedule, Workload
+from poolwise.model import CommitResult, Decisions, Ended, Event, Machine, Outcome, Reject, Schedule, Workload
 from poolwise.platforms.simulated import ARRIVAL, Simulation
 from poolwise.units import SECOND
 
@@ -95,10 +95,10 @@ class ClosedLoop(Simulation):
             self._finish_tasks(ended.job, len(ended.tasks))
         return ended
 
-    def commit(self, plan: Plan) -> CommitResult:
-        """Carry out a plan; a rejected job is over."""
-        waiting = {job: len(self._waiting.get(job, ())) for job in plan.rejected}
-        result = super().commit(plan)
+    def commit(self, decisions: Decisions) -> CommitResult:
+        """Carry out decisions; a rejected job is over."""
+        waiting = {job: len(self._waiting.get(job, ())) for job in decisions.rejected}
+        result = super().commit(decisions)
         for decision in result.committed:
             if isinstance(decision, Reject):
                 self._finish_tasks(decision.job, waiting[decision.job])

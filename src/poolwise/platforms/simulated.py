@@ -18,6 +18,7 @@ from poolwise.model import (
     CapacityChanged,
     CommitResult,
     Decision,
+    Decisions,
     Ended,
     Event,
     EventBatch,
@@ -27,7 +28,6 @@ from poolwise.model import (
     MemoryInUse,
     Outcome,
     Placement,
-    Plan,
     Reject,
     Resize,
     Run,
@@ -196,14 +196,14 @@ class Simulation:
             in_use=self._in_use,
         )
 
-    def commit(self, plan: Plan) -> CommitResult:
-        """Carry out a plan in order, then update the pace of all affected runs once."""
+    def commit(self, decisions: Decisions) -> CommitResult:
+        """Carry out decisions in order, then update the pace of all affected runs once."""
         committed: list[Decision] = []
         rejected: list[tuple[Decision, str]] = []
         started: list[tuple[Start, int]] = []
         touched: set[int] = set()
         resized: set[int] = set()
-        for decision in plan.decisions:
+        for decision in decisions:
             match decision:
                 case Start():
                     if why := self._why_not(decision):
@@ -230,11 +230,13 @@ class Simulation:
                     pass
             committed.append(decision)
         self._adjust(touched, resized)
-        self._wake_at = plan.wake_at
-        if plan.wake_at is not None:
-            if plan.wake_at <= self.now:
-                raise PolicyError(f"wake_at {plan.wake_at} is not after now ({self.now}): the simulation would not advance")
-            self._push(plan.wake_at, _WAKE, Wake())
+        self._wake_at = decisions.wake_at
+        if decisions.wake_at is not None:
+            if decisions.wake_at <= self.now:
+                raise PolicyError(
+                    f"wake_at {decisions.wake_at} is not after now ({self.now}): the simulation would not advance"
+                )
+            self._push(decisions.wake_at, _WAKE, Wake())
         return CommitResult(tuple(committed), tuple(rejected), tuple(started))
 
     # Events
@@ -272,14 +274,14 @@ class Simulation:
                 self._adjust(touched)
                 return (ended,)
             case Ended(_, job, tasks, _, True):
-                self._wait(job, tasks)  # only now, so that a plan cannot restart a run that it stops
+                self._wait(job, tasks)  # only now, so that a pass cannot restart a run that it stops
             case Arrival(job):
                 self.table.show(job + 1)
                 self._waiting[job] = set(range(int(self._jobs.tasks[job])))
             case CapacityChanged():
                 return self._change_capacity(event)
             case Wake() if self._wake_at != self.now:
-                return ()  # superseded by a later plan
+                return ()  # superseded by a later pass
         return (event,)
 
     def _change_capacity(self, event: CapacityChanged) -> list[Event]:

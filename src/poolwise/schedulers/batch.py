@@ -1,4 +1,4 @@
-"""Batch scheduling: a batch placement method plans the whole queue, at each event or at intervals."""
+"""Batch scheduling: a batch placement method places the whole queue, at each event or at intervals."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from poolwise.interfaces import Dispatcher, Scheduler
 from poolwise.model import (
     Changes,
     Decision,
+    Decisions,
     JobTable,
     Kind,
     Machine,
     Placement,
-    Plan,
     Queue,
     Reason,
     Refusal,
@@ -54,9 +54,9 @@ class BatchScheduler(Scheduler):
     settings
         Settings of the method.
     every_s
-        Seconds between plans; 0 plans at each arrival and end.
+        Seconds between placements; 0 places at each arrival and end.
     effort_s
-        Effort of one plan: "place" and "opt" convert seconds to fixed counts of moves and nodes, so that runs are
+        Effort of one placement: "place" and "opt" convert seconds to fixed counts of moves and nodes, so that runs are
         reproducible.
     eta, theta, clip, normalise, least_local
         See `batch.problem.definition.Problem`.
@@ -149,19 +149,19 @@ class BatchDispatcher(Dispatcher):
     method: Method
     layout: ModuleLayout
 
-    def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
-        """Plan the whole queue if a round is due."""
-        plan = self.plan_on(queue, snapshot, snapshot.free)
-        state = snapshot.with_starts(plan.starts) if changes.explain else snapshot
-        left = changes.explain.difference((start.job for start in plan.starts), plan.rejected)
-        return replace(plan, reasons={job: self._reason(job, state) for job in left if job in queue})
+    def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Decisions:
+        """Place the whole queue if a round is due."""
+        decisions = self.decide_on(queue, snapshot, snapshot.free)
+        state = snapshot.with_starts(decisions.starts) if changes.explain else snapshot
+        left = changes.explain.difference((start.job for start in decisions.starts), decisions.rejected)
+        return replace(decisions, reasons={job: self._reason(job, state) for job in left if job in queue})
 
-    def plan_on(self, queue: Queue, snapshot: Snapshot, free: IntArray) -> Plan:
-        """Plan the whole queue on free amounts, (n_owner, n_resource), if a round is due."""
+    def decide_on(self, queue: Queue, snapshot: Snapshot, free: IntArray) -> Decisions:
+        """Place the whole queue on free amounts, (n_owner, n_resource), if a round is due."""
         rounds = Rounds(self.scheduler.every_s)
         wake = rounds.after(snapshot.now) if len(queue) else None
         if not len(queue) or not rounds.due(snapshot.now):
-            return Plan((), wake)
+            return Decisions((), wake)
         jobs = queue.jobs
         hopeless = self._hopeless(jobs, snapshot)
         rejects: list[Decision] = [
@@ -170,26 +170,26 @@ class BatchDispatcher(Dispatcher):
         ]
         jobs = jobs[~np.isin(jobs, list(hopeless))]
         if not len(jobs):
-            return Plan(tuple(rejects), None if len(hopeless) == len(queue) and not snapshot.may_grow else wake)
+            return Decisions(tuple(rejects), None if len(hopeless) == len(queue) and not snapshot.may_grow else wake)
         solution = self.method.solve(self.problem(jobs, snapshot, free), self._limit)
         starts = self._starts(jobs, queue, solution, free)
         waiting = len(starts) < len(jobs)
-        return Plan((*rejects, *starts), wake if waiting else None)
+        return Decisions((*rejects, *starts), wake if waiting else None)
 
     @property
     def _limit(self) -> Limit:
-        """The limit of one plan: of work, except for `place`, whose settings `guard` and `pace` apply to seconds."""
+        """The limit of one placement: of work, except for `place`, whose settings `guard` and `pace` apply to seconds."""
         effort = self.scheduler.effort_s
         return Limit(effort) if self.scheduler.method == "place" else Limit.by_work(effort)
 
     def _reason(self, job: int, state: Snapshot) -> Reason:
-        """Return the resource that is short in the state after the plan, or that the plan omitted a job that fits alone."""
+        """Return the resource that is short after the decisions, or that the batch placement omitted a job that fits alone."""
         if not Rounds(self.scheduler.every_s).due(state.now):
             return BETWEEN
         short = _shortage(self.problem(np.array([job], dtype=np.int64), state, state.free))
         if short is not None:
             return Reason.of(Rule.SHORT, short.reason, short)
-        return Reason(Rule.POSTPONED, "it fits alone, but the plan does not include it")
+        return Reason(Rule.POSTPONED, "it fits alone, but the batch placement does not include it")
 
     def problem(self, jobs: IntArray, snapshot: Snapshot, free: IntArray) -> Problem:
         """Build the problem of placing jobs on free amounts, (n_owner, n_resource)."""
@@ -233,7 +233,7 @@ class BatchDispatcher(Dispatcher):
         return np.full(len(jobs), float(default)) if column is None else np.asarray(column)[jobs].astype(np.float64)
 
     def _hopeless(self, jobs: IntArray, snapshot: Snapshot) -> dict[int, str]:
-        """Return the jobs that no plan could ever place, with reasons."""
+        """Return the jobs that no pass could ever place, with reasons."""
         problem = self.problem(jobs, snapshot, snapshot.capacity)
         found = ((job, impossible(problem, k)) for k, job in enumerate(jobs.tolist()))
         return {job: why for job, why in found if why}

@@ -10,7 +10,21 @@ from numpy.typing import NDArray
 from poolwise.arrays import IntArray, arrays_equal, immutable
 from poolwise.errors import InputError, PolicyError
 from poolwise.interfaces import Dispatcher, PlacementPolicy, QueuePolicy, Scheduler
-from poolwise.model import Changes, JobTable, Kind, Machine, Plan, Queue, Reason, Refusal, Reject, Rule, Snapshot, Start, Wait
+from poolwise.model import (
+    Changes,
+    Decisions,
+    JobTable,
+    Kind,
+    Machine,
+    Queue,
+    Reason,
+    Refusal,
+    Reject,
+    Rule,
+    Snapshot,
+    Start,
+    Wait,
+)
 from poolwise.policies.order.priorities import EDF
 from poolwise.policies.placement.nvme.composition import CompositionPolicy, refused
 from poolwise.policies.placement.nvme.compositions import Compositions
@@ -62,19 +76,19 @@ class CompositionDispatcher(Dispatcher):
     _capacity: IntArray | None = None  # capacity for which `_possible` holds
     _blocked: set[int] = field(default_factory=set)  # job classes (`_try`) that would be refused now
 
-    def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
+    def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Decisions:
         """Reject jobs that can never run; if there are none, start all that fit, in queue order."""
         view = self._refreshed(snapshot, changes)
         shapes, jobs = _shapes(snapshot.table), queue.jobs
         never = self._impossible(jobs, shapes, snapshot)
         if never and not snapshot.may_grow:
-            return Plan(tuple(Reject(job, f"{NEVER_FITS}: {refusal.reason}") for job, refusal in never.items()))
+            return Decisions(tuple(Reject(job, f"{NEVER_FITS}: {refusal.reason}") for job, refusal in never.items()))
         decisions: list[Wait | Start] = [Wait(job, refusal) for job, refusal in never.items()]
         keep = ~np.isin(jobs, list(never)) if never else np.ones(len(jobs), dtype=np.bool_)
         likes = 2 * shapes[jobs] + _late(snapshot.table, jobs, snapshot.now)
         waiting, explain = set(likes[keep].tolist()), changes.explain
         if waiting <= self._blocked and not explain:
-            return Plan(tuple(decisions))
+            return Decisions(tuple(decisions))
         priority = self.order.priority(queue, snapshot)
         if priority.shape != jobs.shape or bool(np.isnan(priority).any()):
             raise PolicyError(f"{type(self.order).__name__} must return {len(jobs)} priorities that are numbers", by=self.order)
@@ -94,7 +108,7 @@ class CompositionDispatcher(Dispatcher):
                 if waiting <= self._blocked and not explain:
                     break
             ahead += 1
-        return Plan(tuple(decisions), reasons=reasons)
+        return Decisions(tuple(decisions), reasons=reasons)
 
     def _refreshed(self, snapshot: Snapshot, changes: Changes) -> Compositions:
         """Update the index: only owners touched by starts, ends and capacity changes are read again.

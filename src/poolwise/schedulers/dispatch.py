@@ -13,7 +13,21 @@ import numpy as np
 
 from poolwise.errors import InputError
 from poolwise.interfaces import Dispatcher, PlacementPolicy, QueuePolicy, Scheduler
-from poolwise.model import Changes, JobTable, Machine, Plan, Queue, Reason, Refusal, Reject, Rule, Run, Snapshot, Start, Wait
+from poolwise.model import (
+    Changes,
+    Decisions,
+    JobTable,
+    Machine,
+    Queue,
+    Reason,
+    Refusal,
+    Reject,
+    Rule,
+    Run,
+    Snapshot,
+    Start,
+    Wait,
+)
 from poolwise.policies.order.priorities import FCFS
 from poolwise.policies.placement.units.layout import Choices, UnitLayout
 from poolwise.policies.placement.units.policies import High
@@ -88,7 +102,7 @@ class DispatchDispatcher(Dispatcher):
     seed: int
     _cache: _Cache | None = None
 
-    def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
+    def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Decisions:
         """Start tasks lined up at units that have become free, then serve the FIFOs."""
         starts = None if self._cache is None else self._cache.follow(queue, snapshot, changes)
         if starts is None or self._cache is None:
@@ -97,19 +111,19 @@ class DispatchDispatcher(Dispatcher):
         rejected = [(job, hopeless[job]) for job in queue.jobs.tolist() if job in hopeless] if hopeless else []
         if rejected and not snapshot.may_grow:
             self._cache = None  # the loop runs another pass with the same changes
-            return Plan(tuple(Reject(job, f"{NEVER_FITS}: {refusal.reason}") for job, refusal in rejected))
+            return Decisions(tuple(Reject(job, f"{NEVER_FITS}: {refusal.reason}") for job, refusal in rejected))
         units = self._cache.units
         units.ask_at = NEVER
-        plan = self._cache.plan(starts + self._cache.serve())
+        started = self._cache.ordered(starts + self._cache.serve())
         waits = tuple(Wait(job, refusal) for job, refusal in rejected)
-        reasons = self._reasons(changes.explain, queue, snapshot, plan) if changes.explain else {}
-        return Plan((*waits, *plan), units.ask_at if units.ask_at < NEVER else None, reasons)
+        reasons = self._reasons(changes.explain, queue, snapshot, started) if changes.explain else {}
+        return Decisions((*waits, *started), units.ask_at if units.ask_at < NEVER else None, reasons)
 
-    def _reasons(self, explain: Collection[int], queue: Queue, snapshot: Snapshot, plan: list[Start]) -> dict[int, Reason]:
-        """Return that no idle unit may run the job's tasks after the plan, or that the policy waits for a better unit."""
+    def _reasons(self, explain: Collection[int], queue: Queue, snapshot: Snapshot, started: list[Start]) -> dict[int, Reason]:
+        """Return that no idle unit may run the job's tasks after the starts, or that the policy waits for a better unit."""
         assert self._cache is not None
         units, starts, reasons, ahead = self._cache.units, Counter[int](), dict[int, Reason](), 0
-        for start in plan:
+        for start in started:
             starts[start.job] += len(start.tasks)
         for job in queue.jobs[np.argsort(-self.order.priority(queue, snapshot), kind="stable")].tolist():
             left = len(queue.tasks(job)) - starts[job]
@@ -149,7 +163,7 @@ class _Cache:
         runs = [(leaf, run) for leaf in np.flatnonzero(alive).tolist() if (run := units.run_on(leaf)) is not None]
         self._leaf = {run.id: leaf for leaf, run in runs}
         self._moving = policy.queues_tasks and any(self._moves(run) for _, run in runs)  # True if expected ends may change
-        self._planned: list[tuple[int, tuple[int, ...]]] = []  # jobs and tasks that the last plan starts
+        self._planned: list[tuple[int, tuple[int, ...]]] = []  # jobs and tasks that the last pass starts
         self._last_in_line: TaskQueueTurn | None = None  # latest turn of all tasks that were ever in line
 
     def follow(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> list[tuple[Task, int]] | None:
@@ -203,15 +217,15 @@ class _Cache:
         self.lanes.serve(take)
         return starts
 
-    def plan(self, starts: list[tuple[Task, int]]) -> list[Start]:
+    def ordered(self, starts: list[tuple[Task, int]]) -> list[Start]:
         """Return the starts of tasks on leaves in queue order; they count as applied unless the next changes differ."""
         for task, _ in starts:
             self.lanes.started(task)
         units, key = self.units, self.units.table.order_key
         ordered = sorted(starts, key=lambda entry: (key(entry[0].job), entry[0].task))
-        plan = [Start(task.job, (task.task,), units.placement(leaf, task.task)) for task, leaf in ordered]
-        self._planned = [(start.job, start.tasks) for start in plan]
-        return plan
+        decided = [Start(task.job, (task.task,), units.placement(leaf, task.task)) for task, leaf in ordered]
+        self._planned = [(start.job, start.tasks) for start in decided]
+        return decided
 
     def _moves(self, run: Run) -> bool:
         """Return whether the expected end of a run depends on its neighbors."""

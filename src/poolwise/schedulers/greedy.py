@@ -13,7 +13,7 @@ import numpy as np
 
 from poolwise.arrays import BoolArray, IntArray
 from poolwise.interfaces import Dispatcher, Scheduler
-from poolwise.model import Changes, JobTable, Machine, Placement, Plan, Queue, Reason, Reject, Rule, Snapshot, Start, Wait
+from poolwise.model import Changes, Decisions, JobTable, Machine, Placement, Queue, Reason, Reject, Rule, Snapshot, Start, Wait
 from poolwise.random import uniform
 from poolwise.registry import register
 from poolwise.schedulers.flow.flow_layout import FlowLayout, room
@@ -68,11 +68,11 @@ class GreedyDispatcher(Dispatcher):
     pooled: bool
     seed: int
 
-    def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
+    def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Decisions:
         """Reject jobs that can never run; if there are none, start those that fit, oldest first."""
         never = self.idle.refusals(queue, snapshot)
         if never and not snapshot.may_grow:
-            return Plan(tuple(Reject(job, refusal.reason) for job, refusal in never.items()))
+            return Decisions(tuple(Reject(job, refusal.reason) for job, refusal in never.items()))
         decisions: list[Wait | Start] = [Wait(job, refusal) for job, refusal in never.items()]
         reasons, ahead = dict[int, Reason](), 0
         free = self.layout.amounts(snapshot.free)
@@ -94,7 +94,7 @@ class GreedyDispatcher(Dispatcher):
             if short is not None:
                 reasons[job] = Reason.of(Rule.SHORT, short.reason, short, ahead=ahead)
             ahead += 1
-        return Plan(tuple(decisions), reasons=reasons)
+        return Decisions(tuple(decisions), reasons=reasons)
 
     def _place(
         self, shape: int, draw: int, tasks: tuple[int, ...], free: IntArray, stock: dict[str, BoolArray]

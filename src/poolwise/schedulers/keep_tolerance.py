@@ -14,7 +14,7 @@ import numpy as np
 
 from poolwise.arrays import IntArray
 from poolwise.interfaces import Dispatcher
-from poolwise.model import Changes, Decision, Machine, Placement, Plan, Queue, Resize, Run, Snapshot, Start
+from poolwise.model import Changes, Decision, Decisions, Machine, Placement, Queue, Resize, Run, Snapshot, Start
 from poolwise.model.capacity_check import why_no_room
 from poolwise.registry import register
 from poolwise.schedulers.batch import BatchDispatcher, BatchScheduler, ModuleLayout
@@ -67,7 +67,7 @@ class SplitMemory:
 class KeepToleranceDispatcher(BatchDispatcher):
     """Stateless dispatcher of `KeepTolerance`."""
 
-    def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
+    def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Decisions:
         """Place the queue as if running jobs had given up local memory, then distribute what remains."""
         jobs = self._running(snapshot)
         free, local = snapshot.free.copy(), {job.run.id: job.local for job in jobs}
@@ -76,8 +76,8 @@ class KeepToleranceDispatcher(BatchDispatcher):
             given = max(0, min(job.local - job.least, int(free[pool, memory]))) if pool >= 0 else 0
             self._move(free, job, -given)
             local[job.run.id] -= given
-        plan = self.plan_on(queue, snapshot, free)
-        for start in plan.starts:
+        decisions = self.decide_on(queue, snapshot, free)
+        for start in decisions.starts:
             start.placement.take_from(free)
         requests = sorted(
             ((gain, -job.run.id, job, size) for job in jobs for size, gain in _local_requests(job, local[job.run.id])),
@@ -89,8 +89,8 @@ class KeepToleranceDispatcher(BatchDispatcher):
             self._move(free, job, taken)
             local[job.run.id] += taken
         resizes = [Resize(job.run.id, self._split(job, local[job.run.id])) for job in jobs if local[job.run.id] != job.local]
-        others = [decision for decision in plan.decisions if not isinstance(decision, Start)]
-        return Plan((*others, *_feasible_order((*resizes, *plan.starts), snapshot)), plan.wake_at)
+        others = [decision for decision in decisions if not isinstance(decision, Start)]
+        return Decisions((*others, *_feasible_order((*resizes, *decisions.starts), snapshot)), decisions.wake_at)
 
     def _running(self, snapshot: Snapshot) -> list[SplitMemory]:
         """Return the memory of running jobs, by run number."""

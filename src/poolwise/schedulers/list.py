@@ -22,7 +22,7 @@ from poolwise.interfaces import (
 from poolwise.interfaces.order import checked_priorities, opened
 from poolwise.interfaces.placement import alike_of
 from poolwise.interfaces.scheduling_pass import check_takes_pass
-from poolwise.model import Changes, JobTable, Machine, Plan, Queue, Reason, Refusal, Reject, Rule, Snapshot, Start, Wait
+from poolwise.model import Changes, Decisions, JobTable, Machine, Queue, Reason, Refusal, Reject, Rule, Snapshot, Start, Wait
 from poolwise.model.eligibility import has_tiers, tiers
 from poolwise.policies.admission.machine_limits import MachineLimits
 from poolwise.policies.backfill.easy import Easy
@@ -111,7 +111,7 @@ class ListDispatcher(Dispatcher):
     fitting: Fitting = field(default_factory=Fitting)
     barred: Fitting = field(default_factory=Fitting)
 
-    def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
+    def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Decisions:
         """Reject jobs that are never admitted or do not fit on the empty machine; if there are none, choose starts."""
         barred = self.barred.refusals(queue, snapshot, self.scheduler.admission.never)
         never = self.fitting.refusals(queue, snapshot, self._refusal, self._alike)
@@ -120,22 +120,22 @@ class ListDispatcher(Dispatcher):
             rejects = {**{job: f"{NEVER_FITS}: {refusal.reason}" for job, refusal in never.items()}, **rejects}
         if rejects:
             again = self._wake_at(snapshot) if len(rejects) < len(queue) else None
-            return Plan(tuple(Reject(job, reason) for job, reason in rejects.items()), again)
+            return Decisions(tuple(Reject(job, reason) for job, reason in rejects.items()), again)
         unfit = [Wait(job, refusal) for job, refusal in never.items()]
         if never:
             queue = queue.only(np.setdiff1d(queue.jobs, list(never)))
         if not len(queue):
-            return Plan(tuple(unfit))
+            return Decisions(tuple(unfit))
         backfill, placement = self.scheduler.backfill, _placement(self.scheduler, snapshot)
         fits = backfill.sees_every_pass or bool(placement.screen(queue.jobs, snapshot.free[None], snapshot).any())
         if not fits and not changes.explain:  # no job fits, so no order can start any
-            return Plan(tuple(unfit), _window_end(snapshot))
+            return Decisions(tuple(unfit), _window_end(snapshot))
         pass_ = SchedulingPass(queue, self._priority(queue, snapshot), snapshot, placement, changes.explain)
         starts = self._starts(pass_)
         reasons = {job: self._reason(pass_, job, starts) for job in pass_.to_explain(starts)}
         if not fits:
-            return Plan(tuple(unfit), _window_end(snapshot), reasons)
-        return Plan((*unfit, *starts), self._wake_at(snapshot) if len(starts) < len(queue) else None, reasons)
+            return Decisions(tuple(unfit), _window_end(snapshot), reasons)
+        return Decisions((*unfit, *starts), self._wake_at(snapshot) if len(starts) < len(queue) else None, reasons)
 
     def _wake_at(self, snapshot: Snapshot) -> int | None:
         """Return the next time at which the backfill needs a pass or a maintenance window ends."""

@@ -11,7 +11,7 @@ import numpy as np
 from poolwise.arrays import IntArray
 from poolwise.errors import InputError
 from poolwise.interfaces import BackfillPolicy, Dispatcher, PlacementPolicy, QueuePolicy, Scheduler
-from poolwise.model import Changes, Decision, JobTable, Machine, Plan, Queue, Refusal, Snapshot, Start
+from poolwise.model import Changes, Decision, Decisions, JobTable, Machine, Queue, Refusal, Snapshot, Start
 from poolwise.policies.backfill.easy import Easy
 from poolwise.policies.order.priorities import FCFS
 from poolwise.policies.placement.devices.pooled import CompletionPolicy, Pooled
@@ -98,15 +98,15 @@ class ListFlowDispatcher(Dispatcher):
     placement: CompletionPolicy
     flow: FlowDispatcher
 
-    def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
+    def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Decisions:
         """Choose the jobs to start, then place them together."""
-        plan = self.listed.schedule(queue, snapshot, changes)
-        starts = [decision for decision in plan.decisions if isinstance(decision, Start)]
+        decisions = self.listed.schedule(queue, snapshot, changes)
+        starts = [decision for decision in decisions if isinstance(decision, Start)]
         moved = self._moved(starts, queue, snapshot) if starts else None
         if moved is None:
-            return plan
-        others: list[Decision] = [decision for decision in plan.decisions if not isinstance(decision, Start)]
-        return Plan((*others, *moved), plan.wake_at, plan.reasons)
+            return decisions
+        others: list[Decision] = [decision for decision in decisions if not isinstance(decision, Start)]
+        return Decisions((*others, *moved), decisions.wake_at, decisions.reasons)
 
     def _moved(self, starts: list[Start], queue: Queue, snapshot: Snapshot) -> list[Start] | None:
         """Return starts of the same jobs with the placements of the flow; None if it cannot place them all."""

@@ -15,7 +15,7 @@ import numpy as np
 
 from poolwise.errors import InputError
 from poolwise.interfaces import Dispatcher
-from poolwise.model import Changes, JobTable, Machine, Placement, Plan, Queue, Resize, Run, Snapshot, Stop
+from poolwise.model import Changes, Decisions, JobTable, Machine, Placement, Queue, Resize, Run, Snapshot, Stop
 from poolwise.policies.placement.memory.racks import RackPlacement
 from poolwise.registry import register
 from poolwise.schedulers.list import ListDispatcher, ListScheduler
@@ -85,19 +85,19 @@ class UsageBasedDispatcher(ListDispatcher):
 
     scheduler: UsageBased
 
-    def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
+    def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Decisions:
         """Reallocate memory if any run is due for it; otherwise schedule the queue."""
         if snapshot.in_use is None:
             return super().schedule(queue, snapshot, changes)
-        decisions = tuple(self._reallocated(snapshot))
-        plan = Plan(decisions) if decisions else super().schedule(queue, snapshot, changes)
-        wake_times = [*self._wake_times(snapshot, plan), *([] if plan.wake_at is None else [plan.wake_at])]
-        return replace(plan, wake_at=min(wake_times, default=None))
+        changed = tuple(self._reallocated(snapshot))
+        decisions = Decisions(changed) if changed else super().schedule(queue, snapshot, changes)
+        wake_times = [*self._wake_times(snapshot, decisions), *([] if decisions.wake_at is None else [decisions.wake_at])]
+        return replace(decisions, wake_at=min(wake_times, default=None))
 
-    def _wake_times(self, snapshot: Snapshot, plan: Plan) -> Iterator[int]:
+    def _wake_times(self, snapshot: Snapshot, decisions: Decisions) -> Iterator[int]:
         """Yield the next measurement (ns), and the times (ns) at which the patience with stalled runs ends."""
         interval, patience = to_ns(self.scheduler.interval_s), to_ns(self.scheduler.patience_s)
-        if plan.starts or next(snapshot.runs(), None) is not None:
+        if decisions.starts or next(snapshot.runs(), None) is not None:
             yield (snapshot.now // interval + 1) * interval
         yield from (since + patience for since in snapshot.stalled.values() if since + patience > snapshot.now)
 

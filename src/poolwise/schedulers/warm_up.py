@@ -9,7 +9,7 @@ import numpy as np
 from poolwise.arrays import BoolArray
 from poolwise.interfaces import Dispatcher, ListRule, Scheduler
 from poolwise.interfaces.user_class import rule_of
-from poolwise.model import Changes, JobTable, Machine, Plan, Queue, Reason, Reject, Rule, Snapshot, Start
+from poolwise.model import Changes, Decisions, JobTable, Machine, Queue, Reason, Reject, Rule, Snapshot, Start
 from poolwise.policies.backfill.none import NoBackfill
 from poolwise.policies.order.priorities import FCFS
 from poolwise.schedulers.list import ListScheduler
@@ -70,29 +70,31 @@ class _WarmUpDispatcher(Dispatcher):
     then: Dispatcher
     _over: bool = False
 
-    def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
+    def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Decisions:
         """Delegate to a scheduler; in the pass that starts the last warm-up job, `then` schedules what remains."""
         table = queue.table
         if self._over:
             return self.then.schedule(queue, snapshot, changes)
         early = _first(table, self.jobs)
         warm, later = _parts(queue, early)
-        plan = self.first.schedule(warm, snapshot, _of(changes, early))
-        settled = {d.job for d in plan.decisions if isinstance(d, Start | Reject)}
-        reasons = {job: plan.reason(job, self.first) for job in changes.explain if job in warm and job not in settled}
+        decisions = self.first.schedule(warm, snapshot, _of(changes, early))
+        settled = {d.job for d in decisions if isinstance(d, Start | Reject)}
+        reasons = {job: decisions.reason(job, self.first) for job in changes.explain if job in warm and job not in settled}
         if len(table) < self.jobs or settled < set(warm.jobs.tolist()):
             filling = Reason(Rule.WARM_UP, "warm-up jobs have not all started", ahead=len(warm) - len(settled))
-            return replace(plan, reasons=reasons | dict.fromkeys(changes.explain.intersection(later.jobs.tolist()), filling))
+            return replace(
+                decisions, reasons=reasons | dict.fromkeys(changes.explain.intersection(later.jobs.tolist()), filling)
+            )
         self._over = True
-        snapshot = snapshot.with_starts(plan.starts)
+        snapshot = snapshot.with_starts(decisions.starts)
         late = _of(changes, ~early)
         rest = self.then.schedule(later, snapshot, late)
-        rejects = [decision for decision in rest.decisions if isinstance(decision, Reject)]
+        rejects = [decision for decision in rest if isinstance(decision, Reject)]
         if rejects:
             stay = np.setdiff1d(later.jobs, [decision.job for decision in rejects])
             rest = self.then.schedule(later.only(stay), snapshot, late)
         reasons |= {job: rest.reason(job, self.then) for job in changes.explain if job in later}
-        return Plan((*plan.decisions, *rejects, *rest.decisions), rest.wake_at, reasons)
+        return Decisions((*decisions, *rejects, *rest), rest.wake_at, reasons)
 
 
 def _parts(queue: Queue, early: BoolArray) -> tuple[Queue, Queue]:

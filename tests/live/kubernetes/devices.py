@@ -205,7 +205,7 @@ def test_priority_classes_and_preemption_by_a_policy(cluster: ControlPlane, tmp_
 EVICTING = '''
 from dataclasses import dataclass, field
 
-from poolwise.model import Plan, Stop
+from poolwise.model import Decisions, Stop
 from poolwise.policies.order.priorities import Classes
 from poolwise.policies.placement.nodes import placement
 from poolwise.schedulers.list import ListScheduler
@@ -227,12 +227,12 @@ class Dispatcher:
     inner: object
 
     def schedule(self, queue, snapshot, changes):
-        plan, priority = self.inner.schedule(queue, snapshot, changes), queue.table.attributes["priority"]
-        if plan.starts or not len(queue):
-            return plan
+        decisions, priority = self.inner.schedule(queue, snapshot, changes), queue.table.attributes["priority"]
+        if decisions.starts or not len(queue):
+            return decisions
         highest = priority[queue.jobs].max()
         lower = [Stop(run.id, False, "a higher class waits") for run in snapshot.runs() if priority[run.job] < highest]
-        return Plan((*plan.decisions, *lower), plan.wake_at, plan.reasons)
+        return Decisions((*decisions, *lower), decisions.wake_at, decisions.reasons)
 '''
 
 

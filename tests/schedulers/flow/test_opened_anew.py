@@ -115,7 +115,7 @@ def gang(machine, scheduler, tasks, waiting, taken=0, **requests):
     free = machine.capacity.copy()
     free[0, 0] -= taken
     state = Snapshot(0, machine, jobs.table, machine.capacity, free, RunTable(free.size), Ideal())
-    return scheduler.open(machine, 0).schedule(queue, state, Changes()).decisions
+    return scheduler.open(machine, 0).schedule(queue, state, Changes()).entries
 
 
 @pytest.mark.parametrize("scheduler", [*SCHEDULERS[: len(registry.names("costs"))], Firmament(), LeastAllocated()], ids=str)
@@ -206,6 +206,6 @@ def test_refusal_names_the_device_kind_and_its_count():
     queue = Queue(jobs.table)
     queue.add(0)
     state = Snapshot(0, machine, jobs.table, machine.capacity, machine.capacity, RunTable(4), Ideal(), may_grow=True)
-    (wait,) = FlowScheduler().open(machine, 0).schedule(queue, state, Changes()).decisions
+    (wait,) = FlowScheduler().open(machine, 0).schedule(queue, state, Changes()).entries
     assert wait == Wait(0, Refusal("requests 3 gpu, but the machine has 1", "gpu", 3, 1))
     assert replace(wait.refusal, free=0) != wait.refusal

@@ -2,6 +2,6 @@
 
 `client_calls` runs the clients, `parsing` turns their output into records, `machine` builds a machine from nodes
 and licenses, `job_rows` reads the requests of jobs and keeps the job table. `platform` turns differences between polls into
-events. `shadow_mode`, `order_mode` and `place_mode` carry out plans; `commands` builds the `scontrol` commands of place mode.
-Every write is verified by reading Slurm's state again.
+events. `shadow_mode`, `order_mode` and `place_mode` carry out decisions; `commands` builds the `scontrol` commands of place
+mode. Every write is verified by reading Slurm's state again.
 """

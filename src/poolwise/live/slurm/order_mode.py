@@ -19,7 +19,7 @@ from poolwise.live.logs import log_event
 from poolwise.live.slurm.client_calls import ScontrolPool, logged_timeouts
 from poolwise.live.slurm.parsing import max_cpus, read_jobs
 from poolwise.live.slurm.platform import SlurmPlatform
-from poolwise.model import Changes, CommitResult, Machine, Plan, Queue, Refusal, Snapshot, Wait
+from poolwise.model import Changes, CommitResult, Decisions, Machine, Queue, Refusal, Snapshot, Wait
 from poolwise.units import SECOND
 
 LOWEST, HIGHEST = 1_000_000, 4_000_000_000
@@ -29,7 +29,7 @@ REORDER_INTERVAL = 30 * SECOND  # interval (ns) after which priorities that depe
 
 @dataclass(frozen=True)
 class Ranking(Scheduler):
-    """Queue order of a scheduler as a scheduler of its own: its plan starts nothing and lists waiting jobs, the first first."""
+    """Queue order of a scheduler as a scheduler of its own: it starts no job and lists the waiting ones, the first first."""
 
     order: QueuePolicy
 
@@ -53,27 +53,27 @@ class _RankingDispatcher(Dispatcher):
 
     order: QueuePolicy
 
-    def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
+    def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Decisions:
         """List all jobs by priority; ties keep the order of the queue."""
         priority = self.order.priority(queue, snapshot)
         ranked = queue.jobs[np.argsort(-priority, kind="stable")].tolist()
-        return Plan(
+        return Decisions(
             tuple(Wait(job, Refusal(f"{k:,} jobs are ahead of it")) for k, job in enumerate(ranked)),
             snapshot.now + REORDER_INTERVAL,
         )
 
 
 class OrderPlatform(SlurmPlatform):
-    """Slurm decides when and where jobs start; the order of a plan's decisions becomes the order of their priorities."""
+    """Slurm decides when and where jobs start; the order of the decisions becomes the order of their priorities."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         self._scontrol = ScontrolPool()
         super().__init__(*args, **options)
 
-    def commit(self, plan: Plan) -> CommitResult:
-        """Write the priorities that must change to give the plan's order."""
-        self.wake_at = plan.wake_at
-        names = [self.table.name(decision.job) for decision in plan.decisions if isinstance(decision, Wait)]
+    def commit(self, decisions: Decisions) -> CommitResult:
+        """Write the priorities that must change to give the order of the decisions."""
+        self.wake_at = decisions.wake_at
+        names = [self.table.name(decision.job) for decision in decisions if isinstance(decision, Wait)]
         gangs = self.listing.gangs
         current = [gangs[name][0].priority for name in names]
         changed = {name: new for name, old, new in zip(names, current, priorities(current), strict=True) if new != old}
@@ -82,7 +82,7 @@ class OrderPlatform(SlurmPlatform):
             with logged_timeouts():
                 self._scontrol.send([f"update JobId={name} Priority={value}" for name, value in changed.items()])
             self._verify_priorities(changed, time.monotonic() - started_at)
-        return CommitResult(plan.decisions)
+        return CommitResult(decisions.entries)
 
     def _verify_priorities(self, changed: dict[str, int], seconds: float) -> None:
         """Read the written priorities back; those that differ are written again after the next poll."""

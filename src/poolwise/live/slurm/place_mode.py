@@ -26,10 +26,10 @@ from poolwise.live.slurm.platform import HetComponents, PendingStart, SlurmPlatf
 from poolwise.model import (
     CommitResult,
     Decision,
+    Decisions,
     Ended,
     Event,
     Outcome,
-    Plan,
     Reject,
     Resize,
     Start,
@@ -149,13 +149,13 @@ class PlacePlatform(SlurmPlatform):
 
     # Commit
 
-    def commit(self, plan: Plan) -> CommitResult:
-        """Carry out a plan: starts in one batch, other decisions one by one."""
+    def commit(self, decisions: Decisions) -> CommitResult:
+        """Carry out decisions: starts in one batch, others one by one."""
         committed: list[Decision] = []
         rejected: list[tuple[Decision, str]] = []
         chosen: list[tuple[Start, SlurmAssignment]] = []
         free = self._free_nodes()
-        for decision in plan.decisions:
+        for decision in decisions:
             match decision:
                 case Start():
                     found = self._assign(decision, free)
@@ -179,7 +179,7 @@ class PlacePlatform(SlurmPlatform):
         committed += [start for start, _ in started]
         rejected += lost
         retry = self.now + RETRY_DELAY if rejected else None
-        self.wake_at = min((at for at in (plan.wake_at, retry) if at is not None), default=None)
+        self.wake_at = min((at for at in (decisions.wake_at, retry) if at is not None), default=None)
         return CommitResult(tuple(committed), tuple(rejected), tuple(started))
 
     def _free_nodes(self) -> set[str]:

@@ -23,13 +23,13 @@ from poolwise.model import (
     CapacityChanged,
     CommitResult,
     Continuation,
+    Decisions,
     Ended,
     Event,
     EventBatch,
     JobTable,
     Outcome,
     Placement,
-    Plan,
     Run,
     Snapshot,
     Start,
@@ -170,8 +170,8 @@ class SlurmPlatform(ABC):
     # Defined by modes
 
     @abstractmethod
-    def commit(self, plan: Plan) -> CommitResult:
-        """Carry out a plan."""
+    def commit(self, decisions: Decisions) -> CommitResult:
+        """Carry out decisions."""
 
     def is_schedulable(self, gang: HetComponents) -> bool:
         """Return whether a pending job of the partition waits: by default, if Slurm could start it with free resources."""

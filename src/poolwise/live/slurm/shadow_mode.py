@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from poolwise.live.platform import without_starts
 from poolwise.live.slurm.platform import HetComponents, SlurmPlatform
-from poolwise.model import CommitResult, Plan
+from poolwise.model import CommitResult, Decisions
 
 
 class ShadowPlatform(SlurmPlatform):
@@ -13,12 +13,12 @@ class ShadowPlatform(SlurmPlatform):
     def report_wait(self, job: int, why: str) -> None:
         """Do nothing."""
 
-    def commit(self, plan: Plan) -> CommitResult:
+    def commit(self, decisions: Decisions) -> CommitResult:
         """Reject starts and stops; jobs that the scheduler rejects leave the queue."""
-        for job in plan.rejected:
+        for job in decisions.rejected:
             self.ignore_job(self.table.name(job))
-        self.wake_at = plan.wake_at
-        committed, refused = without_starts(plan)
+        self.wake_at = decisions.wake_at
+        committed, refused = without_starts(decisions)
         return CommitResult(committed, refused)
 
 

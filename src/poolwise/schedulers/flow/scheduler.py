@@ -15,7 +15,7 @@ import numpy as np
 from poolwise import registry
 from poolwise.arrays import BoolArray, FloatArray, IntArray
 from poolwise.interfaces import Dispatcher, Scheduler
-from poolwise.model import Changes, Decision, JobTable, Machine, Plan, Queue, Reason, Refusal, Reject, Rule, Snapshot, Wait
+from poolwise.model import Changes, Decision, Decisions, JobTable, Machine, Queue, Reason, Refusal, Reject, Rule, Snapshot, Wait
 from poolwise.optimize.min_cost_flow import FlowSolver
 from poolwise.performance.link_load import access_links, link_loads, sites
 from poolwise.policies.cost.model import CostModel
@@ -145,13 +145,13 @@ class FlowDispatcher(Dispatcher):
     clock: Clock = field(default_factory=Clock)
     _sent: dict[int, tuple[tuple[int, float], ...]] = field(default_factory=dict)  # run -> (link, MB/s) of its traffic
 
-    def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
+    def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Decisions:
         """Run a round if one is due."""
         if not len(queue):
-            return Plan()
+            return Decisions()
         wake = Rounds(self.scheduler.every_s).after(snapshot.now)
         if not self._due(snapshot):
-            return Plan((), wake, dict.fromkeys(changes.explain, BETWEEN))
+            return Decisions((), wake, dict.fromkeys(changes.explain, BETWEEN))
         begun, solver = time.process_time(), self.clock.solver_s
         never = self.idle.refusals(queue, snapshot)
         unfit: list[Decision] = [
@@ -160,17 +160,21 @@ class FlowDispatcher(Dispatcher):
         if never:
             queue = queue.only(np.setdiff1d(queue.jobs, list(never)))
         admission = self._admission(queue, snapshot)
-        plan = Plan((*unfit, *self._round(queue, snapshot, admission)), wake)
+        decisions = Decisions((*unfit, *self._round(queue, snapshot, admission)), wake)
         self.clock.rounds.append((time.process_time() - begun, self.clock.solver_s - solver))
-        left = [job for job in changes.explain if job in queue and all(start.job != job for start in plan.starts)]
-        plan = replace(plan, reasons={job: self._reason(job, queue, snapshot, plan, admission) for job in left})
-        return plan if len(plan.starts) + len(plan.rejected) < len(queue) + len(never) else replace(plan, wake_at=None)
+        left = [job for job in changes.explain if job in queue and all(start.job != job for start in decisions.starts)]
+        decisions = replace(decisions, reasons={job: self._reason(job, queue, snapshot, decisions, admission) for job in left})
+        return (
+            decisions
+            if len(decisions.starts) + len(decisions.rejected) < len(queue) + len(never)
+            else replace(decisions, wake_at=None)
+        )
 
-    def _reason(self, job: int, queue: Queue, snapshot: Snapshot, plan: Plan, admission: _Admission) -> Reason:
+    def _reason(self, job: int, queue: Queue, snapshot: Snapshot, decisions: Decisions, admission: _Admission) -> Reason:
         """Return the step of a round that left the job waiting: admission, patience of older jobs, or placement."""
         jobs, (demand, free, admitted, patient) = queue.jobs, admission
         k = int(np.flatnonzero(jobs == job)[0])
-        ahead = int(np.count_nonzero(~np.isin(jobs[:k], [start.job for start in plan.starts])))
+        ahead = int(np.count_nonzero(~np.isin(jobs[:k], [start.job for start in decisions.starts])))
 
         def shortfall(row: int) -> Refusal:
             left = free - demand[:row][admitted[:row]].sum(axis=0)
@@ -185,12 +189,12 @@ class FlowDispatcher(Dispatcher):
             first = int(blocking[0])
             text = f"no job may pass an older job that has {shortfall(first).reason}"
             return Reason.of(Rule.ORDER, text, shortfall(first), blocker=int(jobs[first]), ahead=ahead)
-        amounts = self.layout.amounts(snapshot.with_starts(plan.starts).free)
+        amounts = self.layout.amounts(snapshot.with_starts(decisions.starts).free)
         shape = self.shapes.of(queue.table, jobs[k : k + 1])
         found = shortage(self.shapes, shape, len(queue.tasks(job)), amounts, pooled=self.options.pooled)
         if found is not None:
             return Reason.of(Rule.SHORT, found.reason, found, ahead=ahead)
-        refusal = plan.waits.get(job)
+        refusal = decisions.waits.get(job)
         return Reason(Rule.POSTPONED, refusal.reason if refusal else "it fits, but the flow left it waiting", ahead=ahead)
 
     def _due(self, snapshot: Snapshot) -> bool:
