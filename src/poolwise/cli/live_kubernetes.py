@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,6 +18,13 @@ if TYPE_CHECKING:
     from poolwise.model import Continuation
 
 
+class KubernetesMode(StrEnum):
+    """What the scheduler does with its decisions."""
+
+    SHADOW = "shadow"
+    SCHEDULE = "schedule"
+
+
 @command(live_app, "poolwise live kubernetes --scheduler catalog:fm-easy")
 def kubernetes(
     options: LiveOptions,
@@ -27,7 +35,9 @@ def kubernetes(
         ),
     ] = None,
     name: Annotated[str, typer.Option(metavar="NAME", help="Schedule only pods with this schedulerName.")] = "poolwise",
-    shadow: Annotated[bool, typer.Option("--shadow", help="Decide and record, without changing the cluster.")] = False,
+    mode: Annotated[
+        KubernetesMode, typer.Option(help="shadow decides and records without changing the cluster; schedule binds pods.")
+    ] = KubernetesMode.SCHEDULE,
     machine: Annotated[
         Path | None,
         typer.Option(
@@ -66,6 +76,7 @@ def kubernetes(
     from poolwise.live.kubernetes.watch_client import WatchClient
 
     layout, policy = read_layout(machine), named_scheduler(options.scheduler)
+    shadow = mode is KubernetesMode.SHADOW
     leadership = Leadership(*_namespace_and_name(lease), lease_seconds) if lease is not None and not shadow else None
     link = WatchClient(Access.discover(kubeconfig), leadership=leadership, attach_timeout=attach_timeout)
     try:

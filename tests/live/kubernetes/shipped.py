@@ -91,7 +91,7 @@ def test_shadow_mode_only_reads(cluster: ControlPlane, tmp_path: Path) -> None:
     }
     cluster.kubectl("apply", "-f", "-", given=json.dumps(binding))
     many, record = workload(cluster), tmp_path / "record.jsonl"
-    options = ["--shadow", "--record", str(record)]
+    options = ["--mode", "shadow", "--record", str(record)]
     with scheduling(cluster, str(tmp_path / "s.toml"), *options, user="poolwise", log=tmp_path / "shadow.log"):
         cluster.wait(lambda: record.exists() and record.read_text().count('"decided"') >= 3, 30, "decisions")
         assert set(cluster.phases().values()) == {"Pending"}
