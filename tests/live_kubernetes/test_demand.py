@@ -3,7 +3,7 @@
 import pytest
 
 from poolwise.errors import InputError
-from poolwise.live.kubernetes.demand import node_amounts, requested_time, unsupported_fields
+from poolwise.live.kubernetes.demand import node_amounts, requested_time
 from poolwise.live.kubernetes.node_constraints import NodeConstraints
 from poolwise.live.kubernetes.objects import (
     Condition,
@@ -12,7 +12,6 @@ from poolwise.live.kubernetes.objects import (
     Node,
     NodeSpec,
     Pod,
-    PodAffinity,
     PodSpec,
     PodStatus,
     ResourceRequests,
@@ -64,14 +63,6 @@ def test_node_selector_and_tolerations_restrict_nodes() -> None:
     assert NodeConstraints.of(Pod(spec=PodSpec(tolerations=tolerant))).allows(node)
     assert NodeConstraints.of(Pod(spec=PodSpec(tolerations=tolerant, node_selector={"a": "1"}))).allows(node)
     assert not NodeConstraints.of(Pod(spec=PodSpec(tolerations=tolerant, node_selector={"a": "2"}))).allows(node)
-
-
-def test_unsupported_fields_are_named() -> None:
-    spec = PodSpec(affinity=PodAffinity(pod_affinity={"x": 1}), topology_spread_constraints=[{}])
-    assert [field for field, _ in unsupported_fields(Pod(spec=spec))] == [
-        "spec.affinity.podAffinity",
-        "spec.topologySpreadConstraints",
-    ]
 
 
 def test_pod_is_scheduled_when_its_condition_says_so() -> None:

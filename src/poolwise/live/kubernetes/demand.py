@@ -1,8 +1,8 @@
-"""Demand of a pod: amounts, node constraints, requested time, claims and group; and fields that are not supported."""
+"""Demand of a pod: amounts, node constraints, requested time, claims and group."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
@@ -111,28 +111,6 @@ def requested_time(pod: Pod) -> int:
 def demand_of(pod: Pod) -> PodDemand:
     """Return a pod's demand; raise InputError for an invalid quantity or annotation."""
     return PodDemand(node_amounts(pod), NodeConstraints.of(pod), requested_time(pod))
-
-
-def unsupported_fields(pod: Pod) -> Iterator[tuple[str, str]]:
-    """Yield fields of a pod that this scheduler does not support, each with a remedy."""
-    spec, affinity = pod.spec, pod.spec.affinity
-    elsewhere = "remove it, or let kube-scheduler place the pod"
-    if affinity is not None and affinity.pod_affinity:
-        yield "spec.affinity.podAffinity", elsewhere
-    if affinity is not None and affinity.pod_anti_affinity:
-        yield "spec.affinity.podAntiAffinity", elsewhere
-    nodes = affinity.node_affinity if affinity is not None else None
-    if nodes is not None and nodes.preferred_during_scheduling_ignored_during_execution:
-        yield "spec.affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution", "require it, or remove it"
-    if spec.topology_spread_constraints:
-        yield "spec.topologySpreadConstraints", elsewhere
-    if any(port.host_port for container in (*spec.containers, *spec.init_containers) for port in container.ports):
-        yield "spec.containers.ports.hostPort", elsewhere
-    for volume in spec.volumes:
-        if volume.persistent_volume_claim is not None:
-            yield f"spec.volumes[{volume.name}].persistentVolumeClaim", "use a volume that does not bind to nodes"
-        if volume.ephemeral is not None:
-            yield f"spec.volumes[{volume.name}].ephemeral", "use a volume that does not bind to nodes"
 
 
 def claim_keys(pod: Pod) -> tuple[str, ...] | str:

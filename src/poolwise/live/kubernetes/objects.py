@@ -380,6 +380,13 @@ class Volume(ApiRecord, frozen=True):
     name: str = ""
     persistent_volume_claim: dict[str, Any] | None = None
     ephemeral: dict[str, Any] | None = None
+    gce_persistent_disk: dict[str, Any] | None = None
+    aws_elastic_block_store: dict[str, Any] | None = None
+    azure_disk: dict[str, Any] | None = None
+    cinder: dict[str, Any] | None = None
+    iscsi: dict[str, Any] | None = None
+    rbd: dict[str, Any] | None = None
+    vsphere_volume: dict[str, Any] | None = None
 
 
 class PodSpec(ApiRecord, frozen=True):
@@ -392,12 +399,13 @@ class PodSpec(ApiRecord, frozen=True):
     node_selector: dict[str, str] = {}
     affinity: PodAffinity | None = None
     tolerations: list[Toleration] = []
-    topology_spread_constraints: list[Any] = []
+    topology_spread_constraints: list[dict[str, Any]] = []
     resource_claims: list[PodClaim] = []
     scheduling_gates: list[Any] = []
     scheduling_group: SchedulingGroup | None = None
     priority: int = 0
     priority_class_name: str = ""
+    preemption_policy: str = "PreemptLowerPriority"
     active_deadline_seconds: int | None = None
     volumes: list[Volume] = []
 
@@ -465,6 +473,8 @@ class SchedulingPolicy(ApiRecord, frozen=True):
 
 class GroupSpec(ApiRecord, frozen=True):
     scheduling_policy: SchedulingPolicy = SchedulingPolicy()
+    scheduling_constraints: dict[str, Any] | None = None
+    resource_claims: list[Any] = []
 
 
 class PodGroup(ApiRecord, frozen=True):

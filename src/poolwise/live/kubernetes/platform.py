@@ -41,8 +41,7 @@ from poolwise.model import (
     Start,
     Stop,
     Wait,
-    Wake,
-    Withdrawn,
+    Wakeup,
 )
 from poolwise.units import SECOND
 
@@ -201,7 +200,14 @@ class KubernetesPlatform:
     def report_wait(self, job: int, why: str) -> None:
         """Set the condition of all pods of a job, and emit events."""
         if (found := self._by_row.get(job)) is not None:
-            self.runs.report_unschedulable(found.pods, why)
+            self.runs.report_unschedulable(found.pods, why + self._preemption_note(found) if why else why)
+
+    def _preemption_note(self, job: PodJob) -> str:
+        """Return a note for a job that would preempt others under kube-scheduler, else ""."""
+        pods = [self.cache.pods[key] for key in job.pods if key in self.cache.pods]
+        preempts = any(pod.spec.preemption_policy != "Never" for pod in pods)
+        lower = any(active.job.priority < job.priority for active in self.runs.active.values())
+        return "; pods with a lower priority are not preempted" if preempts and lower else ""
 
     # Events
 
@@ -228,7 +234,7 @@ class KubernetesPlatform:
     def _request_report_passes(self, batch: EventBatch) -> None:
         """Request passes for a while after an event: wait reasons are reported during passes, at intervals."""
         now = self.clock.now
-        if any(not isinstance(event, Wake) for event in batch.events):
+        if any(not isinstance(event, Wakeup) for event in batch.events):
             self._report_until = now + int(1.1 * INTERVAL * SECOND)
         if any(isinstance(event, Arrival) for event in batch.events):
             self.clock.request_pass(int(0.11 * INTERVAL * SECOND))
@@ -289,7 +295,7 @@ class KubernetesPlatform:
         freed = self._refused and bool(changes.devices or changes.nodes or changes.claims)
         if due or changes.links or freed:
             self._refused = False
-            events.append(Wake())
+            events.append(Wakeup())
         for claim in self.pod_jobs.pop_missing_claims():
             self.actions.create_claim(claim)
         for key, why in self.pod_jobs.messages.pop_due().items():
@@ -317,7 +323,7 @@ class KubernetesPlatform:
         arrived = [job for part in job_changes for job in part.arrived if self.pod_jobs.by_pod.get(job.pods[0]) is job]
         altered = [now for part in job_changes for _, now in part.altered if self.pod_jobs.by_pod.get(now.pods[0]) is now]
         withdrawn = [job for part in job_changes for job in (*part.withdrawn, *(before for before, _ in part.altered))]
-        events: list[Event] = [Withdrawn(job.row) for job in withdrawn if job.row >= 0]
+        events: list[Event] = [JobWithdrawn(job.row) for job in withdrawn if job.row >= 0]
         for job in (*arrived, *adopted):
             known = self.continued.draw(job.name)
             job.submitted = min(job.submitted, self.clock.epoch + self.clock.now)  # the server's clock may be ahead
@@ -329,7 +335,7 @@ class KubernetesPlatform:
             self.state.rebuild_machine(self._in_order())
             self._rebuild_after = time.monotonic() + REBUILD_PAUSE * (time.monotonic() - begun)
             self.runs.freed_at = self.clock.now
-            events.append(Wake())
+            events.append(Wakeup())
         self._by_row.update((job.row, job) for job in new)
         for job in adopted:
             self.runs.adopt(job)

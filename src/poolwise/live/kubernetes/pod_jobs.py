@@ -10,10 +10,11 @@ from datetime import datetime
 from poolwise.errors import InputError
 from poolwise.live.kubernetes.cache import ClusterCache
 from poolwise.live.kubernetes.clock import LiveClock
-from poolwise.live.kubernetes.demand import KIND, PodDemand, claim_keys, group_of, shareable, unsupported_fields
+from poolwise.live.kubernetes.demand import KIND, PodDemand, claim_keys, group_of, shareable
 from poolwise.live.kubernetes.device_allocation import check_supported
 from poolwise.live.kubernetes.extended import ExtendedClaim, extended_claim
 from poolwise.live.kubernetes.objects import Pod, ResourceClaim
+from poolwise.live.kubernetes.pod_features import unsupported_fields
 from poolwise.units import SECOND
 
 SETTLING = 3 * SECOND
@@ -297,7 +298,8 @@ class PodJobs:
 
     def _claims(self, pod: Pod) -> tuple[str, ...]:
         """Return the keys of a pod's claims; raise InputError or _NotReady if it cannot be scheduled."""
-        for path, remedy in unsupported_fields(pod):
+        named = self._group.get(pod.metadata.key)
+        for path, remedy in unsupported_fields(pod, self.cache.groups.get(named[0]) if named is not None else None):
             raise InputError(f"{path} is not supported by scheduler {self.cache.name}: {remedy}", field=path)
         keys = claim_keys(pod)
         if isinstance(keys, str):

@@ -1,0 +1,137 @@
+"""Fields of pods that affect scheduling: applied, or refused with the field and a remedy. No field is ignored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from poolwise.live.kubernetes.objects import Pod, PodGroup
+
+ELSEWHERE = "remove it, or let kube-scheduler place the pod"
+_REQUIRED, _PREFERRED = "requiredDuringSchedulingIgnoredDuringExecution", "preferredDuringSchedulingIgnoredDuringExecution"
+_DISKS = {
+    "gce_persistent_disk": "gcePersistentDisk",
+    "aws_elastic_block_store": "awsElasticBlockStore",
+    "azure_disk": "azureDisk",
+    "cinder": "cinder",
+    "iscsi": "iscsi",
+    "rbd": "rbd",
+    "vsphere_volume": "vsphereVolume",
+}
+"""Volumes of which a node may hold a limited number, or which only one node may use at a time."""
+
+
+@dataclass(frozen=True)
+class PodFeature:
+    """A field, or fields, of pods."""
+
+    name: str  # as the documentation shows it
+    support: Literal["applied", "refused", "reported"]
+    effect: str  # what the scheduler does with it; for refused fields, the remedy
+    # for refused fields: the paths of a pod that use it
+    find: Callable[[Pod], Iterable[str]] = lambda pod: ()
+
+
+def _affinity(name: str, rule: str) -> Callable[[Pod], Iterator[str]]:
+    def find(pod: Pod) -> Iterator[str]:
+        affinity = pod.spec.affinity
+        terms = (affinity.pod_affinity if name == "podAffinity" else affinity.pod_anti_affinity) if affinity else None
+        if terms and terms.get(rule):
+            yield f"spec.affinity.{name}.{rule}"
+
+    return find
+
+
+def _preferred_nodes(pod: Pod) -> Iterator[str]:
+    nodes = pod.spec.affinity.node_affinity if pod.spec.affinity is not None else None
+    if nodes is not None and nodes.preferred_during_scheduling_ignored_during_execution:
+        yield f"spec.affinity.nodeAffinity.{_PREFERRED}"
+
+
+def _spread(when: str) -> Callable[[Pod], Iterator[str]]:
+    def find(pod: Pod) -> Iterator[str]:
+        if any(
+            constraint.get("whenUnsatisfiable", "DoNotSchedule") == when for constraint in pod.spec.topology_spread_constraints
+        ):
+            yield f"spec.topologySpreadConstraints with {when}"
+
+    return find
+
+
+def _host_ports(pod: Pod) -> Iterator[str]:
+    containers = (*pod.spec.containers, *pod.spec.init_containers)
+    if any(port.host_port for container in containers for port in container.ports):
+        yield "spec.containers.ports.hostPort"
+
+
+def _comparing_tolerations(pod: Pod) -> Iterator[str]:
+    yield from (
+        f"spec.tolerations with operator {one.operator}" for one in pod.spec.tolerations if one.operator in ("Lt", "Gt")
+    )
+
+
+def _volumes(pod: Pod) -> Iterator[str]:
+    for volume in pod.spec.volumes:
+        if volume.persistent_volume_claim is not None:
+            yield f"spec.volumes[{volume.name}].persistentVolumeClaim"
+        if volume.ephemeral is not None:
+            yield f"spec.volumes[{volume.name}].ephemeral"
+
+
+def _disks(pod: Pod) -> Iterator[str]:
+    for volume in pod.spec.volumes:
+        yield from (f"spec.volumes[{volume.name}].{name}" for key, name in _DISKS.items() if getattr(volume, key) is not None)
+
+
+FEATURES: tuple[PodFeature, ...] = (
+    PodFeature("`nodeSelector`, required node affinity", "applied", "restricts the nodes"),
+    PodFeature("taints of nodes, tolerations", "applied", "restricts the nodes; tolerations may be added to a waiting pod"),
+    PodFeature("requests of containers, sidecars and init containers, overhead", "applied", "counted as in kube-scheduler"),
+    PodFeature("in-place resize", "applied", "the largest of the desired, admitted and applied amounts counts"),
+    PodFeature("`resourceClaims`, extended resources", "applied", "see [devices](#limits)"),
+    PodFeature("device taints, `DeviceTaintRule`", "applied", "tainted devices are allocated only to claims that tolerate it"),
+    PodFeature("`schedulingGates`", "applied", "the pod waits until they are removed"),
+    PodFeature("`schedulingGroup` with a gang, or the group labels", "applied", "its pods start together"),
+    PodFeature("`priority`", "applied", "a column that queue orders may use"),
+    PodFeature(
+        "preemption by `priority`",
+        "reported",
+        "no pod is evicted for another, and the condition states it",
+    ),
+    PodFeature(f"`podAffinity`, required (`{_REQUIRED}`)", "refused", ELSEWHERE, _affinity("podAffinity", _REQUIRED)),
+    PodFeature("`podAffinity`, preferred", "refused", ELSEWHERE, _affinity("podAffinity", _PREFERRED)),
+    PodFeature("`podAntiAffinity`, required", "refused", ELSEWHERE, _affinity("podAntiAffinity", _REQUIRED)),
+    PodFeature("`podAntiAffinity`, preferred", "refused", ELSEWHERE, _affinity("podAntiAffinity", _PREFERRED)),
+    PodFeature("node affinity, preferred", "refused", "require it, or remove it", _preferred_nodes),
+    PodFeature("topology spread, `DoNotSchedule`", "refused", ELSEWHERE, _spread("DoNotSchedule")),
+    PodFeature("topology spread, `ScheduleAnyway`", "refused", ELSEWHERE, _spread("ScheduleAnyway")),
+    PodFeature("`hostPort`, also through `hostNetwork`", "refused", ELSEWHERE, _host_ports),
+    PodFeature("tolerations with `Lt` or `Gt`", "refused", "use Equal or Exists", _comparing_tolerations),
+    PodFeature(
+        "volume claims, also `WaitForFirstConsumer` and ephemeral ones",
+        "refused",
+        "use a volume that does not bind to nodes",
+        _volumes,
+    ),
+    PodFeature("disks of clouds, `iscsi`, `rbd`", "refused", "use a volume that does not bind to nodes", _disks),
+    PodFeature("topology and claims of a `PodGroup`", "refused", ELSEWHERE),
+)
+"""All fields of pods that kube-scheduler 1.36 considers."""
+
+
+def unsupported_fields(pod: Pod, group: PodGroup | None = None) -> Iterator[tuple[str, str]]:
+    """Yield fields of a pod, or of its group, that this scheduler does not support, each with a remedy."""
+    for feature in FEATURES:
+        for path in feature.find(pod):
+            yield path, feature.effect
+    if group is not None and group.spec.scheduling_constraints:
+        yield f"spec.schedulingConstraints of PodGroup {group.metadata.name}", ELSEWHERE
+    if group is not None and group.spec.resource_claims:
+        yield f"spec.resourceClaims of PodGroup {group.metadata.name}", ELSEWHERE
+
+
+def feature_table() -> str:
+    """Return a Markdown table of all features, for the documentation."""
+    rows = (f"| {one.name} | {one.support} | {one.effect} |" for one in FEATURES)
+    return "\n".join(["| in the pod | support | effect, or remedy |", "|---|---|---|", *rows])

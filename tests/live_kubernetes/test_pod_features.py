@@ -1,0 +1,121 @@
+"""Every field of pods that affects scheduling is applied or refused; the documentation lists all of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from poolwise.live.kubernetes.objects import Pod, Toleration
+from poolwise.live.kubernetes.pod_features import FEATURES, feature_table
+from poolwise.policies.placement.nodes.placement import FirstNodes
+from poolwise.schedulers.list import ListScheduler
+from tests.helpers.played_cluster import FakeKubernetes
+from tests.live.kubernetes import objects as make
+
+PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "live-kubernetes.md"
+SCHEDULER = ListScheduler(placement=FirstNodes())
+TERM = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"a": "b"}}}
+SPREAD = {"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "labelSelector": {}}
+PREFERENCE = {"weight": 1, "preference": {"matchExpressions": [{"key": "a", "operator": "Exists"}]}}
+REQUIRED, PREFERRED = "requiredDuringSchedulingIgnoredDuringExecution", "preferredDuringSchedulingIgnoredDuringExecution"
+
+
+def port(number: int) -> dict[str, Any]:
+    return {"name": "main", "image": "none", "ports": [{"containerPort": number, "hostPort": number}]}
+
+
+REFUSED: dict[str, dict[str, Any]] = {
+    "spec.affinity.podAffinity.required": {"affinity": {"podAffinity": {REQUIRED: [TERM]}}},
+    "spec.affinity.podAffinity.preferred": {"affinity": {"podAffinity": {PREFERRED: [{"weight": 1, "podAffinityTerm": TERM}]}}},
+    "spec.affinity.podAntiAffinity.required": {"affinity": {"podAntiAffinity": {REQUIRED: [TERM]}}},
+    "spec.affinity.podAntiAffinity.preferred": {
+        "affinity": {"podAntiAffinity": {PREFERRED: [{"weight": 1, "podAffinityTerm": TERM}]}}
+    },
+    "spec.affinity.nodeAffinity.preferred": {"affinity": {"nodeAffinity": {PREFERRED: [PREFERENCE]}}},
+    "spec.topologySpreadConstraints with DoNotSchedule": {
+        "topologySpreadConstraints": [{**SPREAD, "whenUnsatisfiable": "DoNotSchedule"}]
+    },
+    "spec.topologySpreadConstraints with ScheduleAnyway": {
+        "topologySpreadConstraints": [{**SPREAD, "whenUnsatisfiable": "ScheduleAnyway"}]
+    },
+    "spec.containers.ports.hostPort": {"containers": [port(80)]},
+    "spec.tolerations with operator Gt": {"tolerations": [{"key": "a", "operator": "Gt", "value": "3"}]},
+    "spec.volumes[v].persistentVolumeClaim": {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]},
+    "spec.volumes[v].ephemeral": {"volumes": [{"name": "v", "ephemeral": {"volumeClaimTemplate": {}}}]},
+    "spec.volumes[v].gcePersistentDisk": {"volumes": [{"name": "v", "gcePersistentDisk": {"pdName": "d"}}]},
+    "spec.volumes[v].iscsi": {"volumes": [{"name": "v", "iscsi": {"iqn": "i"}}]},
+}
+"""Start of the refused path -> pod that uses it."""
+
+
+@pytest.mark.parametrize("path", REFUSED)
+def test_unsupported_field_is_refused_and_reported(path: str) -> None:
+    kube = FakeKubernetes(make.node("n0"), make.pod("p", seconds=None, **REFUSED[path]), make.pod("q", seconds=None))
+    assert kube.open(SCHEDULER).nodes() == {"q": "n0"}
+    assert path in kube.messages["default/p"] and "is not supported by scheduler poolwise" in kube.messages["default/p"]
+
+
+def test_every_refused_feature_is_tested() -> None:
+    pods = [msgspec.convert(make.pod("p", **more), Pod) for more in REFUSED.values()]
+    untested = {one.name for one in FEATURES if one.support == "refused" and not any(list(one.find(pod)) for pod in pods)}
+    assert untested == {"topology and claims of a `PodGroup`"}
+
+
+@pytest.mark.parametrize("field", ["schedulingConstraints", "resourceClaims"])
+def test_unsupported_field_of_a_pod_group_is_refused(field: str) -> None:
+    kube = FakeKubernetes(make.node("n0"))
+    content = {"schedulingConstraints": {"topology": [{"key": "rack"}]}, "resourceClaims": [{"name": "c"}]}[field]
+    policy = {"gang": {"minCount": 1}}
+    meta = {"name": "g", "namespace": "default"}
+    kube.add({"kind": "PodGroup", "metadata": meta, "spec": {"schedulingPolicy": policy, field: content}})
+    kube.add(make.pod("p", seconds=None, schedulingGroup={"podGroupName": "g"}))
+    assert not kube.open(SCHEDULER).nodes()
+    assert f"spec.{field} of PodGroup g is not supported" in kube.messages["default/p"]
+
+
+def tolerate(kube: FakeKubernetes, name: str) -> None:
+    pod = kube.get(Pod, f"default/{name}")
+    spec = msgspec.structs.replace(pod.spec, tolerations=[Toleration(key="sick", operator="Exists")])
+    kube.put(msgspec.structs.replace(pod, spec=spec))
+
+
+@pytest.mark.parametrize("scheduler", [SCHEDULER, ListScheduler()])
+def test_toleration_added_to_a_waiting_pod_takes_effect(scheduler: ListScheduler) -> None:
+    kube = FakeKubernetes(make.node("n0", taints=[{"key": "sick", "effect": "NoSchedule"}]), make.pod("p", seconds=None))
+    driven = kube.open(scheduler)
+    assert not driven.nodes()
+    tolerate(kube, "p")
+    assert driven.settle().nodes() == {"p": "n0"}
+
+
+def test_gang_waits_while_its_pods_have_different_tolerations() -> None:
+    label = "pod-group.scheduling.sigs.k8s.io"
+    kube = FakeKubernetes(make.node("n0", taints=[{"key": "sick", "effect": "NoSchedule"}]))
+    for k in range(2):
+        kube.add(make.pod(f"p{k}", seconds=None, labels={label: "g", f"{label}/min-available": "2"}))
+    driven = kube.open(SCHEDULER)
+    tolerate(kube, "p0")
+    assert not driven.settle().nodes() and "different node selectors" in kube.messages["default/p0"]
+    tolerate(kube, "p1")
+    assert driven.settle().nodes() == {"p0": "n0", "p1": "n0"}
+
+
+def test_waiting_pod_is_told_that_others_are_not_preempted() -> None:
+    kube = FakeKubernetes(make.node("n0", cpu="2"), make.pod("low", cpu="2", seconds=None))
+    driven = kube.open(SCHEDULER)
+    kube.add(make.pod("high", cpu="2", seconds=None, priority=5))
+    kube.add(make.pod("patient", cpu="2", seconds=None, priority=5, preemptionPolicy="Never"))
+    driven.settle()
+    for row in driven.loop.queue.jobs.tolist():
+        driven.platform.report_wait(row, "short of cores")
+    assert kube.messages == {
+        "default/high": "short of cores; pods with a lower priority are not preempted",
+        "default/patient": "short of cores",
+    }
+
+
+def test_documentation_lists_every_feature() -> None:
+    assert feature_table() in PAGE.read_text(), feature_table()
