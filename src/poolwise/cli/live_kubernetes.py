@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class KubernetesMode(StrEnum):
-    """What the scheduler does with its decisions."""
+    """Modes of the scheduler."""
 
     SHADOW = "shadow"
     SCHEDULE = "schedule"
