@@ -31,6 +31,7 @@ from poolwise.model import (
     CommitResult,
     Continuation,
     Decision,
+    Decisions,
     Event,
     EventBatch,
     JobTable,
@@ -145,13 +146,13 @@ class KubernetesPlatform:
         """Return the current state."""
         return self.runs.snapshot()
 
-    def commit(self, plan: Plan) -> CommitResult:
-        """Assume the decisions of a plan and write them in the background."""
+    def commit(self, decisions: Decisions) -> CommitResult:
+        """Assume the decisions and write them in the background."""
         committed: list[Decision] = []
         rejected: list[tuple[Decision, str]] = []
         started: list[tuple[Start, int]] = []
         before, aside = self.runs.snapshot(), dict[int, str]()
-        for decision in plan.decisions:
+        for decision in decisions:
             match decision:
                 case Start(job):
                     found = self.runs.start(decision, self._by_row.get(job), before, self._placement_failures)
@@ -174,7 +175,7 @@ class KubernetesPlatform:
                 case Wait():
                     pass
             committed.append(decision)
-        self.clock.wake_at = plan.wake_at
+        self.clock.wake_at = decisions.wake_at
         if rejected:  # by a check that the policy does not model, such as unknown devices
             self._refused = True
             self.clock.request_pass(LONGEST_RETRY)
@@ -362,11 +363,11 @@ class KubernetesPlatform:
 class ShadowKubernetes(KubernetesPlatform):
     """A cluster that another scheduler manages. Starts and stops are refused, and appear in the record only."""
 
-    def commit(self, plan: Plan) -> CommitResult:
+    def commit(self, decisions: Decisions) -> CommitResult:
         """Refuse starts and stops; rejected jobs leave the queue."""
-        rest, refused = without_starts(plan)
-        committed = super().commit(Plan(rest, plan.wake_at)).committed
-        return CommitResult(committed, refused, (), self.unplaceable(plan.starts))
+        rest, refused = without_starts(decisions)
+        committed = super().commit(Decisions(rest, decisions.wake_at)).committed
+        return CommitResult(committed, refused, (), self.unplaceable(decisions.starts))
 
     def resume_start(self, job: PodJob) -> None:
         """Do nothing: the other scheduler completes its own starts."""
