@@ -35,7 +35,6 @@ from poolwise.model import (
     Event,
     EventBatch,
     JobTable,
-    Plan,
     Reject,
     Resize,
     Snapshot,
