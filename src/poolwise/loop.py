@@ -21,18 +21,18 @@ from poolwise.model import (
     Ended,
     EventBatch,
     JobTable,
-    Joined,
-    Left,
+    JobWithdrawn,
     Machine,
     Outcome,
+    OwnerJoined,
+    OwnerLeft,
     Queue,
     Reject,
     Resize,
-    Stalled,
+    RunStalled,
     Start,
     Started,
-    Wake,
-    Withdrawn,
+    Wakeup,
 )
 
 Observer = Callable[[EventBatch, CommitResult, Queue], None]
@@ -244,18 +244,18 @@ class Loop:
                     if requeue:
                         self.queue.add(job, tasks)
                         requeued.append(job)
-                case Withdrawn(job):
+                case JobWithdrawn(job):
                     if job in self.queue:
                         self.queue.remove_tasks(job)
                 case CapacityChanged(owner, _, _):
                     capacity.append(owner)
-                case Joined(owner):
+                case OwnerJoined(owner):
                     joined.append(owner)
-                case Left(owner):
+                case OwnerLeft(owner):
                     left.append(owner)
-                case Wake():
+                case Wakeup():
                     woke = True
-                case Stalled():
+                case RunStalled():
                     pass  # snapshots list stalled runs
                 case Started():
                     pass  # its resources have been allocated since its commit

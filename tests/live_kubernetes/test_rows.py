@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from poolwise.live.kubernetes.objects import Node, Pod
 from poolwise.live.logs import PassLogger
 from poolwise.live.platform import Pass
-from poolwise.model import Arrival, Ended, Withdrawn, job_table
+from poolwise.model import Arrival, Ended, JobWithdrawn, job_table
 from poolwise.policies.placement.nodes.placement import FirstNodes
 from poolwise.schedulers.list import ListScheduler
 from tests.helpers.played_cluster import DrivenPlatform, FakeKubernetes
@@ -31,7 +31,7 @@ def process_events(driven: DrivenPlatform, seen: list[tuple[str, str]]) -> None:
         seen += [
             (type(event).__name__, done.snapshot.table.name(event.job))
             for event in batch.events
-            if isinstance(event, Arrival | Ended | Withdrawn)
+            if isinstance(event, Arrival | Ended | JobWithdrawn)
         ]
 
 

@@ -17,8 +17,8 @@ from poolwise.model import (
     Placement,
     Queue,
     Resize,
+    RunStalled,
     Snapshot,
-    Stalled,
     Start,
     Stop,
 )
@@ -145,4 +145,4 @@ def test_one_stall_event_per_step() -> None:
     told = []
     given_decisions = GivenDecisions({0: [Start(0, (0,), held(10))], 70: [Resize(0, held(70))]})
     simulate(GROWING, machine_with(100), given_decisions, observer=lambda batch, outcome, queue: told.extend(batch.events))
-    assert told.count(Stalled(0)) == 1
+    assert told.count(RunStalled(0)) == 1

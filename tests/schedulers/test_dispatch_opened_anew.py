@@ -12,7 +12,7 @@ from poolwise.conformance.fake_cluster import Fault, calm_starts, survive
 from poolwise.engines import simulate
 from poolwise.interfaces import PerformanceModel
 from poolwise.loop import Loop, LoopResult, run_loop
-from poolwise.model import CommitResult, Decisions, Kind, Machine, Outcome, Placement, Run, Snapshot, Start, Wait, Withdrawn
+from poolwise.model import CommitResult, Decisions, JobWithdrawn, Kind, Machine, Outcome, Placement, Run, Snapshot, Start, Wait
 from poolwise.model.run_table import RunTable
 from poolwise.performance.affinity import Affinity
 from poolwise.performance.combined import Combined
@@ -235,7 +235,7 @@ def test_job_withdrawn_while_waiting_or_in_line_leaves_no_trace(
     loop = Loop(simulation, kept(Dispatch(policy_of(entry))))
     for batch in simulation.events():
         if batch.time == 2000:
-            batch = replace(batch, events=(*batch.events, Withdrawn(1)))
+            batch = replace(batch, events=(*batch.events, JobWithdrawn(1)))
         loop.apply_events(batch)
     schedule = simulation.recorder.schedule(case.workload, case.machine, loop.result)
     assert not loop.result.refused

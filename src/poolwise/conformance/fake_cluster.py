@@ -28,17 +28,17 @@ from poolwise.model import (
     Event,
     EventBatch,
     JobTable,
-    Joined,
-    Left,
+    JobWithdrawn,
     Outcome,
+    OwnerJoined,
+    OwnerLeft,
     Queue,
     Reject,
     Run,
     Snapshot,
     Start,
     Started,
-    Wake,
-    Withdrawn,
+    Wakeup,
     Workload,
 )
 from poolwise.model.membership import joined, left, parts_of
@@ -248,7 +248,7 @@ class FakeCluster(Simulation):
             return []
         del self._waiting[job]
         self.gone.add(id)
-        return [Withdrawn(job)]
+        return [JobWithdrawn(job)]
 
     def _start_recycling(self) -> list[Event]:
         """Give rows of jobs that are gone to later jobs from now on."""
@@ -256,7 +256,7 @@ class FakeCluster(Simulation):
         return []
 
     def _wake(self) -> list[Event]:
-        return [Wake()]
+        return [Wakeup()]
 
     def _bind(self, number: int) -> list[Event]:
         return [Started(number, self._runs[number].job)] if number in self._runs else []
@@ -301,7 +301,7 @@ class FakeCluster(Simulation):
         self._freed_at = self.now
         self._adjust(touched)
         self._push(self.now + 3600 * SECOND, 2, partial(self._return, part, capacity_before))
-        return [*events, *(Left(owner) for owner in part)]
+        return [*events, *(OwnerLeft(owner) for owner in part)]
 
     def _return(self, like: tuple[int, ...], capacity: IntArray) -> list[Event]:
         """Let the part that left join again, as new owners."""
@@ -312,7 +312,7 @@ class FakeCluster(Simulation):
         self._runs.widen(self._capacity.size)
         self._away -= 1
         self._freed_at = self.now
-        return [Joined(owner) for owner in range(n, self.machine.n_owner)]
+        return [OwnerJoined(owner) for owner in range(n, self.machine.n_owner)]
 
     def _drain(self, draw: float) -> list[Event]:
         """Drain a part if another like it stays; it resumes an hour later."""

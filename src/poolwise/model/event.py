@@ -54,7 +54,7 @@ class Ended:
 
 
 @dataclass(frozen=True, slots=True)
-class Withdrawn:
+class JobWithdrawn:
     """The user canceled a waiting job."""
 
     job: int
@@ -70,32 +70,32 @@ class CapacityChanged:
 
 
 @dataclass(frozen=True, slots=True)
-class Stalled:
+class RunStalled:
     """A run needs more memory than it holds: it makes no progress until it gets the memory or is stopped."""
 
     run: int
 
 
 @dataclass(frozen=True, slots=True)
-class Joined:
+class OwnerJoined:
     """An owner joined the machine, with the next free number."""
 
     owner: int
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class OwnerLeft:
     """An owner left the machine; it keeps its number, without capacity, until owners are renumbered."""
 
     owner: int
 
 
 @dataclass(frozen=True, slots=True)
-class Wake:
+class Wakeup:
     """The wake-up time of a pass has come."""
 
 
-Event = Arrival | Started | Ended | Stalled | Withdrawn | CapacityChanged | Joined | Left | Wake
+Event = Arrival | Started | Ended | RunStalled | JobWithdrawn | CapacityChanged | OwnerJoined | OwnerLeft | Wakeup
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from typing import Any
 
 from poolwise.errors import InputError, PolicyError
 from poolwise.interfaces import PerformanceModel
-from poolwise.model import Ended, Event, EventBatch, Machine, MemoryInUse, Outcome, Run, Snapshot, Stalled, Start
+from poolwise.model import Ended, Event, EventBatch, Machine, MemoryInUse, Outcome, Run, RunStalled, Snapshot, Start
 from poolwise.model.workload import Workload
 from poolwise.platforms.progress import STALLED, RunPace
 from poolwise.platforms.simulated import MEMORY, Simulation
@@ -95,7 +95,7 @@ class MemoryUsageMachine(Simulation):
             self._adjust(touched)
             return (ended,)
         self._pace(run, self._true_snapshot(), self.snapshot())
-        return (Stalled(number),) if number in self._stalled else ()
+        return (RunStalled(number),) if number in self._stalled else ()
 
     def _end(self, number: int, outcome: Outcome, requeue: bool, touched: set[int]) -> Ended:
         """End a run; a run that is stopped while it stalls has run out of memory."""

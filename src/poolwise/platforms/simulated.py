@@ -36,7 +36,7 @@ from poolwise.model import (
     Start,
     Stop,
     Wait,
-    Wake,
+    Wakeup,
     Workload,
 )
 from poolwise.model.capacity_check import why_no_resize, why_no_room
@@ -236,7 +236,7 @@ class Simulation:
                 raise PolicyError(
                     f"wake_at {decisions.wake_at} is not after now ({self.now}): the simulation would not advance"
                 )
-            self._push(decisions.wake_at, _WAKE, Wake())
+            self._push(decisions.wake_at, _WAKE, Wakeup())
         return CommitResult(tuple(committed), tuple(rejected), tuple(started))
 
     # Events
@@ -280,7 +280,7 @@ class Simulation:
                 self._waiting[job] = set(range(int(self._jobs.tasks[job])))
             case CapacityChanged():
                 return self._change_capacity(event)
-            case Wake() if self._wake_at != self.now:
+            case Wakeup() if self._wake_at != self.now:
                 return ()  # superseded by a later pass
         return (event,)
 

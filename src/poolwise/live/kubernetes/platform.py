@@ -35,14 +35,14 @@ from poolwise.model import (
     Event,
     EventBatch,
     JobTable,
+    JobWithdrawn,
     Reject,
     Resize,
     Snapshot,
     Start,
     Stop,
     Wait,
-    Wake,
-    Withdrawn,
+    Wakeup,
 )
 from poolwise.units import SECOND
 
@@ -235,7 +235,7 @@ class KubernetesPlatform:
     def _request_report_passes(self, batch: EventBatch) -> None:
         """Request passes for a while after an event: wait reasons are reported during passes, at intervals."""
         now = self.clock.now
-        if any(not isinstance(event, Wake) for event in batch.events):
+        if any(not isinstance(event, Wakeup) for event in batch.events):
             self._report_until = now + int(1.1 * INTERVAL * SECOND)
         if any(isinstance(event, Arrival) for event in batch.events):
             self.clock.request_pass(int(0.11 * INTERVAL * SECOND))
@@ -296,7 +296,7 @@ class KubernetesPlatform:
         freed = self._refused and bool(changes.devices or changes.nodes or changes.claims)
         if due or changes.links or freed:
             self._refused = False
-            events.append(Wake())
+            events.append(Wakeup())
         for claim in self.pod_jobs.pop_missing_claims():
             self.actions.create_claim(claim)
         for key, why in self.pod_jobs.messages.pop_due().items():
@@ -324,7 +324,7 @@ class KubernetesPlatform:
         arrived = [job for part in job_changes for job in part.arrived if self.pod_jobs.by_pod.get(job.pods[0]) is job]
         altered = [now for part in job_changes for _, now in part.altered if self.pod_jobs.by_pod.get(now.pods[0]) is now]
         withdrawn = [job for part in job_changes for job in (*part.withdrawn, *(before for before, _ in part.altered))]
-        events: list[Event] = [Withdrawn(job.row) for job in withdrawn if job.row >= 0]
+        events: list[Event] = [JobWithdrawn(job.row) for job in withdrawn if job.row >= 0]
         for job in (*arrived, *adopted):
             known = self.continued.draw(job.name)
             job.submitted = min(job.submitted, self.clock.epoch + self.clock.now)  # the server's clock may be ahead
@@ -336,7 +336,7 @@ class KubernetesPlatform:
             self.state.rebuild_machine(self._in_order())
             self._rebuild_after = time.monotonic() + REBUILD_PAUSE * (time.monotonic() - begun)
             self.runs.freed_at = self.clock.now
-            events.append(Wake())
+            events.append(Wakeup())
         self._by_row.update((job.row, job) for job in new)
         for job in adopted:
             self.runs.adopt(job)

@@ -29,6 +29,7 @@ from poolwise.model import (
     Decisions,
     Ended,
     Event,
+    JobWithdrawn,
     Outcome,
     Reject,
     Resize,
@@ -36,7 +37,6 @@ from poolwise.model import (
     Started,
     Stop,
     Wait,
-    Withdrawn,
 )
 from poolwise.units import SECOND
 
@@ -144,7 +144,7 @@ class PlacePlatform(SlurmPlatform):
         now = self.table.epoch + self.now
         for name in list(self.rows.waiting):
             if (request := self.rows.request(name)) is not None and now - request.submit > self.limit * SECOND:
-                events.append(Withdrawn(self.rows.waiting[name]))
+                events.append(JobWithdrawn(self.rows.waiting[name]))
                 self.give_back(name, f"Poolwise could not place it within {self.limit:g} s")
 
     # Commit

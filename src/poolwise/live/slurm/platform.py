@@ -28,13 +28,13 @@ from poolwise.model import (
     Event,
     EventBatch,
     JobTable,
+    JobWithdrawn,
     Outcome,
     Placement,
     Run,
     Snapshot,
     Start,
-    Wake,
-    Withdrawn,
+    Wakeup,
 )
 from poolwise.model.run_table import RunTable
 from poolwise.performance.ideal import Ideal
@@ -110,7 +110,7 @@ class SlurmPlatform(ABC):
 
     def events(self) -> Iterator[EventBatch]:
         """Yield the events between polls; the first batch contains the arrivals of all waiting jobs."""
-        yield EventBatch(self.now, (*self._initial_events, Wake()))
+        yield EventBatch(self.now, (*self._initial_events, Wakeup()))
         last_pass = self.now
         while not self._stopped.is_set():
             left = float("inf") if self.wake_at is None else max((self.wake_at - self.now) / SECOND, 0.01)
@@ -126,7 +126,7 @@ class SlurmPlatform(ABC):
             woken = self.wake_at is not None and self.now >= self.wake_at
             if woken or self.now >= last_pass + IDLE_PASS_INTERVAL:
                 self.wake_at = None if woken else self.wake_at
-                events = (*events, Wake())
+                events = (*events, Wakeup())
             if events:
                 last_pass = self.now
                 yield EventBatch(self.now, events)
@@ -251,7 +251,7 @@ class SlurmPlatform(ABC):
         for run in runs:  # `_update_runs` finds their current placement
             self._runs.add(replace(run, placement=empty), empty.owner, ())
         self._capacity = immutable(self.layout.machine.capacity)
-        return [Wake()]
+        return [Wakeup()]
 
     def _ends(self, gangs: dict[str, HetComponents]) -> list[Event]:
         """Return the ends of runs, including committed runs that did not start."""
@@ -288,7 +288,7 @@ class SlurmPlatform(ABC):
             if row is None:
                 row = self.rows.append(name, self._running_request(name, running[name]))
             else:
-                events.append(Withdrawn(row))
+                events.append(JobWithdrawn(row))
             self._add_run(name, row, placed[name], running[name])
         return events
 
@@ -317,7 +317,7 @@ class SlurmPlatform(ABC):
             ):
                 waiting[name] = request
         changed = [name for name in self.rows.waiting if waiting.get(name) != self.rows.request(name)]
-        events += [Withdrawn(self.rows.waiting.pop(name)) for name in changed]
+        events += [JobWithdrawn(self.rows.waiting.pop(name)) for name in changed]
         for name, request in waiting.items():
             if name not in self.rows.waiting:
                 self.rows.waiting[name] = row = self.rows.append(name, request)
