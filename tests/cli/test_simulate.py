@@ -198,3 +198,21 @@ def test_warm_up_is_excluded_from_the_metrics_and_stated(capsys):
     assert "Measured on the 73 jobs that finished, after a warm-up of 300 jobs under FCFS without backfilling." in shown
     assert run([*words, "--set", "measure.warm_up=373"]) == 2
     assert "leaves no job of 373 to measure" in capsys.readouterr().err
+
+
+def test_details_are_printed_with_all(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By default the table has the main metrics that apply, no second slowdown and no price that nobody stated."""
+    monkeypatch.chdir(folder)
+    words = ["simulate", "jobs.csv", "--machine", "machine.toml"]
+    assert run(words) == 0
+    brief = capsys.readouterr().out
+    assert run([*words, "--all"]) == 0
+    whole = capsys.readouterr().out
+    for detail in ("90th percentile of the wait", "price of the installed memory", "median job latency"):
+        assert detail not in brief and detail in whole
+    assert "`--all` shows 14 more metrics" in brief and "--all" not in whole
+    assert "mean runtime degradation" in brief
+    assert run(["simulate", "jobs.csv", "--processors", "8"]) == 0
+    assert "remote memory" not in capsys.readouterr().out

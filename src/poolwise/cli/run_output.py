@@ -49,6 +49,9 @@ class OutputOptions:
         Path | None,
         typer.Option(metavar="FILE", help="Write the run as Chrome trace events (JSON) for Perfetto.", rich_help_panel=OUTPUT),
     ] = None
+    all: Annotated[bool, typer.Option("--all", help="Print every metric, not only the main ones.", rich_help_panel=OUTPUT)] = (
+        False
+    )
     metric: Annotated[
         list[str],
         typer.Option(
@@ -105,7 +108,7 @@ def report_run(
 
         write_timeline(schedule, output.timeline)
         write_provenance(output.timeline, source(output.timeline.parent))
-    answer = run.answer()
+    answer = run.answer(every_metric=output.all)
     show_answer(
         answer, {**answer.content, **_unit_tables(schedule, sample)} if output.json else None, source(Path()), more=None
     )

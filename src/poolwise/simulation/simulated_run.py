@@ -33,6 +33,20 @@ SPARSE_SHARE = 0.05
 _IN_REPR = ("mean_bounded_slowdown", "p99_bounded_slowdown", "mean_wait_s", "utilization", "throughput_per_100s", "makespan_s")
 """Metrics that the representation of a run shows."""
 _IN_HEADLINE = ("mean_bounded_slowdown", "mean_wait_s", "utilization")
+_DETAILS = frozenset(
+    (
+        "p90_wait_s",
+        "median_bounded_slowdown",
+        "p90_bounded_slowdown",
+        *(f"{statistic}_bounded_slowdown_local" for statistic in ("mean", "median", "p90", "p99")),
+        "share_under_5pct_degradation",
+        "memory_dollars",
+        "throughput_per_100s_per_memory_dollar",
+    )
+)
+"""Metrics that only `every_metric` shows: further percentiles, a second slowdown, and memory at an assumed price."""
+_LATENCIES = frozenset(f"{statistic}_job_latency_us" for statistic in ("mean", "p50", "p99", "p99_9"))
+"""Metrics of jobs that are sets of tasks; for other jobs, only `every_metric` shows them."""
 PlotKind = Literal["slowdown", "utilization", "waiting", "gantt"]
 
 
@@ -160,8 +174,11 @@ class SimulatedRun:
         plot: RunPlot = registry.find("plots", kind)(self, job)
         return plot
 
-    def answer(self) -> Answer:
-        """Return the run in the form of all answers: its metrics as a table, diagnostics of the workload, and notes."""
+    def answer(self, every_metric: bool = False) -> Answer:
+        """Return the run in the form of all answers: its metrics as a table, diagnostics of the workload, and notes.
+
+        The table leaves out details unless it has `every_metric`.
+        """
         content = self.to_dict()
         counts = [
             [f"{kind}: {reason}", f"{count:,}", "jobs"]
@@ -169,12 +186,15 @@ class SimulatedRun:
             for reason, count in content[kind].items()
         ]
         engine = [f"simulated by the {self.engine} engine in", f"{self.wall_s:.3g}", "s"]
-        rows = [["jobs that ran", f"{self.jobs:,}", ""], *counts, *self._rows(), engine]
+        hidden = frozenset() if every_metric else self._details
+        shown = [name for name in self.described if name not in hidden]
+        rows = [["jobs that ran", f"{self.jobs:,}", ""], *counts, *self._rows(shown), engine]
+        more = f" `--all` shows {len(hidden)} more metrics." if hidden else ""
         return Answer(
             title=self._title,
             headline=", ".join([f"{self.jobs:,} jobs ran", *(" ".join(row).strip() for row in self._rows(_IN_HEADLINE))]) + ".",
             first=self.sanity.sentences,
-            head=[Table(self._title, ["", "value", "unit"], rows, self.population)],
+            head=[Table(self._title, ["", "value", "unit"], rows, self.population + more)],
             notes=self.notes,
             content=content,
         )
@@ -186,6 +206,12 @@ class SimulatedRun:
             for name, metric in self.described.items()
             if not np.isnan(value := self.metrics[name]) and (names is None or name in names)
         ]
+
+    @property
+    def _details(self) -> frozenset[str]:
+        """Defined metrics that the table leaves out by default."""
+        details = _DETAILS if "measured_tasks" in self.described else _DETAILS | _LATENCIES
+        return frozenset(name for name in details & self.metrics.keys() if not np.isnan(self.metrics[name]))
 
     @property
     def _title(self) -> str:
