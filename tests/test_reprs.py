@@ -63,7 +63,7 @@ def small_objects() -> list[Any]:
         interfaces.Changes(arrived=tuple(range(N))),
         interfaces.Run(0, 0, tuple(range(N)), PLACEMENT, 0, 10**9),
         interfaces.Fetch(1, 1, tuple((k,) for k in range(N)), tuple(range(N))),
-        interfaces.Reason.of(interfaces.Rule.SHORT, "a long text " * 50, refusal),
+        interfaces.Reason.of(interfaces.WaitCause.SHORT, "a long text " * 50, refusal),
         interfaces.FixedSlowdown(numbers, numbers, numbers),
         interfaces.BackfillRule("head"),
         interfaces.RackRule(),

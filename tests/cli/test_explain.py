@@ -134,7 +134,7 @@ def test_job_of_a_log_is_explained(tmp_path, capsys, monkeypatch):
     code, out, _ = call(capsys, *words)
     assert code == 0 and "job 2, reserved after" in out and "blocked by a reservation" in out
     code, out, _ = call(capsys, *words, "--backfill", "none", "--json")
-    assert code == 0 and json.loads(out)["episodes"][0]["rule"] == "order"
+    assert code == 0 and json.loads(out)["episodes"][0]["cause"] == "order"
 
 
 def test_long_wait_is_abbreviated_without_all(capsys, monkeypatch, ran, longest):

@@ -18,7 +18,19 @@ from hypothesis import strategies as st
 from poolwise.arrays import IntArray
 from poolwise.interfaces import Dispatcher, PerformanceModel, Scheduler
 from poolwise.loop import run_loop
-from poolwise.model import Changes, Decisions, Kind, Machine, MachineBuilder, Queue, Reason, Reject, Rule, Snapshot, Workload
+from poolwise.model import (
+    Changes,
+    Decisions,
+    Kind,
+    Machine,
+    MachineBuilder,
+    Queue,
+    Reason,
+    Reject,
+    Snapshot,
+    WaitCause,
+    Workload,
+)
 from poolwise.performance.cpu_frequency import CpuFrequency
 from poolwise.performance.ideal import Ideal
 from poolwise.platforms.simulated import Simulation
@@ -91,7 +103,7 @@ class Adding(Scheduler, Dispatcher):
         For jobs admitted to a flow the check differs: among exactly these jobs, the job is admitted as well.
         """
         why = decisions.reason(job, self.inner)
-        if why.rule is not Rule.SHORT:
+        if why.cause is not WaitCause.SHORT:
             return
         if "admitted" in why.text:
             self.check_admitted(job, queue, snapshot, why)
@@ -142,10 +154,10 @@ class Adding(Scheduler, Dispatcher):
             if whole(decisions, job, queue):
                 break
             why = decisions.reason(job, dispatcher)
-            if why.rule is Rule.POSTPONED or not why.resource:
+            if why.cause is WaitCause.POSTPONED or not why.resource:
                 assert self.postpones
                 return reasons[0] if reasons else why
-            assert why.rule is Rule.SHORT and why.needed > why.free and why.ahead == 0
+            assert why.cause is WaitCause.SHORT and why.needed > why.free and why.ahead == 0
             assert (why.text, why.resource) not in [(before.text, before.resource) for before in reasons]
             reasons.append(why)
             snapshot = enlarged(snapshot, self.add(snapshot.with_starts(decisions.starts), job, why))
@@ -389,7 +401,7 @@ class Deploying(Adding):
         if whole(decisions, job, queue):
             return
         why = decisions.reason(job, dispatcher)
-        if why.rule is Rule.POSTPONED:
+        if why.cause is WaitCause.POSTPONED:
             assert self.postpones
             return
         extra = self.add(snapshot, job, why)
@@ -399,7 +411,7 @@ class Deploying(Adding):
         new, given = len(then.starts) - len(decisions.starts), int(extra.sum())
         self.deployed += new
         if new < given:
-            assert self.postpones and then.reason(job, dispatcher).rule is Rule.POSTPONED
+            assert self.postpones and then.reason(job, dispatcher).cause is WaitCause.POSTPONED
 
 
 @pytest.mark.parametrize("entry", POLICIES, ids=[f"{name}-{kw}" for name, kw in POLICIES])

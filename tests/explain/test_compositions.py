@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from poolwise.engines import simulate
-from poolwise.explain import Rule, explain_wait
+from poolwise.explain import WaitCause, explain_wait
 from poolwise.metrics import Outcomes
 from poolwise.policies.placement.nvme.policies import (
     NvmeDisaggregationAware,
@@ -35,7 +35,7 @@ def test_each_wait_for_devices_or_cores_has_a_shortage(jobs, policy, devices) ->
     found = explain_wait(load, on, how, int(load.id[longest]), truth=SHARING, outcomes=Outcomes.of(schedule))
     assert found.wait == max(0, wait[longest]) and bool(found.passes) == (wait[longest] > 0)
     for _, why in found.passes:
-        assert why.rule is Rule.SHORT and why.resource in ("cores", "bandwidth", "storage") and why.needed > why.free
+        assert why.cause is WaitCause.SHORT and why.resource in ("cores", "bandwidth", "storage") and why.needed > why.free
 
 
 def test_wait_for_cores_names_them() -> None:

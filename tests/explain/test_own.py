@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from poolwise.explain import Reason, Rule, explain_wait
+from poolwise.explain import Reason, WaitCause, explain_wait
 from poolwise.interfaces import Dispatcher, Scheduler, SchedulingPass
 from poolwise.model import Changes, Decisions, Machine, Queue, Refusal, Snapshot, Start, Wait, Workload
 from poolwise.policies.backfill.skip import Skip
@@ -45,7 +45,7 @@ def test_user_scheduler_without_reasons_is_named() -> None:
     load = ones([0, 0, 1])
     for says, text in ((True, "one at a time"), (False, "Slow gives no reason")):
         found = explain_wait(load, Machine.flat(4), Slow(says), 2)
-        assert [(why.rule, why.text) for _, why in found.passes] == [(Rule.UNSAID, text)]
+        assert [(why.cause, why.text) for _, why in found.passes] == [(WaitCause.UNREPORTED, text)]
         assert found.until == SECOND
 
 
@@ -60,7 +60,7 @@ class TellingDispatcher(SlowDispatcher):
     def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Decisions:
         decisions = super().schedule(queue, snapshot, changes)
         (first,) = decisions.starts
-        why = Reason(Rule.POSTPONED, "one a pass", blocker=first.job, ahead=len(queue) - 1)
+        why = Reason(WaitCause.POSTPONED, "one a pass", blocker=first.job, ahead=len(queue) - 1)
         return replace(decisions, reasons=dict.fromkeys(changes.explain, why))
 
 
@@ -88,25 +88,25 @@ class FirstAlone(First):
 
     def select(self, pass_: SchedulingPass) -> Iterable[Start]:
         for job in pass_.to_explain():
-            pass_.record(job, Rule.ORDER, "one at a time")
+            pass_.record(job, WaitCause.ORDER, "one at a time")
         return super().select(pass_)
 
 
 def test_reasons_of_a_user_scheduler_are_used() -> None:
     load = ones([0, 0, 1])
     found = explain_wait(load, Machine.flat(4), Telling(says=False), 2)
-    assert [why for _, why in found.passes] == [Reason(Rule.POSTPONED, "one a pass", blocker=0, ahead=1)]
+    assert [why for _, why in found.passes] == [Reason(WaitCause.POSTPONED, "one a pass", blocker=0, ahead=1)]
     assert found.to_dict()["episodes"][0]["blocker"] == 1
 
 
 def test_reasons_follow_the_decisions_of_a_subclass() -> None:
     load = ones([0, 0, 0])
     reasons = [
-        [(why.rule, why.text, why.ahead) for _, why in explain_wait(load, Machine.flat(4), how, 3).passes]
+        [(why.cause, why.text, why.ahead) for _, why in explain_wait(load, Machine.flat(4), how, 3).passes]
         for how in (Deaf(), ListScheduler(backfill=First()), ListScheduler(backfill=FirstAlone()))
     ]
     assert reasons == [
-        [(Rule.UNSAID, "Deaf gives no reason", 0)] * 2,
-        [(Rule.UNSAID, "it fits, and First gives no reason", ahead) for ahead in (1, 0)],
-        [(Rule.ORDER, "one at a time", ahead) for ahead in (1, 0)],
+        [(WaitCause.UNREPORTED, "Deaf gives no reason", 0)] * 2,
+        [(WaitCause.UNREPORTED, "it fits, and First gives no reason", ahead) for ahead in (1, 0)],
+        [(WaitCause.ORDER, "one at a time", ahead) for ahead in (1, 0)],
     ]

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from poolwise.explain import Reason, Rule, explain_wait
+from poolwise.explain import Reason, WaitCause, explain_wait
 from poolwise.interfaces import Dispatcher, PerformanceModel, Scheduler
 from poolwise.loop import run_loop
 from poolwise.metrics import Outcomes
@@ -84,7 +84,7 @@ class Asked(Scheduler, Dispatcher):
 
     def look(self, what: Pass, job: int, why: Reason) -> None:
         """Check what holds under every scheduler, then the condition of the test."""
-        assert why.rule is not Rule.UNSAID and why.text
+        assert why.cause is not WaitCause.UNREPORTED and why.text
         if why.resource:
             assert why.needed > why.free >= 0
         if why.blocker is not None:
@@ -94,9 +94,9 @@ class Asked(Scheduler, Dispatcher):
         self.look_at(what, job, why)
 
     @property
-    def met(self) -> set[tuple[Rule, str]]:
+    def met(self) -> set[tuple[WaitCause, str]]:
         """Return the reported rules and the resources that were short."""
-        return {(why.rule, why.resource) for passes in self.said.values() for _, why in passes}
+        return {(why.cause, why.resource) for passes in self.said.values() for _, why in passes}
 
 
 def asked(
@@ -170,18 +170,18 @@ def test_waits_of_gangs_on_shared_nodes_have_true_reasons(scheduler: Scheduler, 
 
     def check(what: Pass, job: int, why: Reason) -> None:
         after = what.snapshot.with_starts(what.decisions.starts)
-        if why.rule is Rule.POSTPONED:
+        if why.cause is WaitCause.POSTPONED:
             assert fits(job, after, pooled)
-        elif why.rule is Rule.SHORT and "admitted" not in why.text:
+        elif why.cause is WaitCause.SHORT and "admitted" not in why.text:
             assert not fits(job, after, pooled)
-        elif why.rule is Rule.ROUND:
+        elif why.cause is WaitCause.ROUND:
             assert not what.decisions.entries and what.decisions.wake_at is not None
 
     asked(workload, machine, scheduler, DeviceNetwork(), check)
 
 
 def test_every_rule_of_flow_scheduling_occurs() -> None:
-    found: set[tuple[Rule, str]] = set()
+    found: set[tuple[WaitCause, str]] = set()
     n = 24
     g = np.random.default_rng(5)
     workload = Workload.of(
@@ -194,8 +194,8 @@ def test_every_rule_of_flow_scheduling_occurs() -> None:
     for scheduler in FLOWS[:4]:
         found |= asked(workload, gpu_nodes((2, 2, 1)), scheduler, DeviceNetwork()).met
     found |= asked(workload, gpu_nodes((2, 2, 1)), WarmUp(FlowScheduler(), 6, FlowScheduler()), DeviceNetwork()).met
-    assert {rule for rule, _ in found} >= {Rule.SHORT, Rule.ORDER, Rule.ROUND, Rule.WARM_UP}
-    assert {name for rule, name in found if rule is Rule.SHORT} >= {"cores", "gpu"}
+    assert {rule for rule, _ in found} >= {WaitCause.SHORT, WaitCause.ORDER, WaitCause.ROUND, WaitCause.WARM_UP}
+    assert {name for rule, name in found if rule is WaitCause.SHORT} >= {"cores", "gpu"}
 
 
 @given(machine=machines(), workload=gangs(most=1))
@@ -210,7 +210,7 @@ def test_waits_under_list_flow_have_true_reasons(machine: Machine, workload: Wor
         assert why == alone.schedule(what.queue, what.snapshot, Changes(explain=frozenset({job}))).reason(job, alone)
 
     met = asked(workload, machine, how, Ideal(), check).met
-    assert {rule for rule, _ in met} <= {Rule.SHORT, Rule.RESERVATION}
+    assert {rule for rule, _ in met} <= {WaitCause.SHORT, WaitCause.RESERVATION}
 
 
 def test_moved_starts_do_not_affect_reasons() -> None:
@@ -222,7 +222,7 @@ def test_moved_starts_do_not_affect_reasons() -> None:
         requests={name: g.integers(low, high, n) for name, low, high in (("cores", 1, 6), ("memory", 0, 40), ("gpu", 0, 3))},
     )
     met = asked(workload, gpu_nodes((2, 2, 1, 1)), ListFlow(costs="best_fit"), Ideal()).met
-    assert {rule for rule, _ in met} <= {Rule.SHORT, Rule.RESERVATION}
+    assert {rule for rule, _ in met} <= {WaitCause.SHORT, WaitCause.RESERVATION}
 
 
 def modules() -> Machine:
@@ -236,7 +236,7 @@ def modules() -> Machine:
 
 @pytest.mark.parametrize("every_s", [0.0, 7.0])
 def test_batch_reasons_name_cores_memory_and_rounds(every_s: float) -> None:
-    found: set[tuple[Rule, str]] = set()
+    found: set[tuple[WaitCause, str]] = set()
     for seed in range(6):
         g, n = np.random.default_rng(seed), 10
         workload = Workload.of(
@@ -255,28 +255,28 @@ def test_batch_reasons_name_cores_memory_and_rounds(every_s: float) -> None:
                 assert why.free <= after.free[:3, 1].max() + after.free[3, 1]
 
         found |= asked(workload, modules(), scheduler, CpuFrequency(), check).met
-    assert (Rule.SHORT, "cores") in found and (Rule.SHORT, "memory") in found
-    assert ((Rule.ROUND, "") in found) is (every_s > 0)
+    assert (WaitCause.SHORT, "cores") in found and (WaitCause.SHORT, "memory") in found
+    assert ((WaitCause.ROUND, "") in found) is (every_s > 0)
 
 
 @pytest.mark.parametrize("entry", POLICIES, ids=[f"{name}-{kw}" for name, kw in POLICIES])
 @pytest.mark.parametrize("contended", [False, True])
 def test_waits_for_units_have_true_reasons(entry: tuple[str, dict[str, object]], contended: bool) -> None:
-    met: set[tuple[Rule, str]] = set()
+    met: set[tuple[WaitCause, str]] = set()
 
     def check(what: Pass, job: int, why: Reason) -> None:
         after = what.snapshot.with_starts(what.decisions.starts)
         idle = int((after.free[:, after.machine.resource("slots")] > 0).sum())
-        if why.rule is Rule.SHORT:
+        if why.cause is WaitCause.SHORT:
             begun = sum(start.job == job for start in what.decisions.starts)
             assert why.needed == len(what.queue.tasks(job)) - begun and why.free == 0
         else:
-            assert why.rule is Rule.POSTPONED and idle and entry[0] in ("earliest_finish", "delay")
+            assert why.cause is WaitCause.POSTPONED and idle and entry[0] in ("earliest_finish", "delay")
 
     for seed in range(3):
         case = study(seed, 40).case(contended=contended)
         met |= asked(case.workload, case.machine, Dispatch(policy_of(entry)), case.model, check, case.estimate).met
-    assert (Rule.SHORT, "slots") in met
+    assert (WaitCause.SHORT, "slots") in met
 
 
 def test_shortage_of_units_equals_the_waiting_tasks() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from poolwise.engines import simulate
 from poolwise.engines.list_scheduling import replay as compiled
 from poolwise.errors import InputError, PolicyError
-from poolwise.explain import Explanation, Reason, Rule, explain_wait
+from poolwise.explain import Explanation, Reason, WaitCause, explain_wait
 from poolwise.interfaces import Dispatcher, Scheduler, SchedulingPass
 from poolwise.loop import run_loop
 from poolwise.metrics import Outcomes
@@ -45,7 +45,7 @@ class Checker(Scheduler, Dispatcher):
     scheduler: Scheduler
     reasons: dict[int, list[tuple[int, Reason]]] = field(default_factory=dict)
     rejected: dict[int, int] = field(default_factory=dict)
-    checked: dict[Rule, int] = field(default_factory=dict)
+    checked: dict[WaitCause, int] = field(default_factory=dict)
     inner: Dispatcher | None = None
 
     def open(self, machine: Machine, seed: int) -> Dispatcher:
@@ -61,7 +61,7 @@ class Checker(Scheduler, Dispatcher):
             if not turned_away:
                 why = decisions.reason(job, self.inner)
                 self.reasons.setdefault(job, []).append((snapshot.now, why))
-                self.checked[why.rule] = self.checked.get(why.rule, 0) + 1
+                self.checked[why.cause] = self.checked.get(why.cause, 0) + 1
                 self.inspect(job, why, queue, snapshot, decisions)
         return decisions
 
@@ -72,9 +72,9 @@ class Checker(Scheduler, Dispatcher):
             assert why.needed > why.free >= 0
         if isinstance(self.scheduler, WarmUp):
             left = [k for k in queue.jobs.tolist() if k < self.scheduler.jobs and k not in settled]
-            assert (why.rule is Rule.WARM_UP) == (job >= self.scheduler.jobs and bool(left))
-            assert why.rule is not Rule.WARM_UP or why.ahead == len(left)
-            if why.rule is Rule.SHORT:
+            assert (why.cause is WaitCause.WARM_UP) == (job >= self.scheduler.jobs and bool(left))
+            assert why.cause is not WaitCause.WARM_UP or why.ahead == len(left)
+            if why.cause is WaitCause.SHORT:
                 self.check_short(job, why, snapshot, starts)
             return
         assert isinstance(self.scheduler, ListScheduler)
@@ -84,7 +84,7 @@ class Checker(Scheduler, Dispatcher):
         assert why.ahead == len([k for k in ranked[: rank[job]] if k not in settled])
         turn = {row: k for k, row in enumerate(turns(self.scheduler, queue, snapshot, settled))}
         before = [start for start in starts if turn[start.job] < turn[job]]
-        if why.rule is Rule.SHORT:
+        if why.cause is WaitCause.SHORT:
             self.check_short(job, why, snapshot, before)
             remote = max(0, int(snapshot.table.memory[job]) - snapshot.machine.local_memory)
             assert why.free == measured(begun(snapshot, before), why, remote)
@@ -114,9 +114,9 @@ class Checker(Scheduler, Dispatcher):
         _, head, state = start_in_order(SchedulingPass(queue, priority, snapshot, placement))
         assert why.blocker == jobs[head]
         if isinstance(backfill, NoBackfill):
-            assert why.rule is Rule.ORDER and isinstance(placement.place(snapshot.table.job(why.blocker), state), Refusal)
+            assert why.cause is WaitCause.ORDER and isinstance(placement.place(snapshot.table.job(why.blocker), state), Refusal)
             return
-        assert why.rule is Rule.RESERVATION and isinstance(backfill, Easy)
+        assert why.cause is WaitCause.RESERVATION and isinstance(backfill, Easy)
         assert why.reserved == reservation(state.table.job(why.blocker), backfill.reservation_state(state), placement).now
         state = begun(state, [start for start in before if rank[start.job] > rank[why.blocker]])
         found = placement.place(snapshot.table.job(job), state)
@@ -143,7 +143,7 @@ def measured(snapshot: Snapshot, why: Reason, remote: int) -> int:
     return int((np.minimum(nodes, pool // remote) * remote).sum()) if in_reach else int(pool.sum())
 
 
-def explained(seed: int, backfills: tuple[str, ...] = BACKFILLS, most: int = 60) -> dict[Rule, int]:
+def explained(seed: int, backfills: tuple[str, ...] = BACKFILLS, most: int = 60) -> dict[WaitCause, int]:
     """Explain some jobs of a random study, check all explanations, and count the rules."""
     g = np.random.default_rng(seed)
     jobs = int(g.integers(2, most))
@@ -189,11 +189,11 @@ def test_each_pass_that_leaves_a_job_waiting_has_one_true_explanation(seed: int)
 
 
 def test_random_studies_reach_every_rule_of_list_scheduling() -> None:
-    counted: dict[Rule, int] = {}
+    counted: dict[WaitCause, int] = {}
     for seed in (*range(12), 32):
         for rule, count in explained(seed).items():
             counted[rule] = counted.get(rule, 0) + count
-    assert {Rule.SHORT, Rule.ORDER, Rule.RESERVATION, Rule.WARM_UP} <= counted.keys()
+    assert {WaitCause.SHORT, WaitCause.ORDER, WaitCause.RESERVATION, WaitCause.WARM_UP} <= counted.keys()
 
 
 @pytest.mark.parametrize("backfill", ["easy", "conservative", "kept"])
@@ -224,11 +224,16 @@ def test_easy_names_the_head_its_reservation_and_its_shortage() -> None:
     load, machine = flat([3, 4, 1], [10, 5, 20]), Machine.flat(4)
     found = explain_wait(load, machine, ListScheduler(), 3)
     (first, second) = found.episodes
-    assert (first.reason.rule, first.reason.resource, first.reason.needed, first.free) == (Rule.RESERVATION, "nodes", 4, (3, 3))
+    assert (first.reason.cause, first.reason.resource, first.reason.needed, first.free) == (
+        WaitCause.RESERVATION,
+        "nodes",
+        4,
+        (3, 3),
+    )
     assert (first.reason.blocker, first.reserved, first.passes) == (1, (10 * SECOND, 10 * SECOND), 1)
-    assert (second.reason.rule, second.reason.needed, second.free) == (Rule.SHORT, 1, (0, 0))
+    assert (second.reason.cause, second.reason.needed, second.free) == (WaitCause.SHORT, 1, (0, 0))
     assert (found.status, found.until) == ("started", 15 * SECOND)
-    assert found.totals() == {(Rule.RESERVATION, "nodes"): 10 * SECOND, (Rule.SHORT, "nodes"): 5 * SECOND}
+    assert found.totals() == {(WaitCause.RESERVATION, "nodes"): 10 * SECOND, (WaitCause.SHORT, "nodes"): 5 * SECOND}
 
 
 def test_reservation_is_that_of_the_easy_variant() -> None:
@@ -245,7 +250,7 @@ def test_reservation_is_that_of_the_easy_variant() -> None:
 
 def test_without_backfilling_the_head_and_its_need_are_named() -> None:
     (first, *_) = explain_wait(flat([3, 4, 1], [10, 5, 20]), Machine.flat(4), ListScheduler(backfill=NoBackfill()), 3).episodes
-    assert (first.reason.rule, first.reason.blocker, first.reason.needed, first.reason.free) == (Rule.ORDER, 1, 4, 1)
+    assert (first.reason.cause, first.reason.blocker, first.reason.needed, first.reason.free) == (WaitCause.ORDER, 1, 4, 1)
     assert first.reason.ahead == 1
 
 
@@ -254,8 +259,8 @@ def test_jobs_after_the_warm_up_wait_for_its_last_start() -> None:
     found = explain_wait(load, Machine.flat(9), WarmUp.before(ListScheduler(), 2), 3)
     assert found.wait == 0 and not found.episodes
     found = explain_wait(load, Machine.flat(5), WarmUp.before(ListScheduler(order=SJF()), 2), 3)
-    assert [(e.reason.rule, e.ahead, e.start, e.end) for e in found.episodes] == [
-        (Rule.WARM_UP, (1, 1), 2 * SECOND, 10 * SECOND)
+    assert [(e.reason.cause, e.ahead, e.start, e.end) for e in found.episodes] == [
+        (WaitCause.WARM_UP, (1, 1), 2 * SECOND, 10 * SECOND)
     ]
 
 
@@ -308,12 +313,12 @@ def test_requeued_warm_up_job_blocks_no_other() -> None:
     explained = Changes(explain=frozenset({0, 1}))
     decisions = dispatcher.schedule(queue, snapshot, explained)
     assert [start.job for start in decisions.starts] == [0]
-    assert decisions.reason(1, dispatcher).rule is Rule.SHORT, "`then` takes over in this pass"
+    assert decisions.reason(1, dispatcher).cause is WaitCause.SHORT, "`then` takes over in this pass"
     taken = snapshot.imagined(5 * SECOND, np.zeros_like(snapshot.free))
     again = dispatcher.schedule(queue, taken, explained)
     assert again.entries == ()
     why = again.reason(0, dispatcher), again.reason(1, dispatcher)
-    assert [(reason.rule, reason.ahead) for reason in why] == [(Rule.SHORT, 1), (Rule.SHORT, 0)]
+    assert [(reason.cause, reason.ahead) for reason in why] == [(WaitCause.SHORT, 1), (WaitCause.SHORT, 0)]
 
 
 @pytest.mark.parametrize(
@@ -339,5 +344,5 @@ def test_infeasible_job_gets_its_refusal_and_counts_as_no_predecessor_while_the_
     decisions = dispatcher.schedule(queue, snapshot, Changes(explain=frozenset({0, 2})))
     assert [start.job for start in decisions.starts] == [1]
     first, last = (decisions.reason(job, dispatcher) for job in (0, 2))
-    assert (first.rule, first.resource, first.needed, first.free) == (Rule.SHORT, *short)
-    assert (last.rule, last.ahead) == (Rule.SHORT, 0)
+    assert (first.cause, first.resource, first.needed, first.free) == (WaitCause.SHORT, *short)
+    assert (last.cause, last.ahead) == (WaitCause.SHORT, 0)

@@ -11,7 +11,7 @@ from poolwise import loop
 from poolwise.live.kubernetes.objects import Pod, ResourceClaim
 from poolwise.live.kubernetes.platform import ShadowKubernetes
 from poolwise.live.wait_reasons import WaitReasons
-from poolwise.model import Changes, CommitResult, Rule, Start
+from poolwise.model import Changes, CommitResult, Start, WaitCause
 from poolwise.policies.backfill.easy import Easy
 from poolwise.policies.backfill.none import NoBackfill
 from poolwise.policies.backfill.skip import Skip
@@ -79,7 +79,7 @@ def test_wait_reason_of_a_pod_set_aside_names_the_devices() -> None:
     driven = kube.open(STRICT)
     (row,) = driven.loop.queue.jobs.tolist()
     reason = WaitReasons(STRICT, driven.loop, driven.platform.snapshot(), [row]).of(row)
-    assert reason is not None and reason.reason.rule is Rule.ASIDE
+    assert reason is not None and reason.reason.cause is WaitCause.ASIDE
     text = "node n0 has too few free devices of gpu that match the claim, and no other node fits"
     assert reason.text == text == driven.loop.aside[row]
 

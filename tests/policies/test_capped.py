@@ -13,7 +13,7 @@ from poolwise.engines import simulate
 from poolwise.errors import InputError
 from poolwise.files.component import Component
 from poolwise.loop import run_loop
-from poolwise.model import Changes, Decisions, Machine, Queue, Rule, Snapshot, Workload
+from poolwise.model import Changes, Decisions, Machine, Queue, Snapshot, WaitCause, Workload
 from poolwise.model.run_table import RunTable
 from poolwise.performance.ideal import Ideal
 from poolwise.platforms.simulated import Simulation
@@ -86,12 +86,12 @@ def test_component_settings_build_capped_orders() -> None:
 def test_every_wait_has_a_reason_under_a_backfill_order() -> None:
     load = generate("perlmutter_like", jobs=110, seed=4, estimate_factor=2.0)
     machine = Machine.of_racks(4, 40, local=2**19, pool=2**22)
-    rules = set[Rule]()
+    rules = set[WaitCause]()
 
     class ExplainingDispatcher(ListDispatcher):
         def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Decisions:
             decisions = super().schedule(queue, snapshot, replace(changes, explain=frozenset(queue.jobs.tolist())))
-            rules.update(reason.rule for reason in decisions.reasons.values())
+            rules.update(reason.cause for reason in decisions.reasons.values())
             assert len(decisions.reasons) + len(decisions.starts) == len(queue) or decisions.rejected
             return decisions
 
@@ -100,4 +100,4 @@ def test_every_wait_has_a_reason_under_a_backfill_order() -> None:
             return ExplainingDispatcher(self)
 
     run_loop(Simulation(load, machine, Ideal()), ExplainingScheduler(FCFS(), Easy(order=SJF())))
-    assert rules == {Rule.SHORT, Rule.RESERVATION}
+    assert rules == {WaitCause.SHORT, WaitCause.RESERVATION}

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from poolwise.engines import simulate
 from poolwise.errors import InputError
 from poolwise.interfaces import SchedulingPass
-from poolwise.model import Machine, Placement, Queue, Rule, Run, Schedule, Snapshot, Workload
+from poolwise.model import Machine, Placement, Queue, Run, Schedule, Snapshot, WaitCause, Workload
 from poolwise.model.machine_builder import MachineBuilder
 from poolwise.model.run_table import RunTable
 from poolwise.performance.ideal import Ideal
@@ -69,8 +69,8 @@ def test_every_waiting_job_has_a_reason(state: State, now: bool, depth: int) -> 
     for job in jobs.tolist():
         if job not in {start.job for start in starts}:
             reason = this_pass.reasons[job]
-            assert reason.rule in (Rule.SHORT, Rule.ROUND, Rule.RESERVATION) and reason.text
-            assert reason.rule is not Rule.ROUND or not now or depth < len(jobs)
+            assert reason.cause in (WaitCause.SHORT, WaitCause.ROUND, WaitCause.RESERVATION) and reason.text
+            assert reason.cause is not WaitCause.ROUND or not now or depth < len(jobs)
 
 
 def day(rows: list[tuple[int, int, int, int]], backfill: SlurmBackfill, nodes: int = 4) -> dict[int, float]:

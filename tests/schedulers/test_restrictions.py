@@ -12,7 +12,7 @@ from poolwise.errors import InputError
 from poolwise.explain import explain_wait
 from poolwise.interfaces import BackfillPolicy
 from poolwise.loop import run_loop
-from poolwise.model import Machine, Partition, QualityOfService, Refusal, ReservedWindow, Rule, Workload
+from poolwise.model import Machine, Partition, QualityOfService, Refusal, ReservedWindow, WaitCause, Workload
 from poolwise.performance.ideal import Ideal
 from poolwise.platforms.simulated import Simulation
 from poolwise.policies.backfill.conservative import Conservative
@@ -131,8 +131,8 @@ def test_every_wait_is_explained_and_limits_are_named(seed, backfill: BackfillPo
     for job in waited.tolist():
         for time, reason in explain_wait(jobs, on, scheduler, int(jobs.id[job])).passes:
             running = schedule.job[(schedule.start <= time) & (schedule.end > time)].tolist()
-            assert (reason.rule is Rule.LIMIT) == (not judge.beside(job, running))
-            assert reason.rule is not Rule.LIMIT or judge.qos(job).name in reason.text
+            assert (reason.cause is WaitCause.LIMIT) == (not judge.beside(job, running))
+            assert reason.cause is not WaitCause.LIMIT or judge.qos(job).name in reason.text
 
 
 def two_nodes(**allowed) -> Machine:

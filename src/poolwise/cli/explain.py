@@ -219,10 +219,10 @@ def _explain(job: str, platform: LivePlatform, scheduler: str, json: bool) -> No
         row = LiveView(loop.queue, snapshot).find(job)
         found = WaitReasons(chosen, loop, snapshot, (row,)).of(row)
     text = found.text if found is not None else rejected.get(job, "it can start now")
-    content: dict[str, object] = {"job": job, "text": text, "rule": None}
+    content: dict[str, object] = {"job": job, "text": text, "cause": None}
     if found is not None:
         reason = found.reason
-        content |= {"rule": reason.rule.value} | {name: getattr(reason, name) for name in ("resource", "needed", "free")}
+        content |= {"cause": reason.cause.value} | {name: getattr(reason, name) for name in ("resource", "needed", "free")}
     show_answer(Answer(headline=f"job {job}: {text}"), content if json else None, provenance(None, []))
 
 

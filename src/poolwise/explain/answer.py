@@ -16,7 +16,7 @@ from poolwise.version import __version__
 def wait_answer(found: Explanation, name: str) -> Answer:
     """Return why one job of a run with this name waited, with every episode of the wait."""
     question = f"Why job {found.job.id} waited" if found.passes else f"Job {found.job.id} did not wait"
-    totals = [f"{duration(ns)} {held_by(rule, resource)}." for (rule, resource), ns in found.totals().items()]
+    totals = [f"{duration(ns)} {held_by(cause, resource)}." for (cause, resource), ns in found.totals().items()]
     headline, submitted = answer_sentence(found), duration(found.job.submit)
     return Answer(
         title=f"{question}: {name}",

@@ -10,13 +10,13 @@ from typing import Any
 from poolwise.explain.memory import MemoryStretch
 from poolwise.explain.places import Holder, partition_of
 from poolwise.model import Job, Machine, Outcome, Placement
-from poolwise.model.reason import Reason, Rule
+from poolwise.model.reason import Reason, WaitCause
 from poolwise.short_repr import short_repr
 
 
 @dataclass(frozen=True, slots=True)
 class Episode:
-    """Consecutive passes in which the same rule, resource, need and blocker held the job back.
+    """Consecutive passes in which the same cause, resource, need and blocker held the job back.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ def _episode(passes: list[tuple[int, Reason]], end: int, holders: tuple[Holder, 
 
 def episode_key(reason: Reason) -> tuple[object, ...]:
     """Return a key that is equal for the reasons of one episode."""
-    return reason.rule, reason.text, reason.resource, reason.needed, reason.blocker, reason.reserved is None
+    return reason.cause, reason.text, reason.resource, reason.needed, reason.blocker, reason.reserved is None
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,11 +125,11 @@ class Explanation:
         """Partitions that accept the job, separated by commas; empty on a machine without partitions."""
         return partition_of(self.job, self.machine)
 
-    def totals(self) -> dict[tuple[Rule, str], int]:
-        """Return (rule, resource) -> ns of the wait, longest first."""
-        total: dict[tuple[Rule, str], int] = {}
+    def totals(self) -> dict[tuple[WaitCause, str], int]:
+        """Return (cause, resource) -> ns of the wait, longest first."""
+        total: dict[tuple[WaitCause, str], int] = {}
         for episode in self.episodes:
-            key = episode.reason.rule, episode.reason.resource
+            key = episode.reason.cause, episode.reason.resource
             total[key] = total.get(key, 0) + episode.end - episode.start
         return dict(sorted(total.items(), key=lambda item: -item[1]))
 
@@ -145,7 +145,7 @@ class Explanation:
             "placement": None if self.placement is None else self._rows(self.placement),
             "rejected": self.rejected or None,
             "passes": len(self.passes),
-            "totals": [{"rule": rule, "resource": resource, "ns": ns} for (rule, resource), ns in self.totals().items()],
+            "totals": [{"cause": cause, "resource": resource, "ns": ns} for (cause, resource), ns in self.totals().items()],
             "episodes": [self._episode(episode) for episode in self.episodes],
             **({"memory": [stretch.to_dict() for stretch in self.memory]} if self.memory else {}),
         }
@@ -163,7 +163,7 @@ class Explanation:
             "from_ns": episode.start,
             "to_ns": episode.end,
             "passes": episode.passes,
-            "rule": reason.rule,
+            "cause": reason.cause,
             "reason": reason.text,
             "resource": reason.resource or None,
             "needed": reason.needed if reason.resource else None,

@@ -1,4 +1,4 @@
-"""Sentences that summarize a job's wait and its memory, and phrases for the rules that hold jobs back."""
+"""Sentences that summarize a job's wait and its memory, and phrases for the causes that hold jobs back."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from poolwise.explain.explanation import Episode, Explanation
 from poolwise.explain.memory import MemoryStretch
 from poolwise.explain.places import amount_with_name, and_list
 from poolwise.model import Outcome
-from poolwise.model.reason import Rule
+from poolwise.model.reason import WaitCause
 from poolwise.units import format_memory, format_time, to_seconds
 
 
 def answer_sentence(found: Explanation) -> str:
-    """Return how long a job waited, the rule that held it back longest and for what share, and the blocking job."""
+    """Return how long a job waited, the cause that held it back longest and for what share, and the blocking job."""
     job, wait = f"Job {found.job.id}", duration(found.wait)
     if found.rejected:
         return f"{job} can never run: {found.rejected}."
@@ -22,16 +22,16 @@ def answer_sentence(found: Explanation) -> str:
     if not totals or not any(totals.values()):
         started = "did not wait: it started as soon as it was submitted" if found.placement is not None else "never started"
         return f"{job} {started}." if found.wait == 0 or found.placement is None else f"{job} waited {wait} for its first pass."
-    (rule, resource), ns = next(iter(totals.items()))
+    (cause, resource), ns = next(iter(totals.items()))
     part = "all of it" if ns == found.wait else f"{duration(ns)} of it ({_percent(ns, found.wait)} %)"
     begun = f"waited {wait}" if found.placement is not None else f"has not started in {wait}"
-    where = f" in partition {found.partition}" if found.partition and rule is Rule.SHORT else ""
-    return f"{job} {begun}, {part} {held_by(rule, resource)}{where}{_longest(found, rule, resource)}."
+    where = f" in partition {found.partition}" if found.partition and cause is WaitCause.SHORT else ""
+    return f"{job} {begun}, {part} {held_by(cause, resource)}{where}{_longest(found, cause, resource)}."
 
 
-def _longest(found: Explanation, rule: Rule, resource: str) -> str:
-    """Return the needed and free amounts and the blocking job in the longest episode of a rule."""
-    episodes = [e for e in found.episodes if (e.reason.rule, e.reason.resource) == (rule, resource)]
+def _longest(found: Explanation, cause: WaitCause, resource: str) -> str:
+    """Return the needed and free amounts and the blocking job in the longest episode of a cause."""
+    episodes = [e for e in found.episodes if (e.reason.cause, e.reason.resource) == (cause, resource)]
     longest = max(episodes, key=lambda episode: episode.end - episode.start)
     blocker = longest.reason.blocker
     because = "" if blocker is None else f", longest because of job {int(found.job.table.id[blocker])}"
@@ -86,19 +86,19 @@ def _percent(part: int, whole: int) -> str:
     return f"{min(99.0, max(1.0, round(100 * part / whole))):.0f}"
 
 
-def held_by(rule: Rule, resource: str) -> str:
+def held_by(cause: WaitCause, resource: str) -> str:
     """Return a phrase that states what held a job back, to follow a duration."""
     return {
-        Rule.SHORT: f"short of {resource or 'room'}",
-        Rule.ORDER: "behind the head of the queue, which does not fit",
-        Rule.RESERVATION: f"blocked by a reservation{f' ({resource})' if resource else ''}",
-        Rule.LIMIT: f"at a QOS limit{f' ({resource})' if resource else ''}",
-        Rule.WARM_UP: "until the end of the warm-up",
-        Rule.POSTPONED: "for a better placement or time",
-        Rule.ROUND: "for the next round",
-        Rule.ASIDE: "for a resource that the scheduler does not model",
-        Rule.UNSAID: "for a reason that the scheduler does not report",
-    }[rule]
+        WaitCause.SHORT: f"short of {resource or 'room'}",
+        WaitCause.ORDER: "behind the head of the queue, which does not fit",
+        WaitCause.RESERVATION: f"blocked by a reservation{f' ({resource})' if resource else ''}",
+        WaitCause.LIMIT: f"at a QOS limit{f' ({resource})' if resource else ''}",
+        WaitCause.WARM_UP: "until the end of the warm-up",
+        WaitCause.POSTPONED: "for a better placement or time",
+        WaitCause.ROUND: "for the next round",
+        WaitCause.ASIDE: "for a resource that the scheduler does not model",
+        WaitCause.UNREPORTED: "for a reason that the scheduler does not report",
+    }[cause]
 
 
 def duration(ns: int) -> str:

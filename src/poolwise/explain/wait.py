@@ -19,7 +19,20 @@ from poolwise.interfaces.user_class import rule_of
 from poolwise.loop import Loop
 from poolwise.metrics import Outcomes
 from poolwise.metrics.outcomes import Status
-from poolwise.model import Changes, Decisions, Machine, Placement, Queue, Reason, Refusal, Rule, Snapshot, Start, Wait, Workload
+from poolwise.model import (
+    Changes,
+    Decisions,
+    Machine,
+    Placement,
+    Queue,
+    Reason,
+    Refusal,
+    Snapshot,
+    Start,
+    Wait,
+    WaitCause,
+    Workload,
+)
 from poolwise.performance.ideal import Ideal
 from poolwise.platforms.failures import draw_failures
 from poolwise.schedulers.list import ListScheduler
@@ -144,7 +157,7 @@ class _RecordedStarts(BackfillPolicy):
         starts = [start for start in self.starts if start.job in pass_.queue]
         for job in pass_.to_explain(starts):
             if not isinstance(pass_.place(job, pass_.snapshot.with_starts(starts)), Refusal):
-                pass_.record(job, Rule.UNSAID, f"it fits, and {self.name} gives no reason")
+                pass_.record(job, WaitCause.UNREPORTED, f"it fits, and {self.name} gives no reason")
         return starts
 
 
@@ -193,7 +206,7 @@ class _WaitRecorder(Scheduler, Dispatcher):
             traced = decisions if self.explaining is self.deciding else self._traced(queue, snapshot, decisions)
             reason = traced.reason(self.job, self.explaining)
             first = not self.passes or episode_key(self.passes[-1][1]) != episode_key(reason)
-            if first and reason.rule is Rule.SHORT and (reason.resource or reason.nodes):
+            if first and reason.cause is WaitCause.SHORT and (reason.resource or reason.nodes):
                 self.holders[snapshot.now] = holders(snapshot, self.job, reason.resource)
             self.passes.append((snapshot.now, reason))
 

@@ -31,12 +31,12 @@ from poolwise.model import (
     Refusal,
     Reject,
     Resize,
-    Rule,
     Run,
     Snapshot,
     Start,
     Stop,
     Wait,
+    WaitCause,
 )
 from poolwise.model.rules import BackfillRule, FixedSlowdown, NodeRule, PassTimes, RackRule
 
@@ -75,7 +75,6 @@ __all__ = [
     "Refusal",
     "Reject",
     "Resize",
-    "Rule",
     "Run",
     "Scheduler",
     "SchedulingPass",
@@ -83,5 +82,6 @@ __all__ = [
     "Start",
     "Stop",
     "Wait",
+    "WaitCause",
     "register",
 ]

@@ -11,7 +11,7 @@ import numpy as np
 from poolwise.arrays import BoolArray, FloatArray, IntArray
 from poolwise.errors import InputError
 from poolwise.interfaces.placement import PlacementPolicy
-from poolwise.model import Placement, Queue, Reason, Refusal, Rule, Snapshot, Start
+from poolwise.model import Placement, Queue, Reason, Refusal, Snapshot, Start, WaitCause
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,12 +32,12 @@ class SchedulingPass:
     A backfill gets it in `select`. This one starts the first job only, and states why the others wait:
 
     >>> import poolwise
-    >>> from poolwise.interfaces import BackfillPolicy, Refusal, Rule, Start
+    >>> from poolwise.interfaces import BackfillPolicy, Refusal, WaitCause, Start
     >>> class FirstOnly(BackfillPolicy):
     ...     def select(self, pass_):
     ...         first, *others = pass_.ranked().tolist()
     ...         for job in others:
-    ...             pass_.record(job, Rule.ORDER, "one job per pass", blocker=first)
+    ...             pass_.record(job, WaitCause.ORDER, "one job per pass", blocker=first)
     ...         found = pass_.place(first, pass_.snapshot)
     ...         return [] if isinstance(found, Refusal) else [Start(first, pass_.queue.tasks(first), found)]
     >>> workload = poolwise.Workload.of(["0 s", "0 s"], "1 min")
@@ -64,7 +64,7 @@ class SchedulingPass:
         """Place a waiting job in a state; a refusal is recorded as the reason why the job waits."""
         found = self.placement.place(self.queue.job(job), state)
         if job in self.explain and isinstance(found, Refusal):
-            self.record(job, Rule.SHORT, found.reason, found)
+            self.record(job, WaitCause.SHORT, found.reason, found)
         return found
 
     def may_fit(self, jobs: IntArray, state: Snapshot) -> BoolArray:
@@ -82,7 +82,7 @@ class SchedulingPass:
     def record(
         self,
         job: int,
-        rule: Rule,
+        cause: WaitCause,
         text: str,
         short: Refusal | None = None,
         *,
@@ -91,7 +91,7 @@ class SchedulingPass:
     ) -> None:
         """Record why a job waits, as `Reason.of` does; without effect for jobs that are not to be explained."""
         if job in self.explain:
-            self.reasons[job] = Reason.of(rule, text, short, blocker=blocker, reserved=reserved)
+            self.reasons[job] = Reason.of(cause, text, short, blocker=blocker, reserved=reserved)
 
 
 def check_takes_pass(policy: object, method: str) -> None:

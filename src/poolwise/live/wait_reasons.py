@@ -16,7 +16,7 @@ from poolwise.live.logs import log_event
 from poolwise.live.metrics import LiveMetrics
 from poolwise.live.platform import LivePlatform, Pass
 from poolwise.loop import Loop
-from poolwise.model import Changes, Decisions, Machine, Queue, Reason, Rule, Snapshot
+from poolwise.model import Arrival, Changes, Decisions, Machine, Queue, Reason, Snapshot, WaitCause
 from poolwise.units import SECOND, format_memory
 
 MAX_ENDS = 64  # number of expected run ends at which a waiting job is tried to find when it first fits
@@ -27,22 +27,25 @@ INTERVAL = 30.0  # seconds between reports of wait reasons
 class WaitSentence:
     """The reason why a job waits now."""
 
-    reason: Reason  # rule, resource and amounts
+    reason: Reason  # cause, resource and amounts
     # time (ns) at which the job would start if no other job waited; None if that is not within the horizon or unknown
     fits: int | None
     after: int | None  # row of the job whose expected end makes room, None if there is none
     text: str  # reason and expected time as one sentence
 
 
-def why_waits(dispatcher: Dispatcher, job: int, queue: Queue, snapshot: Snapshot, decisions: Decisions) -> WaitSentence | None:
+def why_waits(
+    dispatcher: Dispatcher, job: int, queue: Queue, snapshot: Snapshot, decisions: Decisions, *, expected: bool = True
+) -> WaitSentence | None:
     """Return why a job (row) waits, or None if `decisions`, which explain it (`Changes.explain`), start or reject it.
 
-    `dispatcher` must be a separate one opened for such queries: it is called with hypothetical states.
+    Without `expected`, the time at which the job first fits stays unknown. `dispatcher` must be a separate one opened for such
+    queries: it is called with hypothetical states.
     """
     if job in decisions.rejected or any(start.job == job for start in decisions.starts):
         return None
     reason = decisions.reason(job, dispatcher)
-    fits, after = _first_fit(dispatcher, job, queue, snapshot) if reason.rule is Rule.SHORT else (None, None)
+    fits, after = _first_fit(dispatcher, job, queue, snapshot) if expected and reason.cause is WaitCause.SHORT else (None, None)
     return WaitSentence(reason, fits, after, _sentence(reason, fits, after, job, snapshot))
 
 
@@ -54,18 +57,23 @@ class WaitReasons:
         self._dispatcher = scheduler.open(snapshot.machine, loop.seed)
         self._decisions = self._dispatcher.schedule(self._queue, snapshot, Changes(explain=frozenset(jobs)))
 
-    def of(self, job: int) -> WaitSentence | None:
-        """Return why a job (row) waits, or None if it could start, or would be rejected, now."""
+    def of(self, job: int, *, expected: bool = True) -> WaitSentence | None:
+        """Return why a job (row) waits, or None if it could start, or would be rejected, now.
+
+        Without `expected`, the sentence omits when the job first fits, which is the costly part.
+        """
         if (why := self._aside.get(job)) is not None:
-            return WaitSentence(Reason(Rule.ASIDE, why), None, None, why)
-        return why_waits(self._dispatcher, job, self._queue, self._snapshot, self._decisions)
+            return WaitSentence(Reason(WaitCause.ASIDE, why), None, None, why)
+        return why_waits(self._dispatcher, job, self._queue, self._snapshot, self._decisions, expected=expected)
 
 
 @dataclass
 class WaitReporter:
-    """Reports to users why the first `most` jobs of the queue wait, at intervals and only if the reason changed.
+    """Reports to users why jobs wait.
 
-    The interval (s) is a tenth if a new job waits. The scheduler is queried through a dispatcher of its own.
+    The first `most` jobs of the queue are reported at intervals, and only if the reason changed. The interval (s) is a tenth if
+    a new job waits. With `everyone`, the other jobs get their first reason too, without the time at which they first fit. The
+    scheduler is queried through a dispatcher of its own.
     """
 
     platform: LivePlatform
@@ -73,33 +81,38 @@ class WaitReporter:
     metrics: LiveMetrics | None = None
     most: int = 20
     interval: float = INTERVAL
+    everyone: bool = False
     _next: float = field(default=0.0, init=False)
     _told: dict[str, str] = field(default_factory=dict, init=False)
+    _arrived: bool = field(default=True, init=False)  # whether jobs arrived since the last report
 
     def observe_pass(self, done: Pass) -> None:
         """Report if a report is due."""
         queue, snapshot = done.loop.queue, done.snapshot
-        new = any(snapshot.table.name(job) not in self._told for job in queue.jobs[: self.most].tolist())
+        front = queue.jobs[: self.most].tolist()
+        self._arrived |= any(isinstance(event, Arrival) for event in done.batch.events)
+        new = (self.everyone and self._arrived) or any(snapshot.table.name(job) not in self._told for job in front)
         now = time.monotonic()
         if now < self._next and (not new or now < self._next - 0.9 * self.interval):
             return
-        self._next = now + self.interval
-        jobs = queue.jobs[: self.most].tolist()
+        self._next, self._arrived = now + self.interval, False
+        names = {job: snapshot.table.name(job) for job in (queue.jobs.tolist() if self.everyone else front)}
+        jobs = [job for k, (job, name) in enumerate(names.items()) if k < self.most or name not in self._told]
         try:
             reasons = WaitReasons(self.scheduler, done.loop, snapshot, jobs)
-            explained = [(job, found) for job in jobs if (found := reasons.of(job)) is not None]
+            found = ((job, reasons.of(job, expected=k < self.most)) for k, job in enumerate(jobs))
+            explained = [(job, why) for job, why in found if why is not None]
         except PolicyError as error:
             log_event("wait_reason_missing", logging.ERROR, why=str(error))
             return
-        waiting: dict[str, str] = {}
-        for job, found in explained:
-            name = snapshot.table.name(job)
-            waiting[name] = found.text
+        told = {name: self._told[name] for job, name in names.items() if name in self._told and job not in jobs[: self.most]}
+        for job, why in explained:
+            told[names[job]] = why.text
             if self.metrics is not None:
-                self.metrics.short_of(found.reason.resource)
-            if self._told.get(name) != found.text:
-                self.platform.report_wait(job, found.text)
-        self._told = waiting
+                self.metrics.short_of(why.reason.resource)
+            if self._told.get(names[job]) != why.text:
+                self.platform.report_wait(job, why.text)
+        self._told = told
 
 
 def amount(resource: str, number: int, machine: Machine) -> str:

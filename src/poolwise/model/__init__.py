@@ -27,7 +27,7 @@ from poolwise.model.memory_use import MemoryInUse, MemoryStep, MemoryUse, Stall
 from poolwise.model.partition import Partition, QualityOfService, ReservedWindow
 from poolwise.model.placement import Placement, Refusal
 from poolwise.model.queue import Queue
-from poolwise.model.reason import Reason, Rule
+from poolwise.model.reason import Reason, WaitCause
 from poolwise.model.run import Fetch, Resized, Run
 from poolwise.model.schedule import Schedule
 from poolwise.model.snapshot import Snapshot
@@ -74,7 +74,6 @@ __all__ = [
     "ReservedWindow",
     "Resize",
     "Resized",
-    "Rule",
     "Run",
     "RunStalled",
     "Schedule",
@@ -84,6 +83,7 @@ __all__ = [
     "Started",
     "Stop",
     "Wait",
+    "WaitCause",
     "Wakeup",
     "Workload",
 ]

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from poolwise.model.placement import Placement, Refusal
-from poolwise.model.reason import Reason, Rule
+from poolwise.model.reason import Reason, WaitCause
 from poolwise.short_repr import short_repr
 
 
@@ -180,8 +180,8 @@ class Decisions:
             return self.reasons[job]
         refusal = self.waits.get(job)
         if refusal is not None:
-            return Reason.of(Rule.SHORT if refusal.resource else Rule.UNSAID, refusal.reason, refusal)
-        return Reason(Rule.UNSAID, f"{type(dispatcher).__name__.removesuffix('Dispatcher')} gives no reason")
+            return Reason.of(WaitCause.SHORT if refusal.resource else WaitCause.UNREPORTED, refusal.reason, refusal)
+        return Reason(WaitCause.UNREPORTED, f"{type(dispatcher).__name__.removesuffix('Dispatcher')} gives no reason")
 
 
 @dataclass(frozen=True, slots=True)

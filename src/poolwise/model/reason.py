@@ -9,13 +9,13 @@ from poolwise.model.placement import Refusal
 from poolwise.short_repr import short_repr
 
 
-class Rule(StrEnum):
-    """Rule that held a job back.
+class WaitCause(StrEnum):
+    """Cause for which a job waited in a scheduling pass.
 
     Examples
     --------
-    >>> from poolwise.interfaces import Rule
-    >>> Rule("reservation") is Rule.RESERVATION
+    >>> from poolwise.interfaces import WaitCause
+    >>> WaitCause("reservation") is WaitCause.RESERVATION
     True
     """
 
@@ -27,7 +27,7 @@ class Rule(StrEnum):
     POSTPONED = "postponed"  # it fits, but the scheduler waits for a better placement or time
     ROUND = "round"  # the scheduler plans at intervals
     ASIDE = "aside"  # the cluster lacks a resource that the scheduler does not model
-    UNSAID = "unsaid"  # the scheduler gives no reason
+    UNREPORTED = "unreported"  # the scheduler gives no reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +36,9 @@ class Reason:
 
     Attributes
     ----------
-    rule : rule that held it back
+    cause : what held it back
     text : the reason in words, including whose need it is
-    resource, needed, free : the resource that was short and its amounts, base units; "" if none was. Under the rule "order" it
+    resource, needed, free : the resource that was short and its amounts, base units; "" if none was. Under the cause "order" it
         is what the head of the queue lacks, under "reservation" what is short for both jobs at once
     nodes, fitting : number of nodes of which each must have the needed amount, and how many have it, as in `Refusal`
     blocker : row of the job that blocked it, None without one
@@ -47,15 +47,15 @@ class Reason:
 
     Examples
     --------
-    >>> from poolwise.interfaces import Reason, Refusal, Rule
-    >>> reason = Reason.of(Rule.SHORT, "it needs more nodes", Refusal("not enough nodes", "nodes", 8, 3))
+    >>> from poolwise.interfaces import Reason, Refusal, WaitCause
+    >>> reason = Reason.of(WaitCause.SHORT, "it needs more nodes", Refusal("not enough nodes", "nodes", 8, 3))
     >>> reason.resource, reason.needed - reason.free
     ('nodes', 5)
     """
 
     __repr__ = short_repr
 
-    rule: Rule
+    cause: WaitCause
     text: str
     resource: str = ""
     needed: int = 0
@@ -69,7 +69,7 @@ class Reason:
     @classmethod
     def of(
         cls,
-        rule: Rule,
+        cause: WaitCause,
         text: str,
         refusal: Refusal | None = None,
         *,
@@ -80,4 +80,4 @@ class Reason:
         """Build a reason with the amounts of a refusal."""
         short = refusal if refusal is not None else Refusal("")
         amounts = short.resource, short.needed, short.free
-        return cls(rule, text, *amounts, blocker, reserved, ahead, short.nodes, short.fitting)
+        return cls(cause, text, *amounts, blocker, reserved, ahead, short.nodes, short.fitting)

@@ -164,7 +164,7 @@ def gantt(found: Explanation, schedule: Schedule) -> Boxes:
     low = -0.12 * top
     waits = [Box(0.0, _hours(until - submit), low, low / 3, _WAIT, f"job {found.job.id} waits for {_duration(until - submit)}")]
     waits = [
-        Box(_hours(e.start - submit), _hours(e.end - submit), low, low / 3, held_by(e.reason.rule, e.reason.resource),
+        Box(_hours(e.start - submit), _hours(e.end - submit), low, low / 3, held_by(e.reason.cause, e.reason.resource),
             f"{_duration(e.end - e.start)} from {_duration(e.start - submit)} after its submission: {e.reason.text}")
         for e in found.episodes
     ] or waits  # fmt: skip

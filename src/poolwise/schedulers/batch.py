@@ -26,10 +26,10 @@ from poolwise.model import (
     Reason,
     Refusal,
     Reject,
-    Rule,
     Snapshot,
     Start,
     Wait,
+    WaitCause,
 )
 from poolwise.model.shared_nodes import SharedNodes, shared_nodes
 from poolwise.performance.cpu_frequency import profile_of
@@ -188,8 +188,8 @@ class BatchDispatcher(Dispatcher):
             return BETWEEN
         short = _shortage(self.problem(np.array([job], dtype=np.int64), state, state.free))
         if short is not None:
-            return Reason.of(Rule.SHORT, short.reason, short)
-        return Reason(Rule.POSTPONED, "it fits alone, but the batch placement does not include it")
+            return Reason.of(WaitCause.SHORT, short.reason, short)
+        return Reason(WaitCause.POSTPONED, "it fits alone, but the batch placement does not include it")
 
     def problem(self, jobs: IntArray, snapshot: Snapshot, free: IntArray) -> Problem:
         """Build the problem of placing jobs on free amounts, (n_owner, n_resource)."""

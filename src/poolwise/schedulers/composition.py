@@ -20,10 +20,10 @@ from poolwise.model import (
     Reason,
     Refusal,
     Reject,
-    Rule,
     Snapshot,
     Start,
     Wait,
+    WaitCause,
 )
 from poolwise.policies.order.priorities import EDF
 from poolwise.policies.placement.nvme.composition import CompositionPolicy, refused
@@ -104,7 +104,7 @@ class CompositionDispatcher(Dispatcher):
                     decisions.append(found)
                     continue
                 if job in explain:
-                    reasons[job] = Reason.of(Rule.SHORT, found.reason, found, ahead=ahead)
+                    reasons[job] = Reason.of(WaitCause.SHORT, found.reason, found, ahead=ahead)
                 if waiting <= self._blocked and not explain:
                     break
             ahead += 1

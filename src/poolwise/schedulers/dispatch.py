@@ -22,11 +22,11 @@ from poolwise.model import (
     Reason,
     Refusal,
     Reject,
-    Rule,
     Run,
     Snapshot,
     Start,
     Wait,
+    WaitCause,
 )
 from poolwise.policies.order.priorities import FCFS
 from poolwise.policies.placement.units.layout import Choices, UnitLayout
@@ -131,10 +131,10 @@ class DispatchDispatcher(Dispatcher):
                 idle = any(units.idle.count(low, high) for low, high in self.policy.allowed(job, units))
                 if not idle:
                     short = Refusal("no unit that may run its tasks is idle", "slots", left, 0)
-                    reasons[job] = Reason.of(Rule.SHORT, short.reason, short, ahead=ahead)
+                    reasons[job] = Reason.of(WaitCause.SHORT, short.reason, short, ahead=ahead)
                 elif self.policy.may_wait:
                     text = "units that may run its tasks are idle, but it waits for a better one"
-                    reasons[job] = Reason(Rule.POSTPONED, text, ahead=ahead)
+                    reasons[job] = Reason(WaitCause.POSTPONED, text, ahead=ahead)
             ahead += left > 0
         return reasons
 

@@ -13,7 +13,20 @@ import numpy as np
 
 from poolwise.arrays import BoolArray, IntArray
 from poolwise.interfaces import Dispatcher, Scheduler
-from poolwise.model import Changes, Decisions, JobTable, Machine, Placement, Queue, Reason, Reject, Rule, Snapshot, Start, Wait
+from poolwise.model import (
+    Changes,
+    Decisions,
+    JobTable,
+    Machine,
+    Placement,
+    Queue,
+    Reason,
+    Reject,
+    Snapshot,
+    Start,
+    Wait,
+    WaitCause,
+)
 from poolwise.random import uniform
 from poolwise.registry import register
 from poolwise.schedulers.flow.flow_layout import FlowLayout, room
@@ -92,7 +105,7 @@ class GreedyDispatcher(Dispatcher):
             explain = job in changes.explain
             short = shortage(self.shapes, np.array([shape]), len(tasks), free, pooled=self.pooled) if explain else None
             if short is not None:
-                reasons[job] = Reason.of(Rule.SHORT, short.reason, short, ahead=ahead)
+                reasons[job] = Reason.of(WaitCause.SHORT, short.reason, short, ahead=ahead)
             ahead += 1
         return Decisions(tuple(decisions), reasons=reasons)
 

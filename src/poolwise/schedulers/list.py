@@ -22,7 +22,20 @@ from poolwise.interfaces import (
 from poolwise.interfaces.order import checked_priorities, opened
 from poolwise.interfaces.placement import alike_of
 from poolwise.interfaces.scheduling_pass import check_takes_pass
-from poolwise.model import Changes, Decisions, JobTable, Machine, Queue, Reason, Refusal, Reject, Rule, Snapshot, Start, Wait
+from poolwise.model import (
+    Changes,
+    Decisions,
+    JobTable,
+    Machine,
+    Queue,
+    Reason,
+    Refusal,
+    Reject,
+    Snapshot,
+    Start,
+    Wait,
+    WaitCause,
+)
 from poolwise.model.eligibility import has_tiers, tiers
 from poolwise.policies.admission.machine_limits import MachineLimits
 from poolwise.policies.backfill.easy import Easy
@@ -167,14 +180,14 @@ class ListDispatcher(Dispatcher):
         admitted = admission.admits(pass_)
         if admitted is not None and pass_.explain:
             for job in pass_.explain.intersection(pass_.queue.jobs[~admitted].tolist()):
-                if job not in pass_.reasons or pass_.reasons[job].rule is not Rule.LIMIT:
-                    pass_.record(job, Rule.LIMIT, f"{type(admission).__name__} does not admit it")
+                if job not in pass_.reasons or pass_.reasons[job].cause is not WaitCause.LIMIT:
+                    pass_.record(job, WaitCause.LIMIT, f"{type(admission).__name__} does not admit it")
         return admitted
 
     def _reason(self, pass_: SchedulingPass, job: int, starts: tuple[Start, ...]) -> Reason:
         """Return the recorded reason, by default what the job lacks after all starts, with the number of jobs ahead of it."""
         if job not in pass_.reasons and not isinstance(pass_.place(job, pass_.snapshot.with_starts(starts)), Refusal):
-            pass_.record(job, Rule.UNSAID, f"it fits, and {type(self.scheduler.backfill).__name__} gives no reason")
+            pass_.record(job, WaitCause.UNREPORTED, f"it fits, and {type(self.scheduler.backfill).__name__} gives no reason")
         ranked = pass_.ranked()
         before = ranked[: int(np.flatnonzero(ranked == job)[0])]
         ahead = np.count_nonzero(~np.isin(before, [start.job for start in starts]))

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from poolwise.model import Reason, Rule
+from poolwise.model import Reason, WaitCause
 from poolwise.units import SECOND
 
-BETWEEN = Reason(Rule.ROUND, "the scheduler plans at the next round")
+BETWEEN = Reason(WaitCause.ROUND, "the scheduler plans at the next round")
 """Reason why jobs wait in a pass between two rounds."""
 
 

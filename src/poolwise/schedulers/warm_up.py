@@ -9,7 +9,7 @@ import numpy as np
 from poolwise.arrays import BoolArray
 from poolwise.interfaces import Dispatcher, ListRule, Scheduler
 from poolwise.interfaces.user_class import rule_of
-from poolwise.model import Changes, Decisions, JobTable, Machine, Queue, Reason, Reject, Rule, Snapshot, Start
+from poolwise.model import Changes, Decisions, JobTable, Machine, Queue, Reason, Reject, Snapshot, Start, WaitCause
 from poolwise.policies.backfill.none import NoBackfill
 from poolwise.policies.order.priorities import FCFS
 from poolwise.schedulers.list import ListScheduler
@@ -81,7 +81,7 @@ class _WarmUpDispatcher(Dispatcher):
         settled = {d.job for d in decisions if isinstance(d, Start | Reject)}
         reasons = {job: decisions.reason(job, self.first) for job in changes.explain if job in warm and job not in settled}
         if len(table) < self.jobs or settled < set(warm.jobs.tolist()):
-            filling = Reason(Rule.WARM_UP, "warm-up jobs have not all started", ahead=len(warm) - len(settled))
+            filling = Reason(WaitCause.WARM_UP, "warm-up jobs have not all started", ahead=len(warm) - len(settled))
             return replace(
                 decisions, reasons=reasons | dict.fromkeys(changes.explain.intersection(later.jobs.tolist()), filling)
             )

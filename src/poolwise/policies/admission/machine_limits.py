@@ -15,7 +15,7 @@ import numpy as np
 from poolwise.arrays import BoolArray, IntArray
 from poolwise.errors import InputError, UnknownNameError
 from poolwise.interfaces import AdmissionPolicy, SchedulingPass
-from poolwise.model import JobTable, Machine, QualityOfService, Refusal, Rule, Run, Snapshot
+from poolwise.model import JobTable, Machine, QualityOfService, Refusal, Run, Snapshot, WaitCause
 from poolwise.model.eligibility import NO_PARTITION, exceeded_limits, taking_partitions, time_limits
 from poolwise.model.partition import default_of
 from poolwise.registry import register
@@ -73,7 +73,7 @@ class MachineLimits(AdmissionPolicy):
             exceeded = usage.exceeded(job, len(queue.tasks(job)))
             if exceeded is not None:
                 admitted[k] = False
-                pass_.record(job, Rule.LIMIT, exceeded.reason, exceeded)
+                pass_.record(job, WaitCause.LIMIT, exceeded.reason, exceeded)
         return admitted
 
 

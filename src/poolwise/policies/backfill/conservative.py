@@ -15,7 +15,7 @@ import numpy as np
 from poolwise.arrays import IntArray
 from poolwise.errors import PolicyError
 from poolwise.interfaces import BackfillPolicy, PlacementPolicy, SchedulingPass
-from poolwise.model import Job, Placement, Queue, Refusal, Rule, Snapshot, Start
+from poolwise.model import Job, Placement, Queue, Refusal, Snapshot, Start, WaitCause
 from poolwise.model.rules import BackfillRule
 from poolwise.registry import register
 from poolwise.units import HORIZON, NEVER
@@ -83,7 +83,7 @@ def _record_overlap(
     if begins == pass_.snapshot.now:
         text = "it fits, but once a job of higher priority starts, it would overlap reservations"
     short = profile.first_shortage(row, pass_.placement)
-    pass_.record(job, Rule.RESERVATION, text, short, blocker=blocker, reserved=begins)
+    pass_.record(job, WaitCause.RESERVATION, text, short, blocker=blocker, reserved=begins)
     return True
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from poolwise.arrays import IntArray
 from poolwise.interfaces import BackfillPolicy, PlacementPolicy, QueuePolicy, SchedulingPass
 from poolwise.interfaces.order import opened
-from poolwise.model import Job, Kind, Machine, Refusal, Rule, Snapshot, Start
+from poolwise.model import Job, Kind, Machine, Refusal, Snapshot, Start, WaitCause
 from poolwise.model.rules import BackfillRule
 from poolwise.policies.backfill.none import start_in_order
 from poolwise.registry import register
@@ -91,13 +91,13 @@ class Easy(BackfillPolicy):
             if end > shadow:
                 if not self.extra:
                     text = "it fits, but would end after the shadow time, when the head job's reservation begins"
-                    pass_.record(job, Rule.RESERVATION, text, blocker=head, reserved=shadow)
+                    pass_.record(job, WaitCause.RESERVATION, text, blocker=head, reserved=shadow)
                     continue
                 delayed = then.with_started(job, found, end=end)
                 lack = placement.place(reserved, delayed)
                 if isinstance(lack, Refusal):
                     text = f"it fits, but would delay the head job's reservation: {lack.reason}"
-                    pass_.record(job, Rule.RESERVATION, text, lack, blocker=head, reserved=shadow)
+                    pass_.record(job, WaitCause.RESERVATION, text, lack, blocker=head, reserved=shadow)
                     continue
                 then = delayed
             yield Start(job, pass_.queue.tasks(job), found)

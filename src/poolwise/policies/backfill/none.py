@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from poolwise.interfaces import BackfillPolicy, SchedulingPass
-from poolwise.model import Refusal, Rule, Snapshot, Start
+from poolwise.model import Refusal, Snapshot, Start, WaitCause
 from poolwise.model.rules import BackfillRule
 from poolwise.registry import register
 
@@ -26,7 +26,7 @@ class NoBackfill(BackfillPolicy):
             lack = pass_.place(head, state)
             if not isinstance(pass_.place(job, state), Refusal) and isinstance(lack, Refusal):
                 text = f"it fits, but the policy does not backfill, and the head job waits: {lack.reason}"
-                pass_.record(job, Rule.ORDER, text, lack, blocker=head)
+                pass_.record(job, WaitCause.ORDER, text, lack, blocker=head)
         return starts
 
     def rule(self) -> BackfillRule:

@@ -15,7 +15,7 @@ import numpy as np
 from poolwise.arrays import IntArray
 from poolwise.errors import InputError
 from poolwise.interfaces import BackfillPolicy, SchedulingPass
-from poolwise.model import Refusal, Rule, Snapshot, Start
+from poolwise.model import Refusal, Snapshot, Start, WaitCause
 from poolwise.model.rules import BackfillRule, PassTimes
 from poolwise.policies.backfill.none import start_in_order
 from poolwise.policies.backfill.slurm_plan import BackfillPlan
@@ -175,7 +175,7 @@ class SlurmBackfill(BackfillPolicy):
                 unblocked.remove(other)
                 text = "it fits, but would overlap the reservation of a job of higher priority"
                 begins = None if found is None else found.start
-                pass_.record(other, Rule.RESERVATION, text, blocker=job, reserved=begins)
+                pass_.record(other, WaitCause.RESERVATION, text, blocker=job, reserved=begins)
 
     def plan(self, state: Snapshot) -> BackfillPlan:
         """Begin a backfill pass."""
@@ -200,7 +200,7 @@ class SlurmBackfill(BackfillPolicy):
                 text = f"it fits, but the head job does not, and the next backfill pass is in {wait} s"
                 lack = pass_.placement.place(pass_.queue.job(head), state)
             short = lack if isinstance(lack, Refusal) else None
-            pass_.record(job, Rule.ROUND, text, short, blocker=None if job == head else head)
+            pass_.record(job, WaitCause.ROUND, text, short, blocker=None if job == head else head)
 
 
 def _after(now: int, first_s: float, step: int) -> int:

@@ -15,7 +15,20 @@ import numpy as np
 from poolwise import registry
 from poolwise.arrays import BoolArray, FloatArray, IntArray
 from poolwise.interfaces import Dispatcher, Scheduler
-from poolwise.model import Changes, Decision, Decisions, JobTable, Machine, Queue, Reason, Refusal, Reject, Rule, Snapshot, Wait
+from poolwise.model import (
+    Changes,
+    Decision,
+    Decisions,
+    JobTable,
+    Machine,
+    Queue,
+    Reason,
+    Refusal,
+    Reject,
+    Snapshot,
+    Wait,
+    WaitCause,
+)
 from poolwise.optimize.min_cost_flow import FlowSolver
 from poolwise.performance.link_load import access_links, link_loads, sites
 from poolwise.policies.cost.model import CostModel
@@ -183,19 +196,19 @@ class FlowDispatcher(Dispatcher):
             return Refusal(text, self.layout.resources[worst], int(demand[row, worst]), int(left[worst]))
 
         if not admitted[k] and (short := shortfall(k)).needed > short.free:
-            return Reason.of(Rule.SHORT, short.reason, short, ahead=ahead)
+            return Reason.of(WaitCause.SHORT, short.reason, short, ahead=ahead)
         blocking = np.flatnonzero(~admitted[:k] & (patient[:k] | (self.scheduler.admission == "prefix")))
         if len(blocking):
             first = int(blocking[0])
             text = f"no job may pass an older job that has {shortfall(first).reason}"
-            return Reason.of(Rule.ORDER, text, shortfall(first), blocker=int(jobs[first]), ahead=ahead)
+            return Reason.of(WaitCause.ORDER, text, shortfall(first), blocker=int(jobs[first]), ahead=ahead)
         amounts = self.layout.amounts(snapshot.with_starts(decisions.starts).free)
         shape = self.shapes.of(queue.table, jobs[k : k + 1])
         found = shortage(self.shapes, shape, len(queue.tasks(job)), amounts, pooled=self.options.pooled)
         if found is not None:
-            return Reason.of(Rule.SHORT, found.reason, found, ahead=ahead)
+            return Reason.of(WaitCause.SHORT, found.reason, found, ahead=ahead)
         refusal = decisions.waits.get(job)
-        return Reason(Rule.POSTPONED, refusal.reason if refusal else "it fits, but the flow left it waiting", ahead=ahead)
+        return Reason(WaitCause.POSTPONED, refusal.reason if refusal else "it fits, but the flow left it waiting", ahead=ahead)
 
     def _due(self, snapshot: Snapshot) -> bool:
         """Return whether a round is due."""
