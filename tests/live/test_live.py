@@ -83,7 +83,7 @@ def test_live_run_is_driven_measured_recorded_and_reported(tmp_path: Path, monke
 
 
 def test_inexplicable_wait_does_not_end_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    def contradict(*_: object) -> None:
+    def contradict(*_: object, **options: object) -> None:
         raise PolicyError("job 7 was left waiting")
 
     monkeypatch.setattr(wait_reasons, "why_waits", contradict)

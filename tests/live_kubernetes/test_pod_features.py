@@ -103,7 +103,7 @@ def test_gang_waits_while_its_pods_have_different_tolerations() -> None:
     assert driven.settle().nodes() == {"p0": "n0", "p1": "n0"}
 
 
-def test_waiting_pod_is_told_that_others_are_not_preempted() -> None:
+def test_condition_of_a_pod_with_priority_states_that_others_are_not_preempted() -> None:
     kube = FakeKubernetes(make.node("n0", cpu="2"), make.pod("low", cpu="2", seconds=None))
     driven = kube.open(SCHEDULER)
     kube.add(make.pod("high", cpu="2", seconds=None, priority=5))

@@ -72,6 +72,7 @@ def run_live(
     scheduler: Scheduler | None = None,
     host: str = "127.0.0.1",
     register: Callable[[CollectorRegistry], None] | None = None,
+    explain_all: bool = False,
 ) -> None:
     """Run a scheduler on a platform until it is stopped, resuming from the state of an earlier run.
 
@@ -82,6 +83,7 @@ def run_live(
     make : makes the platform from the state of an earlier run, if any
     scheduler : replaces the scheduler that the options name
     host : address on which the endpoints are served
+    explain_all : whether each waiting job gets its first reason, not only the first ones of the queue
     register : adds the metrics of the platform to those of all platforms
     """
     from poolwise.live.control_loop import drive, read_continuation
@@ -104,7 +106,7 @@ def run_live(
     if register is not None:
         register(metrics.registry)
     metrics.leader.set(1)
-    observers: list[PassObserver] = [PassLogger(), metrics, WaitReporter(platform, named, metrics)]
+    observers: list[PassObserver] = [PassLogger(), metrics, WaitReporter(platform, named, metrics, everyone=explain_all)]
     with ExitStack() as stack:
         if options.record is not None:
             record = PassRecorder(options.record, {"mode": mode, "scheduler": options.scheduler})

@@ -91,7 +91,7 @@ def kubernetes(
             platform = ShadowKubernetes if shadow else KubernetesPlatform
             return platform(link, name, policy, writes, layout, continued=continued, gang_limit=gang_limit, metrics=metrics)
 
-        run_live(options, "shadow" if shadow else "live", make, host=host, register=metrics.register)
+        run_live(options, "shadow" if shadow else "live", make, host=host, register=metrics.register, explain_all=not shadow)
     finally:
         link.close()
 

@@ -28,7 +28,8 @@ class LogEvent(NamedTuple):
 
 EVENTS: Mapping[str, LogEvent] = {
     # Decisions and runs on every platform
-    "start": LogEvent("info", "The scheduler starts `job` on `placement`; `refused` states why the cluster refused."),
+    "start": LogEvent("info", "The scheduler starts `job` on `placement`."),
+    "start_refused": LogEvent("info", "The cluster refused to start `job`; `why` is logged once until it changes."),
     "stop": LogEvent("info", "The scheduler stops `run`."),
     "reject": LogEvent("info", "The scheduler rejects `job`, which can never run."),
     "pass": LogEvent("debug", "A pass committed or rejected decisions; durations in seconds."),
@@ -127,13 +128,21 @@ def log_event(event: str, level: int = logging.INFO, /, **fields: Any) -> None:
 class PassLogger:
     """Logs the decisions of each pass, their outcome, and the duration of passes that decided anything."""
 
+    def __init__(self) -> None:
+        self._refused: dict[str, str] = {}  # job -> logged reason for which the cluster refused its start
+
     def observe_pass(self, done: Pass) -> None:
         """Log a pass."""
         self._log_runs(done)
         for decision, why in (*((decision, "") for decision in done.outcome.committed), *done.outcome.rejected):
-            if isinstance(decision, Start | Stop | Reject):
+            if isinstance(decision, Start):
+                self._log_start(decision, why, done.snapshot)
+            elif isinstance(decision, Stop | Reject):
                 fields = _fields(decision, done.snapshot) | ({"refused": why} if why else {})
                 log_event(type(decision).__name__.lower(), logging.INFO, **fields)
+        if len(self._refused) > 2 * len(done.loop.queue) + 100:
+            waiting = {done.snapshot.table.name(job) for job in done.loop.queue.jobs.tolist()}
+            self._refused = {job: why for job, why in self._refused.items() if job in waiting}
         if done.outcome.committed or done.outcome.rejected:
             log_event(
                 "pass",
@@ -142,6 +151,16 @@ class PassLogger:
                 seconds=round(done.seconds, 4),
                 commit_seconds=round(done.commit_seconds, 4),
             )
+
+    def _log_start(self, start: Start, why: str, snapshot: Snapshot) -> None:
+        """Log a start once, and each reason of a refusal once: the scheduler may decide the same start in every pass."""
+        job = snapshot.table.name(start.job)
+        if not why:
+            self._refused.pop(job, None)
+            log_event("start", logging.INFO, **_fields(start, snapshot))
+        elif self._refused.get(job) != why:
+            self._refused[job] = why
+            log_event("start_refused", logging.INFO, **_fields(start, snapshot), why=why)
 
     def _log_runs(self, done: Pass) -> None:
         table = done.snapshot.table

@@ -123,3 +123,26 @@ def test_resized_pods_count_with_their_new_size(cluster: ControlPlane, first_fit
         cluster.wait(lambda: cluster.count("Running") == 3, 30, "3 + 3 + 2 of 8 cores")
         time.sleep(2)
         assert cluster.count("Running") == 3
+
+
+def test_every_waiting_pod_has_a_reason_and_started_pods_have_an_event(cluster: ControlPlane, pooled: str) -> None:
+    cluster.apply([make.node("n0", cpu="8")])
+    cluster.apply([make.pod(f"p{k:02d}", cpu="2", seconds=None) for k in range(94)])
+    log = cluster.folder / "reasons.log"
+    log.unlink(missing_ok=True)
+    with scheduling(cluster, pooled, log=log):
+        cluster.wait(lambda: len(reasons(cluster)) == 90, 40, f"conditions of 90 pods: {len(reasons(cluster))}")
+        time.sleep(5)
+        seen = [event["reason"] for event in cluster.get("events.events.k8s.io")]
+        assert seen.count("FailedScheduling") <= 90 + 20, "each pod once; those at the front again if their reason changed"
+        assert seen.count("Scheduled") == 4
+    starts = [json.loads(line) for line in log.read_text().splitlines() if '"event": "start"' in line]
+    assert len(starts) == 4
+
+
+def reasons(plane: ControlPlane) -> list[str]:
+    """Return the messages of the conditions of pods that are not scheduled."""
+    conditions = [one for pod in plane.get("pods") for one in pod["status"].get("conditions", [])]
+    return [
+        one["message"] for one in conditions if one["type"] == "PodScheduled" and one["status"] == "False" and one["message"]
+    ]

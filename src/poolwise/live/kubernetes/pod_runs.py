@@ -82,7 +82,7 @@ class PodRuns:
             return Refused("the pods of a gang must start together", True)
         if (wait := job.not_before - time.monotonic_ns()) > 0:
             self.clock.request_pass(wait)
-            return Refused(f"retry in {wait / SECOND:.1f} s after a failed start")
+            return Refused("its last start failed; it is retried after a delay")
         if (left := interrupted_start(job, self.cache)) is not None:
             self._release(left)
             return Refused("waiting for the devices of an earlier attempt to be released")
@@ -163,6 +163,9 @@ class PodRuns:
             return []
         active.is_bound = True
         active.job.failures = 0
+        for key, node in zip(active.job.pods, active.nodes, strict=True):
+            if (pod := self.cache.pods.get(key)) is not None:
+                self.actions.report_event(pod, "Scheduled", f"Successfully assigned {key} to {node}", warning=False)
         self.cache.changes.pods.update(active.job.pods)  # they may have terminated already
         return [Started(number, active.job.row)]
 
