@@ -197,7 +197,7 @@ class JobTable:
         return known
 
     def _standard(self, key: str, make: Callable[[JobTable, slice], NDArray[Scalar]]) -> NDArray[Scalar]:
-        """Do the same as `derived`, for the columns below; a table that shows a part of another takes them from that one."""
+        """Cache the columns below as `derived` does; a table that is part of another takes them from the other."""
         view: NDArray[Scalar]
         _, done, view, refills = self._derived.get(key, _NOTHING)
         if done == self._length and refills == len(self._refilled):  # called many times per pass

@@ -82,7 +82,7 @@ def fit(measured: CompletionTimes, pieces: int = 3, *, convex: bool = True) -> F
     shares = np.unique(remote)
     if not len(shares) or shares[0] > 0:
         remedy = "measure remote = 0 at the frequency of the other points"
-        raise _refuse(measured, "no completion time with all memory local", remedy)
+        raise _refuse(measured, "the measurements lack a run with all memory local", remedy)
     if len(shares) < pieces + 1:
         problem = f"{len(shares)} fractions of remote memory for {pieces} pieces"
         raise _refuse(measured, problem, f"measure {pieces + 1} or more")

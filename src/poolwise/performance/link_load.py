@@ -37,7 +37,7 @@ class Sites:
 
 
 def sites(placement: Placement, machine: Machine) -> Sites:
-    """Return the sites of a placement. A device is remote if it is at another vertex than its task's nodes."""
+    """Return the sites of a placement. A device is remote if it is at a different vertex from its task's nodes."""
     return _sites(machine, placement.task.tobytes(), placement.owner.tobytes())
 
 

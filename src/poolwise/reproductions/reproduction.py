@@ -129,7 +129,7 @@ ALL = Wanted()
 class Reproduction(Protocol):
     """Reproduction of the results of a published system. Register with `@register("reproductions", NAME)`.
 
-    `drawn` names figures of the paper that are drawn although no claim refers to them alone.
+    `drawn` names figures of the paper that are drawn, but to which no claim refers by itself.
     """
 
     title: ClassVar[str]

@@ -14,7 +14,7 @@ BETWEEN = Reason(WaitCause.ROUND, "the scheduler plans at the next round")
 
 @dataclass(frozen=True)
 class Rounds:
-    """Rounds at the multiples of an interval. They follow from the clock alone, so a fresh dispatcher decides equally.
+    """Rounds at multiples of an interval. They depend on the clock alone, so a fresh dispatcher makes the same decisions.
 
     Parameters
     ----------

@@ -51,7 +51,8 @@ def unsupported(spec: RunSpec, mixed: bool = False) -> Obstacle | None:
             )
     backfill = rule_of(rule.backfill)
     if mixed and backfill is not None and backfill.times is not None:
-        return Obstacle("no kernel backfills at intervals on mixed nodes", "supported: nodes of one size without node sets")
+        what = "no kernel supports backfilling at intervals on mixed nodes"
+        return Obstacle(what, "supported: nodes of one size without node sets")
     backfill_order = rule.backfill.own_order
     if backfill_order is not None and backfill_order.kind not in IN_KERNELS:
         return Obstacle(

@@ -43,7 +43,7 @@ class NamedFlow:
         start, end, most, price = arc_columns(tail, head=head, capacity=capacity, cost=cost)
         for field, rows in (("tail", start), ("head", end)):
             outside = (rows < 0) | (rows >= len(names))
-            refuse_entry(field, outside, rows, f"is not a node: there are {len(names)}", "use rows of the names")
+            refuse_entry(field, outside, rows, f"is not a node: there are {len(names)}", "use row numbers of the names")
         refuse_entry("capacity", most < 0, most, "is less than 0", "reverse the arc")
         refuse_entry("head", start == end, end, "is also the arc's tail", "remove the arc")
         _distinct("names", np.sort(names))

@@ -135,7 +135,7 @@ def tables(results: DrMaestroResults) -> list[Table]:
 
 
 def _row(results: DrMaestroResults, scenario: DrMaestroScenario, change: str) -> list[str]:
-    """Return the means under a change, or without one over the same seeds."""
+    """Return the means over the same seeds, with a change or without one."""
     n = len(results.seeds(scenario, "firmament", "makespan_s", next(iter(CHANGES))))
     ratios = [float(results.ratio(scenario, "firmament", policy, change=change)[:n].mean()) for policy in POLICIES[1:]]
     counts = [float(results.seeds(scenario, policy, "violations", change)[:n].mean()) for policy in POLICIES[1:]]

@@ -129,7 +129,7 @@ def figure_10(results: NvmeResults) -> Iterator[Figure]:
 
 
 def _varied(results: NvmeResults, vary: Callable[[NvmeCase], list[NvmeCase]]) -> dict[str, list[NvmeCase]]:
-    """Return what `vary` returns for the case of each scenario and policy at load 0.7."""
+    """Return the varied case of each scenario and policy at load 0.7, as `vary` does."""
     both = product(SHARES, POLICIES)
     return {f"{SHORT[s]} {policy.replace('_', ' ')}": vary(results.at(s, 0.7, policy)) for s, policy in both}
 
