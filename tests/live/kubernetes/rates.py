@@ -37,12 +37,12 @@ from tests.live.kubernetes.api import Api, watching
 from tests.live.kubernetes.checker import problems
 from tests.live.kubernetes.control_plane import ControlPlane, control_plane, kube_scheduler, scheduling
 from tests.live.kubernetes.layouts import Layout
+from tests.live.kubernetes.shipped_files import shipped_scheduler
 
 PODS = int(os.environ.get("POOLWISE_RATES", "200"))
 TURNS = int(os.environ.get("POOLWISE_TURNS", "1"))
 STARTUP_S = float(os.environ.get("POOLWISE_STARTUP", "0"))
 PROTECTION = Path(__file__).parents[3] / "deploy" / "kubernetes" / "protect-claims.yaml"
-FIRST_FIT = 'version = 1\norder = "fcfs"\nbackfill = "none"\nplacement = "worst_fit"\n'
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
 def working(plane: ControlPlane, who: str, folder: Path) -> Iterator[int]:
     """Run a scheduler; yield its process id."""
     if who == "poolwise":
-        (folder / "s.toml").write_text(FIRST_FIT)
+        (folder / "s.toml").write_text(shipped_scheduler())
         with scheduling(plane, str(folder / "s.toml"), log=folder / "log") as process:
             yield process.pid
         return
