@@ -18,7 +18,7 @@ from poolwise.reproductions.fair_memory.readings import AS_RUN, SPEC, ablations,
 from poolwise.reproductions.fair_memory.runs import MACHINES, ORDERS, FairMemoryCase
 from poolwise.reproductions.fair_memory.traces import TRACES
 from poolwise.reproductions.reproduction import figures_of, reproduce
-from poolwise.studies.cells import Cell, Generated
+from poolwise.studies.cells import Cell, GeneratorSource
 from poolwise.studies.study import load
 from poolwise.traces.generators import generate
 from tests.helpers.data import PUBLISHED
@@ -49,8 +49,10 @@ def results() -> FairMemoryResults:
 
     def small(case: FairMemoryCase) -> Cell:
         cell = replace(whole(case), warm_up=100)
-        generated = isinstance(cell.trace, Generated)
-        return replace(cell, trace=replace(cell.trace, settings=f'{{"jobs":400,"seed":{case.seed}}}')) if generated else cell
+        generated = isinstance(cell.workload, GeneratorSource)
+        return (
+            replace(cell, workload=replace(cell.workload, settings=f'{{"jobs":400,"seed":{case.seed}}}')) if generated else cell
+        )
 
     patch.setattr(FairMemoryCase, "cell", small)
     patch.setattr(traces, "generate", lambda name, **settings: generate(name, **{**settings, "jobs": 400}))

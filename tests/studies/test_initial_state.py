@@ -88,7 +88,7 @@ def test_study_of_a_state_is_run_described_and_repeated(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"waiting\.csv changed"):
         recorded.cell()
     with pytest.raises(InputError, match="the state changed during the study"):
-        study.cells[0].trace.read(study.cells[0].machine)
+        study.cells[0].workload.read(study.cells[0].machine)
 
 
 def test_running_and_waiting_jobs_can_be_left_out(tmp_path: Path) -> None:
@@ -111,10 +111,10 @@ def test_machine_may_have_more_but_not_less_than_running_jobs_hold(tmp_path: Pat
     assert int(more.machine.capacity.sum()) == 9 and len(simulate_again(more).job) == 5
     less = load(folder, {"machine": "../less.toml"}).cells[0]
     with pytest.raises(InputError, match="the runs hold more nodes"):
-        less.trace.read(less.machine)
+        less.workload.read(less.machine)
     other = load(folder, {"machine": "catalog:cerit-racks"}).cells[0]
     with pytest.raises(InputError, match="different nodes, pools or devices"):
-        other.trace.read(other.machine)
+        other.workload.read(other.machine)
 
 
 @pytest.mark.parametrize(

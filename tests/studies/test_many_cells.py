@@ -57,7 +57,7 @@ def test_cells_that_differ_by_seed_share_other_objects(study):
         variants = {str(cell.parameters): cell for cell in runs}
         for cell in runs:
             first = variants[str(cell.parameters)]
-            for name in ("parameters", "machine", "machine_content", "trace", "scheduler", "performance", "costs"):
+            for name in ("parameters", "machine", "machine_content", "workload", "scheduler", "performance", "costs"):
                 assert getattr(cell, name) is getattr(first, name), name
 
 

@@ -35,7 +35,7 @@ def test_every_cell_is_compared_with_today_on_the_same_jobs(folder: Path) -> Non
     assert len(study.cells) == 4 and len(todays) == 1, "varied machine and scheduler values do not apply to today"
     (now,) = todays.values()
     assert (now.machine.name, now.scheduler.order.name, now.scheduler.backfill.name) == ("now", "fcfs", "none")
-    assert now.trace == study.cells[0].trace and now.key in {cell.key for cell in study.runs}
+    assert now.workload == study.cells[0].workload and now.key in {cell.key for cell in study.runs}
     only = studies.load(folder / "study.toml", {"today": {"scheduler": "old.toml"}})
     assert len({cell.key for cell in only.today.values()}) == 2, "varied pools apply to today"
     assert not studies.load(folder / "study.toml", {"today.name": "x"}).cells[0].parameters.keys() & {"today"}

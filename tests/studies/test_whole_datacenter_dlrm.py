@@ -81,6 +81,6 @@ def test_set_paths_try_the_current_folder_first(tmp_path, monkeypatch):
     study.write_text(catalog.find("studies", NAME).read_text().replace("disaggregated_DLRM_trace.csv.gz", "nowhere.csv"))
     monkeypatch.chdir(tmp_path)
     few = {"workload.options": {}, "seeds.count": 1}
-    assert Path(load(study, {"workload.trace": "dlrm.csv", **few}).cells[0].trace.path) == tmp_path / "there" / "dlrm.csv"
+    assert Path(load(study, {"workload.trace": "dlrm.csv", **few}).cells[0].workload.path) == tmp_path / "there" / "dlrm.csv"
     table(tmp_path, *rows[:2])
-    assert Path(load(study, {"workload.trace": "dlrm.csv", **few}).cells[0].trace.path) == tmp_path / "dlrm.csv"
+    assert Path(load(study, {"workload.trace": "dlrm.csv", **few}).cells[0].workload.path) == tmp_path / "dlrm.csv"

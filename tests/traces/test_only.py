@@ -115,7 +115,7 @@ def test_study_reads_the_selected_jobs_and_depends_on_them(tmp_path: Path) -> No
     assert any("account other than chem, phys" in note for note in result.notes())
     (other,) = load(tmp_path / "study.toml", {"workload.only.to": "5 h"}).cells
     assert other.key != cell.key
-    assert len(cell.trace.content()) == len({**cell.trace.content(), "only": {}})
+    assert len(cell.workload.content()) == len({**cell.workload.content(), "only": {}})
     saved = json.loads((tmp_path / "out" / "provenance.json").read_text())
     assert saved["runs"][0]["run"]["workload"]["only"] == {"account": ["chem", "phys"], "to": "6 h"}
 

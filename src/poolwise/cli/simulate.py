@@ -52,7 +52,7 @@ def simulate_cell(
     for path in output.files:
         check_writable(path)
     configured, measures = ConfiguredRun.of(cell), [choice.make("metrics") for choice in metrics]
-    with ConsoleWatch(err, f"reading {Path(cell.trace.path).name}") as watch:
+    with ConsoleWatch(err, f"reading {Path(cell.workload.path).name}") as watch:
         if cell.warm_up:
             check_warm_up(cell, workload_of(cell))
         for slow in slow_runs([cell]) if output.engine is EngineName.AUTO else ():

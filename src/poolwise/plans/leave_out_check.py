@@ -25,7 +25,7 @@ def leave_out(runs: CandidateRuns, cost: FloatArray, found: Search) -> tuple[Lef
         return (LeftOut("The answer does not depend on a few jobs: it is already the cheapest candidate."),)
     engines = {str((runs.store.facts(cell) or {}).get("engine")) for cell in runs.simulated.values()}
     obstacle = reason_to_skip(engines, len(workload), len(runs.simulated))
-    if len({canonical(cell.trace.content()) for cell in cells}) > 1:
+    if len({canonical(cell.workload.content()) for cell in cells}) > 1:
         obstacle = "each seed draws its own jobs"
     if obstacle is not None:
         return (LeftOut(f"Whether a few jobs decide the answer was not tested: {obstacle}."),)

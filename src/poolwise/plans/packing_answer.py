@@ -48,7 +48,7 @@ def packing_answer(cells: Sequence[Cell], results: Sequence[Json], device: str) 
         candidates=frame,
         chosen=0,
         content=content,
-        inputs={Path(cell.trace.path).name: cell.trace.sha256 for cell in cells},
+        inputs={Path(cell.workload.path).name: cell.workload.sha256 for cell in cells},
         seeds=sorted({cell.seed for cell in cells}),
         decision=_decision(rows[order[0]], rows[0], chosen, first, device, len(runs[first])),
         tables=[_by_type(runs, device), frame_table(frame, 0)],
@@ -142,7 +142,7 @@ def _because(runs: Mapping[str, list[Json]], chosen: str, first: str, device: st
         nodes = {key: fmean(run["nodes"][key] for run in runs[name]) for key in runs[name][0]["nodes"]}
         use = ", ".join(f"{100 * share:.0f} % of {key}" for key, share in nodes.items())
         sentences.append(
-            f'With "{name}", {idle:,.0f} {device}s are idle: {whole:,.0f} whole ones, the rest parts of shared ones. '
+            f'With "{name}", {idle:,.0f} {device}s are idle: {whole:,.0f} whole ones, and otherwise parts of shared ones. '
             f"Nodes use {use}."
         )
     away = fmean(run["away"] for run in runs[chosen])

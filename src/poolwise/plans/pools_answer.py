@@ -165,7 +165,7 @@ def pools_answer(runs: CandidateRuns, prices: Prices, found: Search, left_out: S
             **pools_content(runs, cost, found),
             "prices": at_other_prices(runs, prices, found),
         },
-        inputs=dict(sorted({Path(cell.trace.path).name: cell.trace.sha256 for cell in cells}.items())),
+        inputs=dict(sorted({Path(cell.workload.path).name: cell.workload.sha256 for cell in cells}.items())),
         seeds=sorted({cell.seed for cell in cells}),
         first=[*diagnostics.sentences, *(one.text for one in left_out)],
         decision=pools_decision(runs, prices, found),

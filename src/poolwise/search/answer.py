@@ -338,7 +338,7 @@ def _notes(search: OrderSearchProblem, evaluator: Evaluator, opened: int, open_t
         waits = np.exp(evaluator.logs([search.baseline], split)[0, :, OBJECTIVES.index("longest_wait")]) - FLOOR_S
         for cell, longest in zip(search.splits[split], waits, strict=True):
             if longest > span_s(cell) / 10:
-                short.append(f"{split}: {cell.trace.path} (seed {cell.seed})")
+                short.append(f"{split}: {cell.workload.path} (seed {cell.seed})")
     if short:
         notes.append(
             f"{len(short)} workloads are short: under the baseline a job waits for more than a tenth of the workload's span, "

@@ -37,7 +37,7 @@ class Evaluations(CellMeasurement):
 
     def label(self, task: Cell) -> str:
         """Return the workload, the order and the seed."""
-        return f"{task.trace.path} {task.scheduler.order or task.scheduler.kind} {task.label}"
+        return f"{task.workload.path} {task.scheduler.order or task.scheduler.kind} {task.label}"
 
     def group(self, task: Cell) -> str:
         """Return the key of the workload."""
@@ -114,7 +114,7 @@ def _prepare(on: _Workload) -> _Prepared:
     measured = ran(times, cell.warm_up)
     if len(measured) < 2:
         raise InputError(
-            f"{cell.trace.path}: fewer than two jobs remain to measure after a warm-up of {cell.warm_up} jobs",
+            f"{cell.workload.path}: fewer than two jobs remain to measure after a warm-up of {cell.warm_up} jobs",
             field="measure.warm_up",
             remedy="shorten the warm-up or take more jobs",
         )

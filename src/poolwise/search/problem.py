@@ -157,10 +157,10 @@ def _check_disjoint(document: Document, splits: Mapping[SplitName, tuple[Cell, .
     seen: dict[str, SplitName] = {}
     for name in SPLITS:
         for cell in splits[name]:
-            key = canonical([cell.machine_content, cell.trace.content()])
+            key = canonical([cell.machine_content, cell.workload.content()])
             if seen.setdefault(key, name) != name:
                 raise document.error(
                     ("splits", name),
-                    f"{cell.trace.path} (seed {cell.seed}) is also in the {seen[key]} split",
+                    f"{cell.workload.path} (seed {cell.seed}) is also in the {seen[key]} split",
                     "use another seed or another part of the trace",
                 )

@@ -71,7 +71,7 @@ def _ask(command_line: Callable[[], None], study_file: str, *settings: str) -> t
     folder = file.with_suffix(ASKED) / _key(study)
     asked = AskedRun.read(folder)
     if asked is None or loads_user_code():
-        few = sum(cell.trace.jobs or ALONE for cell in study.runs) < ALONE
+        few = sum(cell.workload.jobs or ALONE for cell in study.runs) < ALONE
         options = ["--out", str(folder), "--json", *(["--jobs", "1"] if few else [])]
         set_options = [word for setting in settings for word in ("--set", setting)]
         code, found = _run(command_line, ["run", study_file, *options, *set_options])

@@ -25,7 +25,7 @@ from poolwise.model import JobTable, Schedule, Workload
 from poolwise.runner.running import listener
 from poolwise.runner.task_type import Record, TaskType
 from poolwise.schedulers.warm_up import warm_up_end
-from poolwise.studies.cells import Cell, Trace, cell_sources, initial_of, workload_of
+from poolwise.studies.cells import Cell, TraceSource, cell_sources, initial_of, workload_of
 
 
 @dataclass(frozen=True)
@@ -66,21 +66,21 @@ class CellMeasurement(Cells):
 
 def check_logs(cells: Iterable[Cell]) -> None:
     """Read each log for the first machine that replays it; raise InputError if its jobs do not suit a machine or scheduler."""
-    tables: dict[Trace, JobTable] = {}
-    checked: set[tuple[Trace, int, str]] = set()
+    tables: dict[TraceSource, JobTable] = {}
+    checked: set[tuple[TraceSource, int, str]] = set()
     for cell in cells:
-        if not isinstance(cell.trace, Trace):
+        if not isinstance(cell.workload, TraceSource):
             continue
-        if cell.trace not in tables:
-            tables[cell.trace] = workload_of(cell).table
-        pair = cell.trace, id(cell.machine), cell.scheduler.model_dump_json()
+        if cell.workload not in tables:
+            tables[cell.workload] = workload_of(cell).table
+        pair = cell.workload, id(cell.machine), cell.scheduler.model_dump_json()
         if pair not in checked:
             checked.add(pair)
             try:
                 with warnings.catch_warnings(action="ignore"):  # the run of the cell warns
-                    scheduler_of(cell.scheduler, cell.warm_up).check(cell.machine, tables[cell.trace])
+                    scheduler_of(cell.scheduler, cell.warm_up).check(cell.machine, tables[cell.workload])
             except InputError as error:
-                file = error.file or cell.trace.path
+                file = error.file or cell.workload.path
                 raise InputError(error.message, file=file, line=error.line, field=error.field, remedy=error.remedy) from error
 
 

@@ -17,7 +17,7 @@ from poolwise.files.machine import MachineDescription
 from poolwise.files.study import PerformanceSection, SchedulerSection
 from poolwise.hashing import Json, canonical, digest
 from poolwise.model import Initial, Machine, Workload
-from poolwise.studies.initial_state import SavedState
+from poolwise.studies.initial_state import StateSource
 from poolwise.traces import excerpt, read, without
 from poolwise.traces.generators import configure
 from poolwise.traces.memory_use.source import MemoryUseSource
@@ -31,7 +31,7 @@ def cell_sources() -> str:
 
 
 @dataclass(frozen=True)
-class Trace:
+class TraceSource:
     """An excerpt of a trace file, and the expected hash of the file."""
 
     path: str
@@ -86,7 +86,7 @@ class Trace:
 
 
 @dataclass(frozen=True)
-class Generated:
+class GeneratorSource:
     """An excerpt of a generated workload; equal settings produce equal jobs."""
 
     generator: str
@@ -125,7 +125,7 @@ class Generated:
 
 
 @dataclass(frozen=True, eq=False)
-class Drawn:
+class FunctionSource:
     """Jobs that a function draws for the machine of a cell.
 
     Attributes
@@ -161,6 +161,10 @@ def _left_out(ids: tuple[int, ...]) -> Json:
     return {"without": list(ids)} if ids else {}
 
 
+WorkloadSource = TraceSource | GeneratorSource | StateSource | FunctionSource
+"""Where the jobs of a cell come from."""
+
+
 @dataclass(frozen=True, eq=False)
 class Cell:
     """Everything that one simulation needs.
@@ -170,7 +174,7 @@ class Cell:
     parameters : dotted path -> value as written, for each varied path; empty for a baseline
     seed : random seed of sensitivities and of the scheduler
     machine, machine_content, machine_tables : machine, content that results depend on, and tables of a machine file
-    trace, scheduler, performance, warm_up : see the study file
+    workload, scheduler, performance, warm_up : see the study file
     memory_use : model of the jobs' memory use, with its seed; None: jobs use the memory that they request
     sources : SHA-256 of the code that simulates the cell, see `cell_sources`
     costs : tables for watts and dollars; not an input of the simulation, so cells that differ only in costs share one run
@@ -181,7 +185,7 @@ class Cell:
     machine: Machine
     machine_content: Json
     machine_tables: Json
-    trace: Trace | Generated | SavedState | Drawn
+    workload: WorkloadSource
     scheduler: SchedulerSection
     performance: PerformanceSection
     warm_up: int
@@ -194,7 +198,7 @@ class Cell:
         """Resolved inputs; equal inputs give equal canonical JSON. Not cached, since a study may have a million cells."""
         return {
             "machine": self.machine_content,
-            "workload": self.trace.content(),
+            "workload": self.workload.content(),
             "scheduler": scheduler_content(self.scheduler),
             "performance": self._performance,
             "warm_up": self.warm_up,
@@ -221,7 +225,7 @@ class Cell:
 
     def without(self, ids: tuple[int, ...]) -> Cell:
         """Return the same run without some jobs of its workload, (k,) ids, to measure their effect."""
-        return replace(self, trace=replace(self.trace, without=ids))
+        return replace(self, workload=replace(self.workload, without=ids))
 
     def baseline(self) -> Cell:
         """Return FCFS without backfilling on the same machine, workload and memory: the baseline of fairness metrics."""
@@ -259,13 +263,13 @@ class _Nodes:
 
 
 @lru_cache(maxsize=2)
-def _workload(trace: Trace | Generated | SavedState | Drawn, nodes: _Nodes) -> Workload:
-    return trace.read(nodes.machine)
+def _workload(source: WorkloadSource, nodes: _Nodes) -> Workload:
+    return source.read(nodes.machine)
 
 
 def workload_of(cell: Cell) -> Workload:
     """Read the workload of a cell; cached in the process for the next cell with the same nodes."""
-    workload = _workload(cell.trace, _Nodes.of(cell))
+    workload = _workload(cell.workload, _Nodes.of(cell))
     if cell.memory_use is None:
         return workload
     source: MemoryUseSource = cell.memory_use.make("memory_uses")
@@ -274,4 +278,4 @@ def workload_of(cell: Cell) -> Workload:
 
 def initial_of(cell: Cell) -> Initial | None:
     """Return the jobs that run when a cell begins, or None if it does not start from a state."""
-    return cell.trace.initial(cell.machine) if isinstance(cell.trace, SavedState) else None
+    return cell.workload.initial(cell.machine) if isinstance(cell.workload, StateSource) else None

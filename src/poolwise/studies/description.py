@@ -25,8 +25,8 @@ from poolwise.files.study import RunFile
 from poolwise.files.validation import map_files
 from poolwise.hashing import Json, digest
 from poolwise.interfaces import PerformanceModel, Scheduler
-from poolwise.studies.cells import Cell, Generated, Trace
-from poolwise.studies.initial_state import SavedState
+from poolwise.studies.cells import Cell, GeneratorSource, TraceSource
+from poolwise.studies.initial_state import StateSource
 from poolwise.studies.study import resolve
 
 
@@ -99,28 +99,33 @@ class RecordedRun:
 
 def describe(cell: Cell, folder: Path) -> Json:
     """Describe a cell for a file in a folder: `run`, the sections, and `files`, the hashes of the files that they name."""
-    trace = cell.trace
-    if isinstance(trace, SavedState):
-        source: Json = {"state": trace.path, "default_runtime": f"{trace.default_runtime} ns"}
+    source = cell.workload
+    if isinstance(source, StateSource):
+        section: Json = {"state": source.path, "default_runtime": f"{source.default_runtime} ns"}
     else:
-        if isinstance(trace, Generated):
-            source = {"generator": trace.generator, "settings": json.loads(trace.settings)}
+        if isinstance(source, GeneratorSource):
+            section = {"generator": source.generator, "settings": json.loads(source.settings)}
         else:
-            assert isinstance(trace, Trace)  # jobs that a function draws have no file
-            source = {"trace": trace.path, "format": trace.format, "options": json.loads(trace.options), "clock": trace.clock}
-            source |= {} if trace.only == "{}" else {"only": json.loads(trace.only)}
-        source |= {"first": trace.first, **({} if trace.jobs is None else {"jobs": trace.jobs})}
+            assert isinstance(source, TraceSource)  # jobs that a function draws have no file
+            section = {
+                "trace": source.path,
+                "format": source.format,
+                "options": json.loads(source.options),
+                "clock": source.clock,
+            }
+            section |= {} if source.only == "{}" else {"only": json.loads(source.only)}
+        section |= {"first": source.first, **({} if source.jobs is None else {"jobs": source.jobs})}
     run = {
         "version": 1,
         "machine": cell.machine_tables,
-        "workload": {**source, **({} if cell.memory_use is None else {"memory_use": cell.memory_use.model_dump(mode="json")})},
+        "workload": {**section, **({} if cell.memory_use is None else {"memory_use": cell.memory_use.model_dump(mode="json")})},
         "scheduler": cell.scheduler.model_dump(mode="json", include={*cell.scheduler.model_fields_set, "settings"}),
         "performance": cell.performance.model_dump(mode="json", include=cell.performance.model_fields_set),
         "measure": {"warm_up": cell.warm_up, "baseline": False},
         "seeds": {"values": [cell.seed]},
     }
-    known = dict(trace.files()) if isinstance(trace, SavedState) else {trace.path: trace.sha256}
-    files = {_relative(Path(path), folder): sha256 for path, sha256 in known.items() if isinstance(trace, SavedState)}
+    known = dict(source.files()) if isinstance(source, StateSource) else {source.path: source.sha256}
+    files = {_relative(Path(path), folder): sha256 for path, sha256 in known.items() if isinstance(source, StateSource)}
 
     def note(text: str) -> str:
         path = Path(text)

@@ -17,13 +17,10 @@ from poolwise.files.study import StudyFile, WorkloadSection, inline, tables_with
 from poolwise.files.validation import validate
 from poolwise.hashing import canonical, digest
 from poolwise.model import Kind, Machine
-from poolwise.studies.cells import Cell, Generated, Trace, cell_sources
-from poolwise.studies.initial_state import SavedState
+from poolwise.studies.cells import Cell, GeneratorSource, TraceSource, WorkloadSource, cell_sources
+from poolwise.studies.initial_state import StateSource
 from poolwise.studies.variants import ResolvedStudy, StudyVariant
 from poolwise.traces.generators import configure
-
-WorkloadSource = Trace | Generated | SavedState
-
 
 MOST_PROBLEMS = 1000
 """Problems after which no further variants are checked."""
@@ -152,12 +149,12 @@ class Expansion:
         """Return the workload; the seed of a generator or format defaults to the cell's."""
         with errors_below("state"):
             if section.state is not None:
-                return SavedState.of(Path(section.state).resolve(), section.default_runtime)
+                return StateSource.of(Path(section.state).resolve(), section.default_runtime)
         with errors_below("settings"):
             if section.generator is not None:
                 settings = {"seed": seed, **section.settings}
                 configure(section.generator, **settings)
-                return Generated(section.generator, canonical(settings), section.first, section.jobs)
+                return GeneratorSource(section.generator, canonical(settings), section.first, section.jobs)
         assert section.trace is not None  # validation requires a trace, a generator or a state
         path, options = str(Path(section.trace).resolve()), dict(section.options)
         if path not in self._digests:
@@ -168,7 +165,7 @@ class Expansion:
             with errors_below("options"):
                 component.make("formats")
         source = path, self._digests[path], section.format, canonical(options)
-        return Trace(*source, section.first, section.jobs, section.clock, only=canonical(section.only))
+        return TraceSource(*source, section.first, section.jobs, section.clock, only=canonical(section.only))
 
 
 def _takes_seed(group: str, component: Component) -> bool:

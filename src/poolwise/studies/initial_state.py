@@ -17,7 +17,7 @@ from poolwise.traces import without
 
 
 @dataclass(frozen=True)
-class SavedState:
+class StateSource:
     """The jobs of a state directory, and the expected hashes of its files.
 
     Attributes
@@ -37,7 +37,7 @@ class SavedState:
     without: tuple[int, ...] = ()
 
     @classmethod
-    def of(cls, file: Path, default_runtime: int) -> SavedState:
+    def of(cls, file: Path, default_runtime: int) -> StateSource:
         """Create the workload from the path of a state.toml; raises InputError if a file of the directory is missing."""
         return cls(str(file), canonical(state_digests(file)), default_runtime)
 

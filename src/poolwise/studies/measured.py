@@ -111,7 +111,7 @@ class Runs:
 
 def _workload_name(cell: Cell) -> str:
     """Return a key that cells with the same workload share."""
-    return canonical(cell.trace.content())
+    return canonical(cell.workload.content())
 
 
 @dataclass(frozen=True, eq=False)

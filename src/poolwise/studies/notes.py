@@ -53,7 +53,7 @@ def description(result: MeasuredStudy) -> list[tuple[str, str]]:
     outcomes = result.outcomes(result.cells[0])
     measured = sorted({int(result.population(cell).sum()) for cell in result.cells})
     pairs = [
-        ("workload", f"{Path(first.trace.path).name}, {_jobs(len(outcomes))} starting at row {first.trace.first:,}"),
+        ("workload", f"{Path(first.workload.path).name}, {_jobs(len(outcomes))} starting at row {first.workload.first:,}"),
         ("machine", f"{first.machine.name}: {outcomes.n_nodes:,} nodes with {_node_memory(outcomes)} each"),
         *((f"varied: {path}", ", ".join(str(value) for value in values)) for path, values in study.vary.items()),
         ("runs", runs_text(study)),

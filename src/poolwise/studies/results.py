@@ -111,7 +111,7 @@ class StudyResult(MeasuredStudy):
 
     def provenance(self) -> Json:
         """Return the origin of the results: version, command, hashes of all inputs, seeds."""
-        traces = {Path(cell.trace.path).name: cell.trace.sha256 for cell in self.study.cells}
+        traces = {Path(cell.workload.path).name: cell.workload.sha256 for cell in self.study.cells}
         called = Path(sys.argv[0]).name
         return {
             "poolwise": __version__,

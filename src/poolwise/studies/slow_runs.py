@@ -64,7 +64,7 @@ def slow_runs(cells: Iterable[Cell]) -> list[SlowRuns]:
     kinds: dict[tuple[object, ...], list[Cell]] = {}
     for cell in cells:
         settings = cell.scheduler.model_dump_json(), cell.performance.model_dump_json(), str(cell.memory_use)
-        kinds.setdefault((canonical(cell.trace.content()), id(cell.machine), cell.warm_up, *settings), []).append(cell)
+        kinds.setdefault((canonical(cell.workload.content()), id(cell.machine), cell.warm_up, *settings), []).append(cell)
     found: dict[Obstacle, list[tuple[Cell, int]]] = {}
     for alike in list(kinds.values())[:MOST_KINDS]:
         obstacle, jobs = _obstacle(alike[0])

@@ -84,7 +84,7 @@ class Study:
         for cell in self.cells:
             if variant is None or variant.parameters is not cell.parameters:
                 variant, first = cell, cell.baseline()
-            baseline = replace(first, seed=cell.seed, trace=cell.trace, memory_use=cell.memory_use)
+            baseline = replace(first, seed=cell.seed, workload=cell.workload, memory_use=cell.memory_use)
             found.setdefault(baseline.key, baseline)
         return tuple(found.values())
 

@@ -29,7 +29,7 @@ from poolwise.performance.device_profiles import device_profiles_csv, read_devic
 from poolwise.reproductions.cases import CellCase, MeasuredCase
 from poolwise.reproductions.drmaestro.changes import CHANGES, FITS, Change
 from poolwise.schedulers.flow.graph import Clock
-from poolwise.studies.cells import Cell, Generated, cell_sources, workload_of
+from poolwise.studies.cells import Cell, GeneratorSource, cell_sources, workload_of
 from poolwise.traces.generators.device_jobs import WARM_UP
 from poolwise.units import SECOND
 
@@ -118,7 +118,7 @@ class DrMaestroCase(CellCase):
         """Return the cell with the given profiles; raise ValueError if the variant does not apply to the policy."""
         s = self.scenario
         drawn = {"jobs": s.jobs, "seed": self.seed, "machines": s.machines, "warm_up_s": self.warm_up_s, "spread": s.spread}
-        jobs = Generated("device_jobs", canonical({**drawn, "profiles": profiles}), 0, None)
+        jobs = GeneratorSource("device_jobs", canonical({**drawn, "profiles": profiles}), 0, None)
         model = PerformanceSection(model=Component.of("device_network", {"profiles": profiles}))
         return Cell({}, 0, *machine(s.machines), jobs, self._scheduler(profiles), model, 0, cell_sources())
 

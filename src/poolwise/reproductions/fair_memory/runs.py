@@ -23,7 +23,7 @@ from poolwise.model.rules import PoolScope
 from poolwise.reproductions.cases import CellCase
 from poolwise.reproductions.fair_memory.readings import BACKFILLS, BackfillName
 from poolwise.reproductions.fair_memory.traces import drawn_trace
-from poolwise.studies.cells import Cell, Generated
+from poolwise.studies.cells import Cell, GeneratorSource
 from poolwise.studies.study import load
 
 ORDERS = ("fcfs", "sjf", "wfp3", "f1", "fair", "fm")
@@ -101,11 +101,11 @@ class FairMemoryCase(CellCase):
         changes = {"order": order, "backfill": BACKFILLS[self.backfill], "scope": self.scope}
         model = Component.of("remote_memory", {} if self.curve == "quantile" else {"curve": self.curve})
         generator = MACHINES[self.machine].generator
-        jobs = Generated(generator, canonical({"seed": self.seed}), 0, None)
+        jobs = GeneratorSource(generator, canonical({"seed": self.seed}), 0, None)
         return replace(
             cell,
             seed=self.seed,
-            trace=drawn_trace(self.trace, generator, self.seed) if self.trace else jobs,
+            workload=drawn_trace(self.trace, generator, self.seed) if self.trace else jobs,
             scheduler=cell.scheduler.model_copy(update=changes),
             performance=PerformanceSection(model=model),
         )

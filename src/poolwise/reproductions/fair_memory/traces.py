@@ -14,7 +14,7 @@ import numpy as np
 
 from poolwise.arrays import FloatArray
 from poolwise.model import Machine, Workload
-from poolwise.studies.cells import Drawn
+from poolwise.studies.cells import FunctionSource
 from poolwise.traces.generators import generate
 from poolwise.traces.generators.memory_jobs import JobDistribution
 from poolwise.traces.generators.perlmutter_like import NODE_SECONDS, NODES, RUNTIME_S, PerlmutterLike
@@ -73,9 +73,9 @@ TRACES: Mapping[str, TraceVariant] = {
 
 
 @lru_cache(maxsize=8)
-def drawn_trace(name: str, generator: str, seed: int) -> Drawn:
+def drawn_trace(name: str, generator: str, seed: int) -> FunctionSource:
     """Return the jobs of a trace as the workload of a cell; the same object each time, so that a process draws them once."""
-    return Drawn(name, {"trace": name, "generator": generator, "seed": seed}, partial(_draw, name, generator, seed))
+    return FunctionSource(name, {"trace": name, "generator": generator, "seed": seed}, partial(_draw, name, generator, seed))
 
 
 def _draw(name: str, generator: str, seed: int, machine: Machine) -> Workload:

@@ -25,7 +25,7 @@ from poolwise.metrics.window import Window
 from poolwise.model import Schedule
 from poolwise.policies.placement.nvme.policies import rule
 from poolwise.reproductions.cases import CellCase, MeasuredCase, Measurer
-from poolwise.studies.cells import Cell, Generated, cell_sources
+from poolwise.studies.cells import Cell, GeneratorSource, cell_sources
 from poolwise.traces.generators.nvme_mix import MixScenario, NvmeMix
 
 Infrastructure = Literal["disaggregated", "physically_attached"]
@@ -162,7 +162,7 @@ class NvmeRun(CellCase):
         """Return the cell: machine, mix, placement and sharing of devices."""
         case, load = self.case, self.case.load
         gaps = {"mean_gap_s": self.gap_s, "high_priority_factor": case.high_priority_factor}
-        jobs = Generated("nvme_mix", canonical({**load.settings, **gaps}), 0, None)
+        jobs = GeneratorSource("nvme_mix", canonical({**load.settings, **gaps}), 0, None)
         how = SchedulerSection(kind="composition", placement=placement(case.policy, load.physics))
         model = PerformanceSection(model=performance(case.policy, load.physics))
         return Cell({}, load.seed, *described(case.infrastructure, case.devices), jobs, how, model, 0, cell_sources())

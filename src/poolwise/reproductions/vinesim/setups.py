@@ -23,7 +23,7 @@ from poolwise.metrics.unit_use import unit_series
 from poolwise.model import Schedule
 from poolwise.random import uniform
 from poolwise.reproductions.cases import CellCase
-from poolwise.studies.cells import Cell, Drawn, cell_sources
+from poolwise.studies.cells import Cell, FunctionSource, cell_sources
 from poolwise.traces import vinesim
 from poolwise.units import US
 
@@ -110,7 +110,7 @@ class Setup(CellCase):
         """Return the cell: tasks on units, as in deployment and dispatch plans."""
         case = self.case()
         options = {"tie": self.tie} if self.policy in ("high", "closer_to_data") else {}
-        jobs = Drawn("tasks of a set-up", asdict(self), lambda machine: case.workload)
+        jobs = FunctionSource("tasks of a set-up", asdict(self), lambda machine: case.workload)
         how = SchedulerSection(kind="dispatch", placement=Component.of(self.policy, options))
         performance = SHARED_LINKS if self.contended else TRANSFERS
         return Cell({}, self.seed, case.machine, {}, {}, jobs, how, performance, 0, cell_sources())
