@@ -120,9 +120,9 @@ def test_repr_of_a_snapshot_is_short() -> None:
     seen: list[str] = []
 
     class Watch(policies.Easy):  # type: ignore[misc]
-        def select(self, pass_: Any) -> Any:
-            seen.extend((repr(pass_.snapshot), repr(pass_)))
-            return super().select(pass_)
+        def select(self, cycle: Any) -> Any:
+            seen.extend((repr(cycle.snapshot), repr(cycle)))
+            return super().select(cycle)
 
     poolwise.simulate(poolwise.excerpt(WORKLOAD, 0, 20), MACHINE, backfill=Watch(), engine="reference")
     assert seen and max(map(len, seen)) <= WIDTH

@@ -228,24 +228,24 @@ def test_broken_placement_is_detected(placement: RackPlacement, name: str, says:
 class Forward(Easy):
     """A backfill that ignores its own starts."""
 
-    def select(self, pass_):
-        snapshot = pass_.snapshot
-        found = ((job, pass_.placement.place(snapshot.table.job(job), snapshot)) for job in pass_.queue.jobs.tolist())
+    def select(self, cycle):
+        snapshot = cycle.snapshot
+        found = ((job, cycle.placement.place(snapshot.table.job(job), snapshot)) for job in cycle.queue.jobs.tolist())
         return [Start(job, (0,), place) for job, place in found if isinstance(place, Placement)]
 
 
 @dataclass(frozen=True)
 class Doubling(Easy):
-    def select(self, pass_):
-        starts = list(super().select(pass_))
+    def select(self, cycle):
+        starts = list(super().select(cycle))
         return [*starts, *starts]
 
 
 @dataclass(frozen=True)
 class Spoiling(Easy):
-    def select(self, pass_):
-        starts = list(super().select(pass_))
-        pass_.priority[:] = 0.0
+    def select(self, cycle):
+        starts = list(super().select(cycle))
+        cycle.priority[:] = 0.0
         return starts
 
 
@@ -264,7 +264,7 @@ def test_broken_backfills_are_detected() -> None:
     assert "instead of one SchedulingPass" in failed(check_backfill(FourArguments()))["runs without an error"]
     with pytest.raises(InputError, match=r"FourArguments.select takes \(queue, priority, snapshot, placement\)") as caught:
         ListScheduler(backfill=FourArguments()).open(Machine.flat(1), 0)
-    assert "define select(self, pass_)" in str(caught.value.remedy)
+    assert "define select(self, cycle)" in str(caught.value.remedy)
 
 
 EASY = BackfillRule("head")

@@ -79,17 +79,17 @@ class DeafDispatcher(ListDispatcher):
 class First(Skip):
     """Backfill that starts only the first job, chosen by one that starts more."""
 
-    def select(self, pass_: SchedulingPass) -> Iterable[Start]:
-        return list(super().select(pass_))[:1]
+    def select(self, cycle: SchedulingPass) -> Iterable[Start]:
+        return list(super().select(cycle))[:1]
 
 
 class FirstAlone(First):
     """The same backfill with its own reason."""
 
-    def select(self, pass_: SchedulingPass) -> Iterable[Start]:
-        for job in pass_.to_explain():
-            pass_.record(job, WaitCause.ORDER, "one at a time")
-        return super().select(pass_)
+    def select(self, cycle: SchedulingPass) -> Iterable[Start]:
+        for job in cycle.to_explain():
+            cycle.record(job, WaitCause.ORDER, "one at a time")
+        return super().select(cycle)
 
 
 def test_reasons_of_a_user_scheduler_are_used() -> None:

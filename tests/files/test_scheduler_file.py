@@ -171,8 +171,8 @@ from poolwise.interfaces import AdmissionPolicy
 class Few(AdmissionPolicy):
     most: int = 1
 
-    def admits(self, pass_):
-        return pass_.queue.table.nodes[pass_.queue.jobs] <= self.most
+    def admits(self, cycle):
+        return cycle.queue.table.nodes[cycle.queue.jobs] <= self.most
 """
 
 

@@ -190,9 +190,9 @@ def test_reservations_are_compressed_in_passes_where_nothing_fits() -> None:
     class EveryPass(BackfillPolicy):
         sees_every_pass: ClassVar[bool] = True
 
-        def select(self, pass_: SchedulingPass) -> list[Start]:
-            passes.append(pass_.snapshot.now)
-            return list(Conservative().select(pass_))
+        def select(self, cycle: SchedulingPass) -> list[Start]:
+            passes.append(cycle.snapshot.now)
+            return list(Conservative().select(cycle))
 
     class FittingPasses(EveryPass):
         sees_every_pass: ClassVar[bool] = False

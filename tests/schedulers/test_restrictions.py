@@ -105,15 +105,15 @@ def test_reservation_next_to_windows_begins_at_the_first_second_at_which_the_job
     seen = []
 
     class Looking(Easy):
-        def select(self, pass_):
-            queue, snapshot = pass_.queue, pass_.snapshot
+        def select(self, cycle):
+            queue, snapshot = cycle.queue, cycle.snapshot
             for job in queue.jobs.tolist():
                 if isinstance(placement.place(queue.job(job), snapshot), Refusal):
                     then = reservation(queue.job(job), snapshot, placement).now
                     each = range(snapshot.now, then + 1, SECOND)
                     fits = [not isinstance(placement.place(queue.job(job), snapshot.at(time)), Refusal) for time in each]
                     seen.append(fits)
-            return super().select(pass_)
+            return super().select(cycle)
 
     run_loop(Simulation(jobs, on, Ideal()), ListScheduler(SJF(), Looking(), FirstNodes()))
     for fits in seen:

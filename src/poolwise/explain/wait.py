@@ -152,12 +152,12 @@ class _RecordedStarts(BackfillPolicy):
 
     name, starts = "", tuple[Start, ...]()
 
-    def select(self, pass_: SchedulingPass) -> Iterable[Start]:
+    def select(self, cycle: SchedulingPass) -> Iterable[Start]:
         """Return the recorded starts; jobs that fit along with them wait without a reason."""
-        starts = [start for start in self.starts if start.job in pass_.queue]
-        for job in pass_.to_explain(starts):
-            if not isinstance(pass_.place(job, pass_.snapshot.with_starts(starts)), Refusal):
-                pass_.record(job, WaitCause.UNREPORTED, f"it fits, and {self.name} gives no reason")
+        starts = [start for start in self.starts if start.job in cycle.queue]
+        for job in cycle.to_explain(starts):
+            if not isinstance(cycle.place(job, cycle.snapshot.with_starts(starts)), Refusal):
+                cycle.record(job, WaitCause.UNREPORTED, f"it fits, and {self.name} gives no reason")
         return starts
 
 

@@ -20,8 +20,8 @@ class AdmissionPolicy(Protocol):
     >>> import poolwise
     >>> from poolwise.interfaces import AdmissionPolicy
     >>> class AtMostEight(AdmissionPolicy):
-    ...     def admits(self, pass_):
-    ...         return pass_.queue.table.nodes[pass_.queue.jobs] <= 8
+    ...     def admits(self, cycle):
+    ...         return cycle.queue.table.nodes[cycle.queue.jobs] <= 8
     >>> workload = poolwise.Workload.of(["0 s", "0 s"], "1 min", requests={"nodes": [9, 2]})
     >>> scheduler = poolwise.ListScheduler(admission=AtMostEight())
     >>> poolwise.simulate(workload, poolwise.Machine.flat(16), scheduler=scheduler, engine="reference").jobs
@@ -52,14 +52,14 @@ class AdmissionPolicy(Protocol):
         """
         return None
 
-    def admits(self, pass_: SchedulingPass) -> BoolArray | None:
+    def admits(self, cycle: SchedulingPass) -> BoolArray | None:
         """Return which waiting jobs may be considered now.
 
-        If the pass contains jobs to explain, `pass_.record` may record the limit that bars them.
+        If the pass contains jobs to explain, `cycle.record` may record the limit that bars them.
 
         Parameters
         ----------
-        pass_
+        cycle
             The waiting jobs, and the state now with the running runs.
 
         Returns

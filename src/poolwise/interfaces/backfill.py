@@ -23,10 +23,10 @@ class BackfillPolicy(Protocol):
     >>> import poolwise
     >>> from poolwise.interfaces import BackfillPolicy, Refusal, Start
     >>> class FirstOnly(BackfillPolicy):
-    ...     def select(self, pass_):
-    ...         first = int(pass_.ranked()[0])
-    ...         found = pass_.place(first, pass_.snapshot)
-    ...         return [] if isinstance(found, Refusal) else [Start(first, pass_.queue.tasks(first), found)]
+    ...     def select(self, cycle):
+    ...         first = int(cycle.ranked()[0])
+    ...         found = cycle.place(first, cycle.snapshot)
+    ...         return [] if isinstance(found, Refusal) else [Start(first, cycle.queue.tasks(first), found)]
     >>> workload = poolwise.Workload.of(["0 s", "0 s"], "1 min")
     >>> poolwise.simulate(workload, poolwise.Machine.flat(1), backfill=FirstOnly(), engine="reference").jobs
     2
@@ -56,15 +56,15 @@ class BackfillPolicy(Protocol):
         """Return ns of the next pass if nothing else happens while a fitting job waits; None for the next event."""
         return None
 
-    def select(self, pass_: SchedulingPass) -> Iterable[Start]:
+    def select(self, cycle: SchedulingPass) -> Iterable[Start]:
         """Choose starts from the waiting jobs.
 
-        If the pass contains jobs to explain, `pass_.record` and `pass_.place` record why they wait. For a job without a
+        If the pass contains jobs to explain, `cycle.record` and `cycle.place` record why they wait. For a job without a
         recorded reason, the scheduler states what it lacks after all starts.
 
         Parameters
         ----------
-        pass_
+        cycle
             The queue, the priorities, the state now, and the placement policy.
 
         Returns

@@ -34,12 +34,12 @@ class SchedulingPass:
     >>> import poolwise
     >>> from poolwise.interfaces import BackfillPolicy, Refusal, WaitCause, Start
     >>> class FirstOnly(BackfillPolicy):
-    ...     def select(self, pass_):
-    ...         first, *others = pass_.ranked().tolist()
+    ...     def select(self, cycle):
+    ...         first, *others = cycle.ranked().tolist()
     ...         for job in others:
-    ...             pass_.record(job, WaitCause.ORDER, "one job per pass", blocker=first)
-    ...         found = pass_.place(first, pass_.snapshot)
-    ...         return [] if isinstance(found, Refusal) else [Start(first, pass_.queue.tasks(first), found)]
+    ...             cycle.record(job, WaitCause.ORDER, "one job per pass", blocker=first)
+    ...         found = cycle.place(first, cycle.snapshot)
+    ...         return [] if isinstance(found, Refusal) else [Start(first, cycle.queue.tasks(first), found)]
     >>> workload = poolwise.Workload.of(["0 s", "0 s"], "1 min")
     >>> scheduler = poolwise.ListScheduler(backfill=FirstOnly())
     >>> poolwise.explain_wait(workload, poolwise.Machine.flat(2), scheduler, job=2).episodes[0].reason.text
@@ -100,5 +100,5 @@ def check_takes_pass(policy: object, method: str) -> None:
     if len(taken) != 1:
         raise InputError(
             f"{type(policy).__name__}.{method} takes ({', '.join(taken)}) instead of one SchedulingPass",
-            remedy=f"define {method}(self, pass_) and read pass_.queue, pass_.priority, pass_.snapshot and pass_.placement",
+            remedy=f"define {method}(self, cycle) and read cycle.queue, cycle.priority, cycle.snapshot and cycle.placement",
         )

@@ -90,10 +90,10 @@ class Snapshot:
 
     >>> import poolwise
     >>> class Watch(poolwise.policies.Easy):
-    ...     def select(self, pass_):
-    ...         now = pass_.snapshot
+    ...     def select(self, cycle):
+    ...         now = cycle.snapshot
     ...         print(now.now // 10**9, now.n_run, now.free[0].tolist())
-    ...         return super().select(pass_)
+    ...         return super().select(cycle)
     >>> workload = poolwise.Workload.of(["0 s", "0 s"], ["1 min", "1 min"])
     >>> run = poolwise.simulate(workload, poolwise.Machine.flat(1), backfill=Watch(), engine="reference")
     0 0 [1, 0]

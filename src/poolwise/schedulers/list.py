@@ -143,9 +143,9 @@ class ListDispatcher(Dispatcher):
         fits = backfill.sees_every_pass or bool(placement.screen(queue.jobs, snapshot.free[None], snapshot).any())
         if not fits and not changes.explain:  # no job fits, so no order can start any
             return Decisions(tuple(unfit), _window_end(snapshot))
-        pass_ = SchedulingPass(queue, self._priority(queue, snapshot), snapshot, placement, changes.explain)
-        starts = self._starts(pass_)
-        reasons = {job: self._reason(pass_, job, starts) for job in pass_.to_explain(starts)}
+        cycle = SchedulingPass(queue, self._priority(queue, snapshot), snapshot, placement, changes.explain)
+        starts = self._starts(cycle)
+        reasons = {job: self._reason(cycle, job, starts) for job in cycle.to_explain(starts)}
         if not fits:
             return Decisions(tuple(unfit), _window_end(snapshot), reasons)
         return Decisions((*unfit, *starts), self._wake_at(snapshot) if len(starts) < len(queue) else None, reasons)
@@ -155,43 +155,43 @@ class ListDispatcher(Dispatcher):
         times = (self.scheduler.backfill.wake_at(snapshot.now), _window_end(snapshot))
         return min((time for time in times if time is not None), default=None)
 
-    def _starts(self, pass_: SchedulingPass) -> tuple[Start, ...]:
+    def _starts(self, cycle: SchedulingPass) -> tuple[Start, ...]:
         """Return the backfill's choice among admitted jobs; it chooses again once a start bars another of them."""
         select = self.scheduler.backfill.select
-        admitted = self._admitted(pass_)
+        admitted = self._admitted(cycle)
         if admitted is None:
-            return tuple(select(pass_))
-        pass_, starts, again = _only(pass_, admitted), list[Start](), True
-        while again and len(pass_.queue):
+            return tuple(select(cycle))
+        cycle, starts, again = _only(cycle, admitted), list[Start](), True
+        while again and len(cycle.queue):
             again = False
-            for start in select(pass_):
+            for start in select(cycle):
                 starts.append(start)
-                rest = _only(pass_, pass_.queue.jobs != start.job)
-                pass_ = replace(rest, snapshot=pass_.snapshot.with_started(start.job, start.placement, start.tasks))
-                admitted = self._admitted(pass_)
+                rest = _only(cycle, cycle.queue.jobs != start.job)
+                cycle = replace(rest, snapshot=cycle.snapshot.with_started(start.job, start.placement, start.tasks))
+                admitted = self._admitted(cycle)
                 if admitted is not None and not admitted.all():
-                    pass_, again = _only(pass_, admitted), True
+                    cycle, again = _only(cycle, admitted), True
                     break
         return tuple(starts)
 
-    def _admitted(self, pass_: SchedulingPass) -> BoolArray | None:
+    def _admitted(self, cycle: SchedulingPass) -> BoolArray | None:
         """Return which waiting jobs are admitted, (n_queued,), None for all; record why others are not."""
         admission = self.scheduler.admission
-        admitted = admission.admits(pass_)
-        if admitted is not None and pass_.explain:
-            for job in pass_.explain.intersection(pass_.queue.jobs[~admitted].tolist()):
-                if job not in pass_.reasons or pass_.reasons[job].cause is not WaitCause.LIMIT:
-                    pass_.record(job, WaitCause.LIMIT, f"{type(admission).__name__} does not admit it")
+        admitted = admission.admits(cycle)
+        if admitted is not None and cycle.explain:
+            for job in cycle.explain.intersection(cycle.queue.jobs[~admitted].tolist()):
+                if job not in cycle.reasons or cycle.reasons[job].cause is not WaitCause.LIMIT:
+                    cycle.record(job, WaitCause.LIMIT, f"{type(admission).__name__} does not admit it")
         return admitted
 
-    def _reason(self, pass_: SchedulingPass, job: int, starts: tuple[Start, ...]) -> Reason:
+    def _reason(self, cycle: SchedulingPass, job: int, starts: tuple[Start, ...]) -> Reason:
         """Return the recorded reason, by default what the job lacks after all starts, with the number of jobs ahead of it."""
-        if job not in pass_.reasons and not isinstance(pass_.place(job, pass_.snapshot.with_starts(starts)), Refusal):
-            pass_.record(job, WaitCause.UNREPORTED, f"it fits, and {type(self.scheduler.backfill).__name__} gives no reason")
-        ranked = pass_.ranked()
+        if job not in cycle.reasons and not isinstance(cycle.place(job, cycle.snapshot.with_starts(starts)), Refusal):
+            cycle.record(job, WaitCause.UNREPORTED, f"it fits, and {type(self.scheduler.backfill).__name__} gives no reason")
+        ranked = cycle.ranked()
         before = ranked[: int(np.flatnonzero(ranked == job)[0])]
         ahead = np.count_nonzero(~np.isin(before, [start.job for start in starts]))
-        return replace(pass_.reasons[job], ahead=int(ahead))
+        return replace(cycle.reasons[job], ahead=int(ahead))
 
     def _priority(self, queue: Queue, snapshot: Snapshot) -> FloatArray:
         """Return (n_queued,) priorities; if partitions have different tiers, ranks by tier and priority."""
@@ -212,9 +212,9 @@ class ListDispatcher(Dispatcher):
         return found if isinstance(found, Refusal) else None
 
 
-def _only(pass_: SchedulingPass, which: BoolArray) -> SchedulingPass:
+def _only(cycle: SchedulingPass, which: BoolArray) -> SchedulingPass:
     """Return the pass with the selected jobs only, (n_queued,)."""
-    return replace(pass_, queue=pass_.queue.only(pass_.queue.jobs[which]), priority=pass_.priority[which])
+    return replace(cycle, queue=cycle.queue.only(cycle.queue.jobs[which]), priority=cycle.priority[which])
 
 
 def _placement(scheduler: ListScheduler, snapshot: Snapshot) -> PlacementPolicy:

@@ -63,9 +63,9 @@ class MachineLimits(AdmissionPolicy):
                 return Refusal(f"QOS '{qos.name}' allows at most {most} {name} {whose}", name, requested_amount, most)
         return None
 
-    def admits(self, pass_: SchedulingPass) -> BoolArray | None:
+    def admits(self, cycle: SchedulingPass) -> BoolArray | None:
         """Return a mask of the waiting jobs whose QOS has room for them, (n_queued,); None if no QOS has such limits."""
-        queue, snapshot = pass_.queue, pass_.snapshot
+        queue, snapshot = cycle.queue, cycle.snapshot
         if not any(qos.per_user or qos.total for qos in snapshot.machine.qos):
             return None
         usage, admitted = _LimitUsage(snapshot.machine, queue.table, snapshot.runs()), np.ones(len(queue), dtype=np.bool_)
@@ -73,7 +73,7 @@ class MachineLimits(AdmissionPolicy):
             exceeded = usage.exceeded(job, len(queue.tasks(job)))
             if exceeded is not None:
                 admitted[k] = False
-                pass_.record(job, WaitCause.LIMIT, exceeded.reason, exceeded)
+                cycle.record(job, WaitCause.LIMIT, exceeded.reason, exceeded)
         return admitted
 
 

@@ -43,7 +43,7 @@ class Conservative(BackfillPolicy):
         """Kept reservations, if the policy keeps them."""
         return "kept reservations" if self.keep_reservations else ""
 
-    def select(self, pass_: SchedulingPass) -> Iterable[Start]:
+    def select(self, cycle: SchedulingPass) -> Iterable[Start]:
         """Select the starts, with reservations built from scratch.
 
         Reservations only take capacity, so a job that does not fit from now on never will in the same pass. Behind the last
@@ -51,19 +51,19 @@ class Conservative(BackfillPolicy):
         after a few jobs.
         """
         if self.keep_reservations:
-            return IncrementalConservative().select(pass_)
-        queue, placement, profile = pass_.queue, pass_.placement, AvailabilityProfile(pass_.snapshot)
-        waiting, starts, unblocked = pass_.ranked(), list[Start](), pass_.to_explain()
+            return IncrementalConservative().select(cycle)
+        queue, placement, profile = cycle.queue, cycle.placement, AvailabilityProfile(cycle.snapshot)
+        waiting, starts, unblocked = cycle.ranked(), list[Start](), cycle.to_explain()
         last = int(np.flatnonzero(np.isin(waiting, unblocked))[-1]) if unblocked else -1
         able, at = profile.startable(waiting, np.arange(len(waiting)), placement), 0
         while len(able) or at <= last:
             job = int(waiting[at])
-            if job in pass_.explain:
-                pass_.place(job, pass_.snapshot.with_starts(starts))  # a shortage at its turn replaces an overlap
+            if job in cycle.explain:
+                cycle.place(job, cycle.snapshot.with_starts(starts))  # a shortage at its turn replaces an overlap
             reserved = profile.reserve(queue.job(job), placement)
-            if reserved is not None and reserved.start == pass_.snapshot.now:
+            if reserved is not None and reserved.start == cycle.snapshot.now:
                 starts.append(Start(job, queue.tasks(job), reserved.placement))
-            unblocked = [k for k in unblocked if k != job and not _record_overlap(pass_, profile, k, job, reserved)]
+            unblocked = [k for k in unblocked if k != job and not _record_overlap(cycle, profile, k, job, reserved)]
             able, at = profile.startable(waiting, able[np.searchsorted(able, at, side="right") :], placement), at + 1
         return starts
 
@@ -73,17 +73,17 @@ class Conservative(BackfillPolicy):
 
 
 def _record_overlap(
-    pass_: SchedulingPass, profile: AvailabilityProfile, job: int, blocker: int, reserved: Reservation | None
+    cycle: SchedulingPass, profile: AvailabilityProfile, job: int, blocker: int, reserved: Reservation | None
 ) -> bool:
     """Record the reservation of a job of higher priority if a job that starts now would overlap it; return whether it would."""
-    row, begins = pass_.queue.job(job), None if reserved is None else reserved.start
-    if profile.fit(row, 0, pass_.placement)[0] is not None:
+    row, begins = cycle.queue.job(job), None if reserved is None else reserved.start
+    if profile.fit(row, 0, cycle.placement)[0] is not None:
         return False
     text = "it fits, but would overlap the reservation of a job of higher priority"
-    if begins == pass_.snapshot.now:
+    if begins == cycle.snapshot.now:
         text = "it fits, but once a job of higher priority starts, it would overlap reservations"
-    short = profile.first_shortage(row, pass_.placement)
-    pass_.record(job, WaitCause.RESERVATION, text, short, blocker=blocker, reserved=begins)
+    short = profile.first_shortage(row, cycle.placement)
+    cycle.record(job, WaitCause.RESERVATION, text, short, blocker=blocker, reserved=begins)
     return True
 
 
@@ -113,13 +113,13 @@ class IncrementalConservative(BackfillPolicy):
     def __init__(self) -> None:
         self.reservations: dict[int, Reservation] = {}  # by row, of waiting jobs
 
-    def select(self, pass_: SchedulingPass) -> Iterable[Start]:
+    def select(self, cycle: SchedulingPass) -> Iterable[Start]:
         """Compress the reservations, make those of new jobs, and select the starts."""
-        queue, snapshot, profile = pass_.queue, pass_.snapshot, AvailabilityProfile(pass_.snapshot)
-        ranked: list[int] = pass_.ranked().tolist()
+        queue, snapshot, profile = cycle.queue, cycle.snapshot, AvailabilityProfile(cycle.snapshot)
+        ranked: list[int] = cycle.ranked().tolist()
         self.reservations = self._restore_valid(ranked, profile)
         order = sorted(ranked, key=lambda job: job not in self.reservations)  # stable: in priority order, new jobs last
-        while self._compress(order, queue, profile, pass_.placement):
+        while self._compress(order, queue, profile, cycle.placement):
             order = ranked
         starting = [job for job in ranked if job in self.reservations and self.reservations[job].start == snapshot.now]
         return [Start(job, queue.tasks(job), self.reservations.pop(job).placement) for job in starting]

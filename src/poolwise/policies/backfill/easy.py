@@ -60,47 +60,47 @@ class Easy(BackfillPolicy):
         object.__setattr__(policy, "_opened", opened(own))
         return policy
 
-    def select(self, pass_: SchedulingPass) -> Iterable[Start]:
+    def select(self, cycle: SchedulingPass) -> Iterable[Start]:
         """Select the starts."""
-        jobs = pass_.queue.jobs
-        starts, head, state = start_in_order(pass_)
+        jobs = cycle.queue.jobs
+        starts, head, state = start_in_order(cycle)
         if head < 0:
             return starts
         started = np.isin(jobs, [start.job for start in starts]) if starts else np.zeros(len(jobs), dtype=np.bool_)
         started[head] = True
         able = np.flatnonzero(~started)
-        able = able[pass_.may_fit(jobs[able], state)]
+        able = able[cycle.may_fit(jobs[able], state)]
         if not len(able):
             return starts
         own = self.own_order
         order = own if own is None or "_opened" not in vars(self) else vars(self)["_opened"]
-        priority = pass_.priority if order is None else order.priority(pass_.queue, pass_.snapshot)
+        priority = cycle.priority if order is None else order.priority(cycle.queue, cycle.snapshot)
         candidates = able[np.argsort(-priority[able], kind="stable")]
-        starts.extend(self._backfill(pass_, int(jobs[head]), jobs[candidates], state))
+        starts.extend(self._backfill(cycle, int(jobs[head]), jobs[candidates], state))
         return starts
 
-    def _backfill(self, pass_: SchedulingPass, head: int, candidates: IntArray, state: Snapshot) -> Iterable[Start]:
-        placement, reserved = pass_.placement, pass_.queue.job(head)
+    def _backfill(self, cycle: SchedulingPass, head: int, candidates: IntArray, state: Snapshot) -> Iterable[Start]:
+        placement, reserved = cycle.placement, cycle.queue.job(head)
         then = reservation(reserved, self.reservation_state(state), placement)
         shadow = then.now
         for job in candidates.tolist():
-            found = pass_.place(job, state)
+            found = cycle.place(job, state)
             if isinstance(found, Refusal):
                 continue
             end = state.expected_end(job, found)
             if end > shadow:
                 if not self.extra:
                     text = "it fits, but would end after the shadow time, when the head job's reservation begins"
-                    pass_.record(job, WaitCause.RESERVATION, text, blocker=head, reserved=shadow)
+                    cycle.record(job, WaitCause.RESERVATION, text, blocker=head, reserved=shadow)
                     continue
                 delayed = then.with_started(job, found, end=end)
                 lack = placement.place(reserved, delayed)
                 if isinstance(lack, Refusal):
                     text = f"it fits, but would delay the head job's reservation: {lack.reason}"
-                    pass_.record(job, WaitCause.RESERVATION, text, lack, blocker=head, reserved=shadow)
+                    cycle.record(job, WaitCause.RESERVATION, text, lack, blocker=head, reserved=shadow)
                     continue
                 then = delayed
-            yield Start(job, pass_.queue.tasks(job), found)
+            yield Start(job, cycle.queue.tasks(job), found)
             state = state.with_started(job, found, end=end)
 
     def reservation_state(self, state: Snapshot) -> Snapshot:

@@ -18,15 +18,15 @@ from poolwise.registry import register
 class NoBackfill(BackfillPolicy):
     """Start jobs in priority order until one does not fit."""
 
-    def select(self, pass_: SchedulingPass) -> Iterable[Start]:
+    def select(self, cycle: SchedulingPass) -> Iterable[Start]:
         """Select the starts."""
-        starts, at, state = start_in_order(pass_)
-        for job in pass_.to_explain(starts):
-            head = int(pass_.queue.jobs[at])
-            lack = pass_.place(head, state)
-            if not isinstance(pass_.place(job, state), Refusal) and isinstance(lack, Refusal):
+        starts, at, state = start_in_order(cycle)
+        for job in cycle.to_explain(starts):
+            head = int(cycle.queue.jobs[at])
+            lack = cycle.place(head, state)
+            if not isinstance(cycle.place(job, state), Refusal) and isinstance(lack, Refusal):
                 text = f"it fits, but the policy does not backfill, and the head job waits: {lack.reason}"
-                pass_.record(job, WaitCause.ORDER, text, lack, blocker=head)
+                cycle.record(job, WaitCause.ORDER, text, lack, blocker=head)
         return starts
 
     def rule(self) -> BackfillRule:
@@ -34,7 +34,7 @@ class NoBackfill(BackfillPolicy):
         return BackfillRule("none")
 
 
-def start_in_order(pass_: SchedulingPass) -> tuple[list[Start], int, Snapshot]:
+def start_in_order(cycle: SchedulingPass) -> tuple[list[Start], int, Snapshot]:
     """Start jobs in priority order until one does not fit.
 
     Returns
@@ -47,14 +47,14 @@ def start_in_order(pass_: SchedulingPass) -> tuple[list[Start], int, Snapshot]:
     snapshot
         The state with these starts.
     """
-    queue, priority, snapshot = pass_.queue, pass_.priority, pass_.snapshot
+    queue, priority, snapshot = cycle.queue, cycle.priority, cycle.snapshot
     jobs, left = queue.jobs, np.arange(len(queue))
     starts: list[Start] = []
     while len(left):
         at = int(np.argmax(priority[left]))
         head = int(left[at])
         job = int(jobs[head])
-        found = pass_.place(job, snapshot)
+        found = cycle.place(job, snapshot)
         if isinstance(found, Refusal):
             return starts, head, snapshot
         starts.append(Start(job, queue.tasks(job), found))

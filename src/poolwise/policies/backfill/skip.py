@@ -21,12 +21,12 @@ class Skip(BackfillPolicy):
     rest).
     """
 
-    def select(self, pass_: SchedulingPass) -> Iterable[Start]:
+    def select(self, cycle: SchedulingPass) -> Iterable[Start]:
         """Select the starts."""
-        jobs, snapshot = pass_.queue.jobs, pass_.snapshot
-        able = np.flatnonzero(pass_.may_fit(jobs, snapshot))
-        for job in jobs[able[np.argsort(-pass_.priority[able], kind="stable")]].tolist():
-            found = pass_.place(job, snapshot)
+        jobs, snapshot = cycle.queue.jobs, cycle.snapshot
+        able = np.flatnonzero(cycle.may_fit(jobs, snapshot))
+        for job in jobs[able[np.argsort(-cycle.priority[able], kind="stable")]].tolist():
+            found = cycle.place(job, snapshot)
             if not isinstance(found, Refusal):
-                yield Start(job, pass_.queue.tasks(job), found)
+                yield Start(job, cycle.queue.tasks(job), found)
                 snapshot = snapshot.with_started(job, found)

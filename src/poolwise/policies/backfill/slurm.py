@@ -140,32 +140,32 @@ class SlurmBackfill(BackfillPolicy):
         """Return whether a backfill pass runs at a time (ns)."""
         return self.next_backfill(now - 1) == now
 
-    def select(self, pass_: SchedulingPass) -> Iterable[Start]:
+    def select(self, cycle: SchedulingPass) -> Iterable[Start]:
         """Select the starts of the main scheduler, then those of the backfill if a backfill pass is due."""
-        now = pass_.snapshot.now
-        starts, head, state = start_in_order(pass_) if self.runs_main(now) else (list[Start](), 0, pass_.snapshot)
+        now = cycle.snapshot.now
+        starts, head, state = start_in_order(cycle) if self.runs_main(now) else (list[Start](), 0, cycle.snapshot)
         if head < 0:
             return starts
         tested = np.zeros(0, dtype=np.int64)
         if self.backfills(now):
-            ranked = pass_.ranked()
+            ranked = cycle.ranked()
             tested = ranked[~np.isin(ranked, [start.job for start in starts])][: self.parameters.depth]
-            self._backfill(pass_, tested, starts, self.plan(state))
-        self._record_rounds(pass_, tested.tolist(), starts)
+            self._backfill(cycle, tested, starts, self.plan(state))
+        self._record_rounds(cycle, tested.tolist(), starts)
         return starts
 
-    def _backfill(self, pass_: SchedulingPass, tested: IntArray, starts: list[Start], plan: BackfillPlan) -> None:
+    def _backfill(self, cycle: SchedulingPass, tested: IntArray, starts: list[Start], plan: BackfillPlan) -> None:
         """Add the starts of a backfill pass, which tests some rows in the order of their priorities.
 
         Reservations last for a pass. So it ends once none of the remaining jobs can start, unless their waits are explained.
         """
-        queue, placement, unblocked = pass_.queue, pass_.placement, pass_.to_explain(starts)
+        queue, placement, unblocked = cycle.queue, cycle.placement, cycle.to_explain(starts)
         may_start = plan.may_start(tested, placement)
         for at, job in enumerate(tested.tolist()):
-            if not (pass_.explain or may_start[at:].any()):
+            if not (cycle.explain or may_start[at:].any()):
                 return
-            if job in pass_.explain:
-                pass_.place(job, pass_.snapshot.with_starts(starts))  # a shortage at its turn replaces an overlap
+            if job in cycle.explain:
+                cycle.place(job, cycle.snapshot.with_starts(starts))  # a shortage at its turn replaces an overlap
             found = plan.plan_job(queue.job(job), placement)
             if found is not None and found.start <= plan.now:
                 starts.append(Start(job, queue.tasks(job), found.placement))
@@ -175,21 +175,21 @@ class SlurmBackfill(BackfillPolicy):
                 unblocked.remove(other)
                 text = "it fits, but would overlap the reservation of a job of higher priority"
                 begins = None if found is None else found.start
-                pass_.record(other, WaitCause.RESERVATION, text, blocker=job, reserved=begins)
+                cycle.record(other, WaitCause.RESERVATION, text, blocker=job, reserved=begins)
 
     def plan(self, state: Snapshot) -> BackfillPlan:
         """Begin a backfill pass."""
         return BackfillPlan(state, self.parameters.window, self.parameters.resolution)
 
-    def _record_rounds(self, pass_: SchedulingPass, tested: list[int], starts: Sequence[Start]) -> None:
+    def _record_rounds(self, cycle: SchedulingPass, tested: list[int], starts: Sequence[Start]) -> None:
         """Record why jobs wait that fit now but that no scheduler tests now."""
-        left = set(pass_.to_explain(starts)).difference(tested)
+        left = set(cycle.to_explain(starts)).difference(tested)
         if not left:
             return
-        now, state, started = pass_.snapshot.now, pass_.snapshot.with_starts(starts), {start.job for start in starts}
-        head = next(job for job in pass_.ranked().tolist() if job not in started)
+        now, state, started = cycle.snapshot.now, cycle.snapshot.with_starts(starts), {start.job for start in starts}
+        head = next(job for job in cycle.ranked().tolist() if job not in started)
         for job in left:
-            if isinstance(pass_.place(job, state), Refusal):
+            if isinstance(cycle.place(job, state), Refusal):
                 continue
             if tested:
                 text, lack = f"it fits, but a backfill pass tests only {self.parameters.depth} jobs (bf_max_job_test)", None
@@ -198,9 +198,9 @@ class SlurmBackfill(BackfillPolicy):
             else:
                 wait = f"{(self.next_backfill(now) - now) / SECOND:g}"
                 text = f"it fits, but the head job does not, and the next backfill pass is in {wait} s"
-                lack = pass_.placement.place(pass_.queue.job(head), state)
+                lack = cycle.placement.place(cycle.queue.job(head), state)
             short = lack if isinstance(lack, Refusal) else None
-            pass_.record(job, WaitCause.ROUND, text, short, blocker=None if job == head else head)
+            cycle.record(job, WaitCause.ROUND, text, short, blocker=None if job == head else head)
 
 
 def _after(now: int, first_s: float, step: int) -> int:
