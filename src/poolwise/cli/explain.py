@@ -10,7 +10,7 @@ import typer
 
 from poolwise.cli.app import app
 from poolwise.cli.examples import command
-from poolwise.cli.live_cluster import ClusterName, observe
+from poolwise.cli.live_cluster import ClusterName, KubeconfigOption, observe
 from poolwise.cli.output import provenance, show_answer
 from poolwise.cli.panels import OUTPUT
 from poolwise.cli.run_options import LogOptions
@@ -195,10 +195,11 @@ def kubernetes(
     pod: Annotated[str, typer.Argument(metavar="POD", help="Waiting pod, as NAMESPACE/NAME.")],
     scheduler: ClusterSchedulerOption,
     name: PodSchedulerOption = "poolwise",
+    kubeconfig: KubeconfigOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Explain why a pod waits on the cluster that $KUBECONFIG names."""
-    _explain(pod, observe(ClusterName.KUBERNETES, name, scheduler), scheduler, json)
+    """Explain why a pod waits on a Kubernetes cluster."""
+    _explain(pod, observe(ClusterName.KUBERNETES, name, scheduler, kubeconfig), scheduler, json)
 
 
 def _explain(job: str, platform: LivePlatform, scheduler: str, json: bool) -> None:

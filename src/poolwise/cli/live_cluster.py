@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from poolwise.cli.console import warn
 from poolwise.cli.live import named_scheduler, require_packages
@@ -21,20 +24,30 @@ class ClusterName(StrEnum):
     KUBERNETES = "kubernetes"
 
 
-def observe(cluster: ClusterName, part: str | None, scheduler: str | None = None) -> LivePlatform:
+KubeconfigOption = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Defaults to $KUBECONFIG, then the cluster that Poolwise runs in, then ~/.kube/config."),
+]
+
+
+def observe(
+    cluster: ClusterName, part: str | None, scheduler: str | None = None, kubeconfig: Path | None = None
+) -> LivePlatform:
     """Read a cluster once, with the rights of the user, as a scheduler would see it; nothing is changed.
 
     `part` is the partition on Slurm, and the schedulerName of the pods on Kubernetes.
     """
-    return _slurm(part) if cluster is ClusterName.SLURM else _kubernetes(part, scheduler)
+    return _slurm(part) if cluster is ClusterName.SLURM else _kubernetes(part, scheduler, kubeconfig)
 
 
-def read_cluster_state(cluster: ClusterName, part: str | None, scheduler: str = "") -> MachineState:
+def read_cluster_state(
+    cluster: ClusterName, part: str | None, scheduler: str = "", kubeconfig: Path | None = None
+) -> MachineState:
     """Return the state of a cluster now; `scheduler` names the scheduler that decides there, if known."""
     from poolwise.live.platform import LiveView
 
     source = f"{cluster.value} {part or ''}".strip()
-    return LiveView.of(observe(cluster, part, scheduler or None)).state(source, scheduler)
+    return LiveView.of(observe(cluster, part, scheduler or None, kubeconfig)).state(source, scheduler)
 
 
 def _slurm(partition: str | None) -> LivePlatform:
@@ -50,7 +63,7 @@ def _slurm(partition: str | None) -> LivePlatform:
     return platform
 
 
-def _kubernetes(name: str | None, scheduler: str | None) -> LivePlatform:
+def _kubernetes(name: str | None, scheduler: str | None, kubeconfig: Path | None) -> LivePlatform:
     """Read the pods with a schedulerName; nodes are shared unless the scheduler allocates whole nodes."""
     require_packages("kubernetes", "aiohttp", "cel", "msgspec", "yaml")
     from poolwise.live.kubernetes.access import Access
@@ -60,7 +73,7 @@ def _kubernetes(name: str | None, scheduler: str | None) -> LivePlatform:
     from poolwise.policies.placement.nodes.placement import FirstNodes
     from poolwise.schedulers.list import ListScheduler
 
-    link = WatchClient(Access.discover())
+    link = WatchClient(Access.discover(kubeconfig))
     try:
         link.open()
         policy = named_scheduler(scheduler) if scheduler else ListScheduler(placement=FirstNodes())

@@ -10,6 +10,7 @@ import typer
 
 from poolwise.cli.examples import command
 from poolwise.cli.live import LiveOptions, live_app, named_scheduler, require_packages, run_live
+from poolwise.cli.live_cluster import KubeconfigOption
 from poolwise.cli.panels import ADVANCED, SERVICE
 from poolwise.errors import InputError
 
@@ -28,12 +29,7 @@ class KubernetesMode(StrEnum):
 @command(live_app, "poolwise live kubernetes --scheduler catalog:fm-easy")
 def kubernetes(
     options: LiveOptions,
-    kubeconfig: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Defaults to $KUBECONFIG, then the cluster that Poolwise runs in, then ~/.kube/config."
-        ),
-    ] = None,
+    kubeconfig: KubeconfigOption = None,
     name: Annotated[str, typer.Option(metavar="NAME", help="Schedule only pods with this schedulerName.")] = "poolwise",
     mode: Annotated[
         KubernetesMode, typer.Option(help="shadow decides and records without changing the cluster; schedule binds pods.")

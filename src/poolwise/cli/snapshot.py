@@ -10,7 +10,7 @@ import typer
 from poolwise.cli.app import app
 from poolwise.cli.console import print_line
 from poolwise.cli.examples import command
-from poolwise.cli.live_cluster import ClusterName, read_cluster_state
+from poolwise.cli.live_cluster import ClusterName, KubeconfigOption, read_cluster_state
 from poolwise.cli.shared_options import ClusterSchedulerOption, PartitionOption
 
 snapshot_app = typer.Typer(
@@ -34,17 +34,18 @@ def kubernetes(
         str, typer.Option(metavar="NAME", help="schedulerName of the pods that are jobs; other pods only occupy resources.")
     ] = "poolwise",
     scheduler: ClusterSchedulerOption = "",
+    kubeconfig: KubeconfigOption = None,
 ) -> None:
-    """Save the state of the cluster that $KUBECONFIG names: nodes and pods."""
-    save_snapshot(ClusterName.KUBERNETES, name, scheduler, out)
+    """Save the state of a Kubernetes cluster: nodes, devices and pods."""
+    save_snapshot(ClusterName.KUBERNETES, name, scheduler, out, kubeconfig)
 
 
-def save_snapshot(cluster: ClusterName, part: str | None, scheduler: str, out: Path) -> None:
+def save_snapshot(cluster: ClusterName, part: str | None, scheduler: str, out: Path, kubeconfig: Path | None = None) -> None:
     """Read a cluster once and write its state to a folder."""
     from poolwise.files.state import write_state
     from poolwise.files.state_study import study_of
 
-    state = read_cluster_state(cluster, part, scheduler)
+    state = read_cluster_state(cluster, part, scheduler, kubeconfig)
     write_state(state, out, study_of(state, out))
     print_line(f"{out}: {len(state.running):,} running and {len(state.waiting):,} waiting jobs")
 

@@ -116,6 +116,9 @@ def test_resized_pods_count_with_their_new_size(cluster: ControlPlane, first_fit
     with scheduling(cluster, first_fit):
         cluster.wait(lambda: cluster.count("Running") == 2, 30, "both run")
         for name in ("mine", "other"):
+            reported = {"name": "main", "resources": {"requests": {"cpu": "2"}}, "allocatedResources": {"cpu": "2"}}
+            status = json.dumps({"status": {"containerStatuses": [reported]}})  # the API server requires it of the kubelet
+            cluster.kubectl("patch", "pod", name, "--subresource", "status", "-p", status)
             resources = {"requests": {"cpu": "3"}}
             patch = {"spec": {"containers": [{"name": "main", "resources": resources}]}}
             cluster.kubectl("patch", "pod", name, "--subresource", "resize", "-p", json.dumps(patch))

@@ -19,6 +19,8 @@ from poolwise.live.kubernetes.client import ApiError, Client
 from poolwise.live.kubernetes.objects import Lease
 from poolwise.live.logs import log_event
 
+_FORBIDDEN_TIMEOUT = 60.0  # seconds for which requests may be denied, as while the server loads its roles
+
 
 class NotLeading(PoolwiseError):
     """Writing is forbidden: the lease was not renewed in time."""
@@ -46,10 +48,12 @@ class Leadership:
     async def acquire(self, client: Client) -> None:
         """Wait until this process holds the lease."""
         seen, since = "", time.monotonic()
+        permitted = since  # time of the last request that the server permitted
         while True:
             begun = time.monotonic()
             try:
                 lease = await self._read(client)
+                permitted = begun
                 if lease is not None and lease.metadata.resource_version != seen:
                     seen, since = lease.metadata.resource_version, begun
                 held = lease is not None and lease.spec.holder_identity not in (None, "", self.identity)
@@ -59,7 +63,8 @@ class Leadership:
                     log_event("lease_acquired", lease=f"{self.namespace}/{self.name}", identity=self.identity)
                     return
             except ApiError as error:
-                if not (error.is_temporary or error.status == 409):
+                denied = error.status == 403 and time.monotonic() < permitted + _FORBIDDEN_TIMEOUT
+                if not (error.is_temporary or error.status == 409 or denied):
                     raise
             await asyncio.sleep(min(1.0, self.seconds / 10))
 

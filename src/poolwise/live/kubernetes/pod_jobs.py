@@ -204,6 +204,9 @@ class PodJobs:
             if key not in waiting:
                 self.messages.forget(key)
         free = [pod for key, pod in waiting.items() if key not in self.by_pod]
+        if group not in self.cache.groups and any(self._group[key][1] == 0 for key in members):
+            self.messages.record((pod.metadata.key for pod in free), f"PodGroup {group} does not exist", settling=True)
+            return
         started = sum(self._has_started(key) for key in members)
         missing = self.gang_size(group) - started
         if any(self.by_pod[key].run is None for key in waiting if key in self.by_pod):

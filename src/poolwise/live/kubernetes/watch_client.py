@@ -29,7 +29,9 @@ _OPTIONAL_KINDS: tuple[tuple[type, tuple[str, ...]], ...] = (
     (DeviceTaintRule, tuple(f"/apis/resource.k8s.io/{v}/devicetaintrules" for v in ("v1", "v1beta2", "v1beta1", "v1alpha3"))),
 )
 """Kinds that a cluster may not serve, with their paths, the preferred version first."""
+_FORBIDDEN, _NOT_FOUND = 403, 404
 _PERMISSION_INTERVAL = 30.0  # seconds between attempts to read an optional kind that the role does not permit
+_FORBIDDEN_TIMEOUT = 5.0  # seconds for which a denied request is retried: the server may not have loaded its roles yet
 _CONNECT_TIMEOUT = 20.0  # seconds for which an unresponsive server is retried at startup
 _KINDS: tuple[tuple[str, type], ...] = (
     ("/api/v1/nodes", Node),
@@ -136,23 +138,24 @@ class WatchClient:
         forbidden = False
         for path in paths:
             try:
-                await self._can_list(path)
+                await self._can_list(path, 0.0 if forbidden else _FORBIDDEN_TIMEOUT)
                 return path
             except InputError as problem:
-                if not isinstance(problem.__cause__, ApiError) or problem.__cause__.status not in (403, 404):
+                if not isinstance(problem.__cause__, ApiError) or problem.__cause__.status not in (_FORBIDDEN, _NOT_FOUND):
                     raise
-                forbidden |= problem.__cause__.status == 403
+                forbidden |= problem.__cause__.status == _FORBIDDEN
         return None if forbidden else ""
 
-    async def _can_list(self, path: str) -> None:
-        """Raise InputError unless objects at a path can be listed."""
-        until = time.monotonic() + _CONNECT_TIMEOUT
+    async def _can_list(self, path: str, patience: float = _FORBIDDEN_TIMEOUT) -> None:
+        """Raise InputError unless objects at a path can be listed; retry temporary errors for a while."""
+        began = time.monotonic()
         while True:
             try:
                 await self.client.get(path, limit="1")
                 return
             except ApiError as error:
-                if error.is_temporary and time.monotonic() < until:
+                limit = _CONNECT_TIMEOUT if error.is_temporary else patience if error.status == _FORBIDDEN else 0.0
+                if time.monotonic() < began + limit:
                     await asyncio.sleep(max(error.retry_after, 0.5))
                 else:
                     problem = f"cannot watch the cluster at {self.access.server}: {error}"
