@@ -164,8 +164,8 @@ class Over(RackPlacement):
     def place(self, job: Job, snapshot: Snapshot) -> Placement | Refusal:
         return super().place(job, snapshot.empty())
 
-    def screen(self, jobs: np.ndarray, free: np.ndarray, snapshot: Snapshot) -> np.ndarray:
-        return PlacementPolicy.screen(self, jobs, free, snapshot)
+    def prefilter(self, jobs: np.ndarray, free: np.ndarray, snapshot: Snapshot) -> np.ndarray:
+        return PlacementPolicy.prefilter(self, jobs, free, snapshot)
 
 
 @dataclass(frozen=True)
@@ -177,8 +177,8 @@ class Stingy(RackPlacement):
 
 @dataclass(frozen=True)
 class Strict(RackPlacement):
-    def screen(self, jobs: np.ndarray, free: np.ndarray, snapshot: Snapshot) -> np.ndarray:
-        return super().screen(jobs, free, snapshot) & (snapshot.table.nodes[jobs] != 2)
+    def prefilter(self, jobs: np.ndarray, free: np.ndarray, snapshot: Snapshot) -> np.ndarray:
+        return super().prefilter(jobs, free, snapshot) & (snapshot.table.nodes[jobs] != 2)
 
 
 @dataclass(frozen=True)
@@ -201,7 +201,7 @@ class Careless(RackPlacement):
     def place(self, job: Job, snapshot: Snapshot) -> Placement | Refusal:
         return super().place(job, snapshot)
 
-    def alike(self, machine: Machine, table: JobTable) -> np.ndarray:
+    def signatures(self, machine: Machine, table: JobTable) -> np.ndarray:
         return np.zeros(len(table), dtype=np.int64)
 
 
@@ -210,8 +210,8 @@ class Careless(RackPlacement):
     [
         (Over(), "places only on free resources", "does not fit"),
         (Stingy(), "gives a job all its nodes", "nodes and got"),
-        (Strict(), "screens out only jobs that it cannot place", "screens out the job"),
-        (Careless(), "treats jobs with the same number alike", "is treated differently from one with the same number"),
+        (Strict(), "filters out only jobs that it cannot place", "filters out the job"),
+        (Careless(), "treats jobs with the same signature alike", "is treated differently from one with the same signature"),
         (Raising(), "refuses unknown requests without raising", "place raised: what is that?"),
         (Contrary(), "places on the empty machine every job that it places on a busy one", "the empty machine refuses the job"),
     ],

@@ -62,7 +62,7 @@ class Cluster:
         begun, left = {start.job for start in decisions.starts}, np.maximum(view.free, 0)
         for job in self.queue.jobs.tolist():
             fits = not isinstance(self.placement.place(self.workload.job(job), view), Refusal)
-            assert not fits or self.placement.screen(np.array([job]), view.free[None], view).all()
+            assert not fits or self.placement.prefilter(np.array([job]), view.free[None], view).all()
             if job not in begun and job not in decisions.rejected:
                 assert decisions.reason(job, dispatcher).text
         event("something is overdrawn" if (view.free < 0).any() else "nothing is overdrawn")

@@ -130,7 +130,7 @@ def waiting(snapshot: Snapshot, jobs: np.ndarray) -> Queue:
 
 
 class Unscreened(PlacementPolicy):
-    """Rack placement with the default `screen`."""
+    """Rack placement with the default `prefilter`."""
 
     def __init__(self, racks: RackPlacement) -> None:
         self.place = racks.place

@@ -109,9 +109,9 @@ def test_placement_matches_the_exhaustive_search(machine, rack_gpus, rows, data)
     for job, row in enumerate(rows):
         states.append(snapshot.free)
         found, wanted = policy.place(workload.job(job), snapshot), exhaustive(policy, machine, snapshot.free, row)
-        screened = policy.screen(np.arange(len(rows)), snapshot.free[None], snapshot)
-        assert screened.tolist() == [exhaustive(policy, machine, snapshot.free, other) is not None for other in rows]
-        each = policy.screen(np.array([job]), np.stack(states), snapshot)
+        prefiltered = policy.prefilter(np.arange(len(rows)), snapshot.free[None], snapshot)
+        assert prefiltered.tolist() == [exhaustive(policy, machine, snapshot.free, other) is not None for other in rows]
+        each = policy.prefilter(np.array([job]), np.stack(states), snapshot)
         assert each.tolist() == [exhaustive(policy, machine, state, row) is not None for state in states]
         if wanted is None:
             assert isinstance(found, Refusal)

@@ -84,11 +84,11 @@ def test_places_exactly_the_jobs_that_some_choice_of_nodes_can_hold(
 ) -> None:
     snapshot, placement = idle(machine, jobs), RackPlacement(scope)  # type: ignore[arg-type]
     rows = np.arange(len(jobs))
-    screened = placement.screen(rows, snapshot.free[None], snapshot)
+    prefiltered = placement.prefilter(rows, snapshot.free[None], snapshot)
     for k in rows.tolist():
         job = snapshot.table.job(k)
         found = placement.place(job, snapshot)
-        assert screened[k] == possible(job, machine, scope) == (not isinstance(found, Refusal))
+        assert prefiltered[k] == possible(job, machine, scope) == (not isinstance(found, Refusal))
         if isinstance(found, Placement):
             _assert_serves(found, job, machine, scope)
 

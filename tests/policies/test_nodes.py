@@ -67,7 +67,7 @@ def test_job_is_placed_if_and_only_if_possible_and_with_the_least_pool_memory(bl
                 assert isinstance(found, Placement) == bool(possible), (seed, name)
                 if isinstance(found, Placement):
                     check(found, on, free, job, possible)
-                    assert policy.screen(np.array([row]), free[None], state)[0]
+                    assert policy.prefilter(np.array([row]), free[None], state)[0]
 
 
 def check(found, on, free, job, possible):
@@ -167,7 +167,7 @@ def test_tasks_may_share_a_node_but_parts_may_not():
 
 @pytest.mark.parametrize("pooled", [False, True])
 def test_screen_counts_the_room_for_all_tasks(pooled):
-    """The screen is exact if memory comes only from nodes; with pools it never rejects a job that could be placed."""
+    """The prefilter is exact if memory comes only from nodes; with pools it never rejects a job that could be placed."""
     kept, refused = 0, 0
     for seed in range(300):
         g = np.random.default_rng(seed)
@@ -177,14 +177,14 @@ def test_screen_counts_the_room_for_all_tasks(pooled):
         free = busy(g, on)
         state = snapshot_of(on, jobs, free)
         for row in range(8):
-            screened = bool(POLICIES["first_fit"].screen(np.array([row]), free[None], state)[0])
+            prefiltered = bool(POLICIES["first_fit"].prefilter(np.array([row]), free[None], state)[0])
             for policy in POLICIES.values():
                 placed = isinstance(policy.place(jobs.job(row), state), Placement)
-                assert screened or not placed
-                assert pooled or placed == screened or foreign_request(jobs.job(row), node_layout(on).known)
-            kept, refused = kept + screened, refused + (not screened)
+                assert prefiltered or not placed
+                assert pooled or placed == prefiltered or foreign_request(jobs.job(row), node_layout(on).known)
+            kept, refused = kept + prefiltered, refused + (not prefiltered)
         several = np.stack([free, on.capacity])
         for row in range(8):
-            one_by_one = [bool(POLICIES["first_fit"].screen(np.array([row]), each[None], state)[0]) for each in several]
-            assert POLICIES["first_fit"].screen(np.array([row]), several, state).tolist() == one_by_one
+            one_by_one = [bool(POLICIES["first_fit"].prefilter(np.array([row]), each[None], state)[0]) for each in several]
+            assert POLICIES["first_fit"].prefilter(np.array([row]), several, state).tolist() == one_by_one
     assert kept > 200 and refused > 200

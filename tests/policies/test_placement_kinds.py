@@ -8,7 +8,7 @@ import pytest
 
 from poolwise.arrays import IntArray
 from poolwise.interfaces import PlacementPolicy
-from poolwise.interfaces.placement import alike_of
+from poolwise.interfaces.placement import signatures_of
 from poolwise.model import Job, JobTable, Machine, MachineBuilder, Placement, Queue, Refusal, Snapshot
 from poolwise.model.run_table import RunTable
 from poolwise.performance.ideal import Ideal
@@ -52,7 +52,7 @@ def jobs(machine: Machine, count: int, composed: bool) -> JobTable:
 
 
 def alike_in(placement: PlacementPolicy, snapshot: Snapshot) -> IntArray | None:
-    return alike_of(placement, snapshot.machine, snapshot.table)
+    return signatures_of(placement, snapshot.machine, snapshot.table)
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_answers_match_evaluating_each_job(
         found = []
         for fewest in (sys.maxsize, 0):
             monkeypatch.setattr(requests, "MIN_JOBS", fewest)
-            found.append(placement.screen(queue.jobs, free[None], snapshot))
+            found.append(placement.prefilter(queue.jobs, free[None], snapshot))
         assert np.array_equal(found[0], found[1])
         judged: list[int] = []
 

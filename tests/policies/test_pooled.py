@@ -86,12 +86,12 @@ def test_job_is_placed_if_and_only_if_a_node_has_everything(name, rows, least_lo
         machine.kind[:, None] == Kind.DEVICE, np.round(free / np.maximum(machine.capacity, 1)).astype(np.int64), free
     )
     state, policy = empty(machine, jobs, free), Pooled(least_local=least_local, local_first=local_first)
-    screened = policy.screen(np.arange(len(jobs)), free[None], state)
+    prefiltered = policy.prefilter(np.arange(len(jobs)), free[None], state)
     for k in range(len(jobs)):
         job, able = jobs.job(k), possible(machine, free, jobs.job(k), least_local)
         found = policy.place(job, state)
         assert isinstance(found, Placement) == bool(able)
-        assert screened[k] or not able
+        assert prefiltered[k] or not able
         if isinstance(found, Placement):
             check(found, machine, free, job, able, least_local)
 

@@ -1,4 +1,4 @@
-"""Placement on racks with pools: choice of racks and pools, and an exact screen."""
+"""Placement on racks with pools: choice of racks and pools, and an exact prefilter."""
 
 import numpy as np
 import pytest
@@ -103,9 +103,9 @@ def test_screen_is_exact_in_every_form(
     free = np.stack([snapshot.free for snapshot in views])
     for snapshot in views:  # many jobs, one state
         expected = [fits(k, snapshot) for k in every]
-        assert placement.screen(every, snapshot.free[None], snapshot).tolist() == expected
+        assert placement.prefilter(every, snapshot.free[None], snapshot).tolist() == expected
     for k in every:  # one job, many states
-        assert placement.screen(every[k : k + 1], free, views[0]).tolist() == [fits(k, snapshot) for snapshot in views]
+        assert placement.prefilter(every[k : k + 1], free, views[0]).tolist() == [fits(k, snapshot) for snapshot in views]
     both = min(len(jobs), len(views))  # each job in a state of its own
-    paired = placement.screen(every[:both], free[:both], views[0])
+    paired = placement.prefilter(every[:both], free[:both], views[0])
     assert paired.tolist() == [fits(k, snapshot) for k, snapshot in zip(every[:both], views, strict=False)]

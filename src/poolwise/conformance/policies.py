@@ -26,7 +26,7 @@ from poolwise.errors import InputError
 from poolwise.interfaces import BackfillPolicy, OrderKind, PlacementPolicy, QueuePolicy, RecalculatedOrder, SchedulingPass
 from poolwise.interfaces.capped import KIND_CLASSES
 from poolwise.interfaces.order import opened
-from poolwise.interfaces.placement import alike_of, says_alike
+from poolwise.interfaces.placement import signatures_of, states_signatures
 from poolwise.interfaces.scheduling_pass import check_takes_pass
 from poolwise.interfaces.user_class import rule_of
 from poolwise.model import Changes, JobTable, Placement, Queue, Refusal, Snapshot, Start
@@ -41,8 +41,8 @@ KIND = "keeps the promise of its kind"
 FITS = "places only on free resources"
 ENOUGH = "gives a job all its nodes"
 EMPTY = "places on the empty machine every job that it places on a busy one"
-SCREEN = "screens out only jobs that it cannot place"
-ALIKE = "treats jobs with the same number alike"
+PREFILTER = "filters out only jobs that it cannot place"
+SIGNATURE = "treats jobs with the same signature alike"
 REFUSES = "refuses unknown requests without raising"
 NOWHERE = "something that no machine has"
 CHOICE = "starts each waiting job at most once, within the free resources"
@@ -109,19 +109,21 @@ def check_placement(placement: PlacementPolicy, case: Case | None = None) -> tup
     `case` of your own replaces the default ones. Returns one `Check` per promise.
     """
     stated = () if rule_of(placement) is None else (RULE,)
-    says = (ALIKE,) if says_alike(placement) else ()
-    findings = Findings(RUNS, PICKLES, DETERMINISTIC, UNCHANGED, FITS, ENOUGH, EMPTY, SCREEN, REFUSES, *says, *stated)
+    says = (SIGNATURE,) if states_signatures(placement) else ()
+    findings = Findings(RUNS, PICKLES, DETERMINISTIC, UNCHANGED, FITS, ENOUGH, EMPTY, PREFILTER, REFUSES, *says, *stated)
 
     def visit(queue: Queue, snapshot: Snapshot, changes: Changes) -> None:
         before = state(queue, snapshot)
         placed = []
-        numbers, answers = alike_of(placement, snapshot.machine, snapshot.table), dict[int, Placement | Refusal]()
+        numbers, answers = signatures_of(placement, snapshot.machine, snapshot.table), dict[int, Placement | Refusal]()
         for row in queue.jobs.tolist():
             job = snapshot.table.job(row)
             found = placement.place(job, snapshot)
             if numbers is not None:
                 same = answers.setdefault(int(numbers[row]), found) == found
-                findings.require(ALIKE, same, f"the job in row {row} is treated differently from one with the same number")
+                findings.require(
+                    SIGNATURE, same, f"the job in row {row} is treated differently from one with the same signature"
+                )
             for other in (placement, copy):
                 findings.require(DETERMINISTIC, other.place(job, snapshot) == found, f"two placements for the job in row {row}")
             placed.append(not isinstance(found, Refusal))
@@ -130,10 +132,10 @@ def check_placement(placement: PlacementPolicy, case: Case | None = None) -> tup
                 empty = placement.place(job, snapshot.empty())
                 findings.require(EMPTY, not isinstance(empty, Refusal), f"the empty machine refuses the job in row {row}")
         if len(queue):
-            screened = placement.screen(queue.jobs, snapshot.free[None], snapshot)
-            lost = queue.jobs[np.array(placed) & ~screened]
-            findings.require(SCREEN, not len(lost), f"screens out the job in row {lost[:1]}, which it places")
-            _screen_states(placement, int(queue.jobs[0]), snapshot, findings)
+            prefiltered = placement.prefilter(queue.jobs, snapshot.free[None], snapshot)
+            lost = queue.jobs[np.array(placed) & ~prefiltered]
+            findings.require(PREFILTER, not len(lost), f"filters out the job in row {lost[:1]}, which it places")
+            _prefilter_states(placement, int(queue.jobs[0]), snapshot, findings)
             _check_unknown_request(placement, int(queue.jobs[0]), snapshot, findings)
         findings.require(UNCHANGED, state(queue, snapshot) == before, "a call changed the queue or the snapshot")
 
@@ -161,14 +163,14 @@ def _inspect(found: Placement, row: int, snapshot: Snapshot, findings: Findings)
         findings.require(ENOUGH, got == asked, f"the job in row {row} requests {asked} nodes and got {got}")
 
 
-def _screen_states(placement: PlacementPolicy, row: int, snapshot: Snapshot, findings: Findings) -> None:
-    """Check `screen` for one job in many states, as backfills call it."""
+def _prefilter_states(placement: PlacementPolicy, row: int, snapshot: Snapshot, findings: Findings) -> None:
+    """Check `prefilter` for one job in many states, as backfills call it."""
     for ends, free in snapshot.futures():
-        screened = placement.screen(np.array([row], dtype=np.int64), free, snapshot)
+        prefiltered = placement.prefilter(np.array([row], dtype=np.int64), free, snapshot)
         for k, end in enumerate(ends.tolist()):
             fits = not isinstance(placement.place(snapshot.table.job(row), snapshot.at(end)), Refusal)
             findings.require(
-                SCREEN, bool(screened[k]) or not fits, f"screens out the job in row {row} at {end} ns, where it places it"
+                PREFILTER, bool(prefiltered[k]) or not fits, f"filters out the job in row {row} at {end} ns, where it places it"
             )
 
 

@@ -59,7 +59,7 @@ class PlacementPolicy(Protocol):
         """
         ...
 
-    def screen(self, jobs: IntArray, free: IntArray, snapshot: Snapshot) -> BoolArray:
+    def prefilter(self, jobs: IntArray, free: IntArray, snapshot: Snapshot) -> BoolArray:
         """Filter out jobs that `place` would surely refuse. It may let others through, but must not reject a job that fits.
 
         A job that passes must also pass with more free: backfills find the first such state by bisection.
@@ -79,10 +79,10 @@ class PlacementPolicy(Protocol):
         """
         return np.ones(np.broadcast_shapes((len(jobs),), (len(free),)), dtype=np.bool_)
 
-    def alike(self, machine: Machine, table: JobTable) -> IntArray | None:
-        """Return (n_job,) numbers, equal only for jobs that `place` treats alike in every state; None, the default, if unknown.
+    def signatures(self, machine: Machine, table: JobTable) -> IntArray | None:
+        """Return (n_job,) signatures, equal only for jobs that `place` treats alike in every state; None if unknown.
 
-        A job keeps its number when others arrive. Callers use `alike_of`, since it holds only for the `place` of its own class.
+        A job keeps its signature when others arrive. Callers use `signatures_of`: a subclass may override only `place`.
         """
         return None
 
@@ -91,12 +91,12 @@ class PlacementPolicy(Protocol):
         return None
 
 
-def says_alike(policy: PlacementPolicy) -> bool:
-    """Return whether a placement numbers jobs that it treats alike, for the very `place` that its class uses."""
-    stating, placing = (next(c for c in type(policy).__mro__ if name in vars(c)) for name in ("alike", "place"))
+def states_signatures(policy: PlacementPolicy) -> bool:
+    """Return whether a placement gives jobs signatures, for the very `place` that its class uses."""
+    stating, placing = (next(c for c in type(policy).__mro__ if name in vars(c)) for name in ("signatures", "place"))
     return stating is not PlacementPolicy and issubclass(stating, placing)
 
 
-def alike_of(policy: PlacementPolicy, machine: Machine, table: JobTable) -> IntArray | None:
-    """Return (n_job,) numbers, equal only for jobs that a placement treats alike; None if it states none (`says_alike`)."""
-    return policy.alike(machine, table) if says_alike(policy) else None
+def signatures_of(policy: PlacementPolicy, machine: Machine, table: JobTable) -> IntArray | None:
+    """Return (n_job,) signatures, equal only for jobs that a placement treats alike; None if it states none."""
+    return policy.signatures(machine, table) if states_signatures(policy) else None

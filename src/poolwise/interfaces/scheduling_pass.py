@@ -67,9 +67,9 @@ class SchedulingPass:
             self.record(job, WaitCause.SHORT, found.reason, found)
         return found
 
-    def may_fit(self, jobs: IntArray, state: Snapshot) -> BoolArray:
+    def prefilter(self, jobs: IntArray, state: Snapshot) -> BoolArray:
         """Return (k,) False for jobs, (k,) rows, that surely do not fit in a state, except those to explain (see `place`)."""
-        able = self.placement.screen(jobs, state.free[None], state)
+        able = self.placement.prefilter(jobs, state.free[None], state)
         return able | np.isin(jobs, list(self.explain)) if self.explain else able
 
     def to_explain(self, starts: Iterable[Start] = ()) -> list[int]:

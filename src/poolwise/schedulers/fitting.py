@@ -9,8 +9,8 @@ import numpy as np
 from poolwise.arrays import IntArray, arrays_equal, immutable
 from poolwise.model import Queue, Refusal, Snapshot
 
-Alike = Callable[[Snapshot], IntArray | None]
-"""Function that returns (n_job,) class numbers; jobs of a class fit or fail alike (`interfaces.placement.alike_of`)."""
+SignatureFunction = Callable[[Snapshot], IntArray | None]
+"""Function that returns (n_job,) signatures; jobs with equal ones fit or fail alike (`interfaces.placement.signatures_of`)."""
 
 NEVER_FITS = "cannot fit on the empty machine"
 """Prefix of the reason of such a rejection."""
@@ -32,16 +32,18 @@ class Fitting:
         self._by_class: dict[int, Refusal | None] = {}  # class of jobs -> refusal of its first job
         self._complete: tuple[Queue, int] | None = None  # fully evaluated queue, and its number of joins at that time
 
-    def refusals(self, queue: Queue, snapshot: Snapshot, judge: FitJudge, alike: Alike | None = None) -> dict[int, Refusal]:
+    def refusals(
+        self, queue: Queue, snapshot: Snapshot, judge: FitJudge, signatures: SignatureFunction | None = None
+    ) -> dict[int, Refusal]:
         """Return the waiting jobs that do not fit on the empty machine, in queue order, each with the reason."""
         if self._capacity is None or not arrays_equal(self._capacity, snapshot.capacity):
             self._capacity = immutable(snapshot.capacity)
             self._evaluated, self._refusals, self._by_class, self._complete = np.zeros(0, dtype=np.bool_), {}, {}, None
         if self._complete is None or self._complete[0] is not queue or self._complete[1] != queue.joined:
-            self._evaluate(queue, snapshot, judge, alike)
+            self._evaluate(queue, snapshot, judge, signatures)
         return {job: self._refusals[job] for job in queue.jobs.tolist() if job in self._refusals} if self._refusals else {}
 
-    def _evaluate(self, queue: Queue, snapshot: Snapshot, judge: FitJudge, alike: Alike | None) -> None:
+    def _evaluate(self, queue: Queue, snapshot: Snapshot, judge: FitJudge, signatures: SignatureFunction | None) -> None:
         """Evaluate the waiting jobs that have not been evaluated yet."""
         if len(self._evaluated) < len(queue.table):
             self._evaluated = np.concatenate([self._evaluated, np.zeros(len(queue.table), dtype=np.bool_)])
@@ -50,7 +52,7 @@ class Fitting:
         if len(fresh):
             self._evaluated[fresh] = True
             empty = snapshot.empty()
-            numbers = alike(snapshot) if alike is not None else None
+            numbers = signatures(snapshot) if signatures is not None else None
             judged = self._by_class if numbers is not None else {}
             for job, number in zip(fresh.tolist(), (fresh if numbers is None else numbers[fresh]).tolist(), strict=True):
                 if number not in judged:

@@ -20,7 +20,7 @@ from poolwise.interfaces import (
     SchedulingPass,
 )
 from poolwise.interfaces.order import checked_priorities, opened
-from poolwise.interfaces.placement import alike_of
+from poolwise.interfaces.placement import signatures_of
 from poolwise.interfaces.scheduling_pass import check_takes_pass
 from poolwise.model import (
     Changes,
@@ -127,7 +127,7 @@ class ListDispatcher(Dispatcher):
     def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Decisions:
         """Reject jobs that are never admitted or do not fit on the empty machine; if there are none, choose starts."""
         barred = self.barred.refusals(queue, snapshot, self.scheduler.admission.never)
-        never = self.fitting.refusals(queue, snapshot, self._refusal, self._alike)
+        never = self.fitting.refusals(queue, snapshot, self._refusal, self._signatures)
         rejects = {job: refusal.reason for job, refusal in barred.items()}
         if not snapshot.may_grow:
             rejects = {**{job: f"{NEVER_FITS}: {refusal.reason}" for job, refusal in never.items()}, **rejects}
@@ -140,7 +140,7 @@ class ListDispatcher(Dispatcher):
         if not len(queue):
             return Decisions(tuple(unfit))
         backfill, placement = self.scheduler.backfill, _placement(self.scheduler, snapshot)
-        fits = backfill.sees_every_pass or bool(placement.screen(queue.jobs, snapshot.free[None], snapshot).any())
+        fits = backfill.sees_every_pass or bool(placement.prefilter(queue.jobs, snapshot.free[None], snapshot).any())
         if not fits and not changes.explain:  # no job fits, so no order can start any
             return Decisions(tuple(unfit), _window_end(snapshot))
         cycle = SchedulingPass(queue, self._priority(queue, snapshot), snapshot, placement, changes.explain)
@@ -204,8 +204,8 @@ class ListDispatcher(Dispatcher):
         found[ranked] = -np.arange(n)
         return found
 
-    def _alike(self, snapshot: Snapshot) -> IntArray | None:
-        return alike_of(self.scheduler.placement, snapshot.machine, snapshot.table)
+    def _signatures(self, snapshot: Snapshot) -> IntArray | None:
+        return signatures_of(self.scheduler.placement, snapshot.machine, snapshot.table)
 
     def _refusal(self, job: int, empty: Snapshot) -> Refusal | None:
         found = self.scheduler.placement.place(empty.table.job(job), empty)

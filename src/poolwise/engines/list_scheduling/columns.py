@@ -214,7 +214,7 @@ class RunColumns(ListColumns):
         reasons: dict[tuple[int, ...], str] = {}
         out: dict[int, str] = {}
         mixed, table, limits = is_mixed(self.machine, self.workload.table), self.workload.table, MachineLimits()
-        alike = self.scheduler.placement.alike(self.machine, table) if mixed or self._lacking().any() else None
+        signatures = self.scheduler.placement.signatures(self.machine, table) if mixed or self._lacking().any() else None
         beyond = set(barred(self.machine, table).tolist()) if mixed else ()
         for job, count in zip(jobs.tolist(), np.zeros_like(jobs).tolist() if after is None else after.tolist(), strict=True):
             if job in beyond:
@@ -222,7 +222,7 @@ class RunColumns(ListColumns):
                 assert exceeded is not None
                 out[job] = exceeded.reason
                 continue
-            request = (int(self.nodes[job]), int(self.workload.memory[job])) if alike is None else (int(alike[job]),)
+            request = (int(self.nodes[job]), int(self.workload.memory[job])) if signatures is None else (int(signatures[job]),)
             size = *request, count
             if size not in reasons:
                 empty = self.empty

@@ -189,7 +189,7 @@ class AvailabilityProfile:
         view, rows = self.snapshot, jobs[positions]
         until = self.times.searchsorted(view.now + np.minimum(view.table.requested[rows], HORIZON - view.now))
         least = np.minimum.accumulate(self.free[: int(until.max())])  # (m, n_owner, n_resource) over [now, instant m]
-        return positions[placement.screen(rows, least[until - 1], view)]
+        return positions[placement.prefilter(rows, least[until - 1], view)]
 
     def reserve(self, job: Job, placement: PlacementPolicy) -> Reservation | None:
         """Reserve the earliest interval in which the job fits throughout; return None if lost capacity leaves it none."""
@@ -201,7 +201,7 @@ class AvailabilityProfile:
     def earliest(self, job: Job, placement: PlacementPolicy) -> Reservation | None:
         """Find the earliest interval in which the job fits throughout; return None if lost capacity leaves it none."""
         view, row, times = self.snapshot, np.array([job.index], dtype=np.int64), self.times
-        infeasible = np.flatnonzero(~placement.screen(row, self.free, view))  # instants at which the job surely does not fit
+        infeasible = np.flatnonzero(~placement.prefilter(row, self.free, view))  # instants at which the job surely does not fit
         blocked = np.append(times[infeasible], NEVER)  # when a start at instant k meets the next such instant
         following = blocked[np.searchsorted(infeasible, np.arange(len(times)))]
         for k in np.flatnonzero(times + np.minimum(job.requested, HORIZON - times) <= following).tolist():

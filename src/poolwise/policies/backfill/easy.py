@@ -69,7 +69,7 @@ class Easy(BackfillPolicy):
         started = np.isin(jobs, [start.job for start in starts]) if starts else np.zeros(len(jobs), dtype=np.bool_)
         started[head] = True
         able = np.flatnonzero(~started)
-        able = able[cycle.may_fit(jobs[able], state)]
+        able = able[cycle.prefilter(jobs[able], state)]
         if not len(able):
             return starts
         own = self.own_order
@@ -128,7 +128,7 @@ def reservation(head: Job, state: Snapshot, placement: PlacementPolicy) -> Snaps
     last = state.now
     for ends, free in state.futures():
         last = int(ends[-1])
-        for k in np.flatnonzero(placement.screen(row, free, state)).tolist():
+        for k in np.flatnonzero(placement.prefilter(row, free, state)).tolist():
             then = state.at(int(ends[k]))
             if not isinstance(placement.place(head, then), Refusal):
                 return then
@@ -136,18 +136,18 @@ def reservation(head: Job, state: Snapshot, placement: PlacementPolicy) -> Snaps
 
 
 def _reservation_by_bisection(head: Job, row: IntArray, state: Snapshot, placement: PlacementPolicy) -> Snapshot:
-    """Return the same for a wide machine, by bisection of the expected ends: `screen` is monotone in the free amounts.
+    """Return the same for a wide machine, by bisection of the expected ends: `prefilter` is monotone in the free amounts.
 
     Each state is as large as the machine, so states are evaluated one at a time.
     """
     ends = state.ends()
 
-    def may_fit(end: int) -> bool:
-        return bool(placement.screen(row, state.at(end).free[None], state)[0])
+    def fits_at(end: int) -> bool:
+        return bool(placement.prefilter(row, state.at(end).free[None], state)[0])
 
-    for end in ends[bisect_left(range(len(ends)), True, key=lambda k: may_fit(int(ends[k]))) :].tolist():
+    for end in ends[bisect_left(range(len(ends)), True, key=lambda k: fits_at(int(ends[k]))) :].tolist():
         then = state.at(end)
-        if placement.screen(row, then.free[None], state)[0] and not isinstance(placement.place(head, then), Refusal):
+        if placement.prefilter(row, then.free[None], state)[0] and not isinstance(placement.place(head, then), Refusal):
             return then
     return state.at(int(ends[-1])) if len(ends) else state.at(state.now)
 

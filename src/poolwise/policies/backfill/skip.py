@@ -24,7 +24,7 @@ class Skip(BackfillPolicy):
     def select(self, cycle: SchedulingPass) -> Iterable[Start]:
         """Select the starts."""
         jobs, snapshot = cycle.queue.jobs, cycle.snapshot
-        able = np.flatnonzero(cycle.may_fit(jobs, snapshot))
+        able = np.flatnonzero(cycle.prefilter(jobs, snapshot))
         for job in jobs[able[np.argsort(-cycle.priority[able], kind="stable")]].tolist():
             found = cycle.place(job, snapshot)
             if not isinstance(found, Refusal):

@@ -116,7 +116,7 @@ class BackfillPlan:
 
     def may_start(self, jobs: IntArray, placement: PlacementPolicy) -> BoolArray:
         """Return (k,) False for jobs, (k,) rows, that surely do not start now: they do not fit even without reservations."""
-        return placement.screen(jobs, self._state.free[None], self._state)
+        return placement.prefilter(jobs, self._state.free[None], self._state)
 
     def starts_now(self, job: Job, placement: PlacementPolicy) -> bool:
         """Return whether a job fits now along with all reservations up to the end of its limit."""
@@ -150,7 +150,7 @@ class BackfillPlan:
             free[:, rows] = np.minimum(self._free[over][:, rows], each.min(axis=1, initial=NEVER))
         free = np.maximum(free, 0)
         row = np.array([job.index], dtype=np.int64)
-        for k in np.flatnonzero(placement.screen(row, free, self._state)).tolist():
+        for k in np.flatnonzero(placement.prefilter(row, free, self._state)).tolist():
             found = placement.place(job, self._state.imagined(max(times[k], self._state.now), free[k]))
             if not isinstance(found, Refusal):
                 return ExpectedStart(times[k], found)

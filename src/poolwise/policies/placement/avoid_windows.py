@@ -55,9 +55,9 @@ class AvoidWindows(PlacementPolicy):
         first = min(met, key=lambda window: window.start)
         return Refusal(f"{refusal.reason} outside window '{first.name}'", refusal.resource, refusal.needed, refusal.free)
 
-    def screen(self, jobs: IntArray, free: IntArray, snapshot: Snapshot) -> BoolArray:
-        """Screen by the inner placement, with nodes of windows as free: the states in `free` belong to different times."""
-        return self.placement.screen(jobs, free, snapshot)
+    def prefilter(self, jobs: IntArray, free: IntArray, snapshot: Snapshot) -> BoolArray:
+        """Filter by the inner placement, with nodes of windows as free: the states in `free` belong to different times."""
+        return self.placement.prefilter(jobs, free, snapshot)
 
 
 def users_of(jobs: JobTable, window: ReservedWindow) -> BoolArray:

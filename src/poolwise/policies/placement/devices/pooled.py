@@ -92,7 +92,7 @@ class Pooled(CompletionPolicy):
             return Refusal("the devices are in use or not reachable from the node")
         return self._place(job, snapshot, able, devices)
 
-    def screen(self, jobs: IntArray, free: IntArray, snapshot: Snapshot) -> BoolArray:
+    def prefilter(self, jobs: IntArray, free: IntArray, snapshot: Snapshot) -> BoolArray:
         """Return (k,) booleans, False if no node has the cores and memory, or the machine lacks devices or capacity."""
         layout, table = pooled_layout(snapshot.machine), snapshot.table
         cores, memory = free[:, layout.nodes, layout.cores], _memory(free, layout)
@@ -110,7 +110,7 @@ class Pooled(CompletionPolicy):
 
         return fits(jobs) if len(free) > 1 else once_per_kind(jobs, lambda: request_kinds(snapshot.machine, table), fits)
 
-    def alike(self, machine: Machine, table: JobTable) -> IntArray | None:
+    def signatures(self, machine: Machine, table: JobTable) -> IntArray | None:
         """Return kinds of jobs with equal requests, (n_job,). Each job with NVMe is its own kind, since more columns matter."""
         if class_location(self.nvme) is not None:
             return None

@@ -77,7 +77,7 @@ class DeviceShares(PlacementPolicy):
         """Return the resources that jobs may request."""
         return (*layout.names, *((self.resource,) if layout.share >= 0 else ()), "nodes")
 
-    def screen(self, jobs: IntArray, free: IntArray, snapshot: Snapshot) -> BoolArray:
+    def prefilter(self, jobs: IntArray, free: IntArray, snapshot: Snapshot) -> BoolArray:
         """Return (k,) booleans, False if no node has what one task requests and reaches its devices."""
         n = max(len(jobs), len(free)) if len(jobs) else 0
         layout, rows = share_layout(snapshot.machine, self.resource), np.broadcast_to(jobs, (n,))

@@ -107,7 +107,7 @@ class RackPlacement(PlacementPolicy):
         rows += [(0, int(layout.pools[r]), layout.memory_column, amount) for r, amount in enumerate(given) if amount]
         return Placement.of(rows)
 
-    def screen(self, jobs: IntArray, free: IntArray, snapshot: Snapshot) -> BoolArray:
+    def prefilter(self, jobs: IntArray, free: IntArray, snapshot: Snapshot) -> BoolArray:
         """Return (k,) booleans, True exactly for the jobs (or states) that `place` accepts."""
         layout, workload = snapshot.machine.racks, snapshot.table
         nodes = np.maximum(free[:, layout.nodes, layout.node_column], 0)
@@ -137,7 +137,7 @@ class RackPlacement(PlacementPolicy):
             fits[ask] = offer.sum(axis=1) >= n
         return fits
 
-    def alike(self, machine: Machine, table: JobTable) -> IntArray | None:
+    def signatures(self, machine: Machine, table: JobTable) -> IntArray | None:
         """Return kinds of jobs with equal requests, (n_job,)."""
         return request_kinds(machine, table)
 

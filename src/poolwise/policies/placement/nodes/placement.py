@@ -112,7 +112,7 @@ class NodePlacement(PlacementPolicy):
         there = int(layout.pooled(free)[eligible].max(initial=0))
         return Refusal("not enough pool memory in reach of the free nodes", MEMORY, job.memory * job.nodes, there)
 
-    def screen(self, jobs: IntArray, free: IntArray, snapshot: Snapshot) -> BoolArray:
+    def prefilter(self, jobs: IntArray, free: IntArray, snapshot: Snapshot) -> BoolArray:
         """Return (k,) booleans, False if fewer nodes than parts have what one part requests, each with its whole pool.
 
         For jobs of several tasks, also False if the nodes have room for fewer tasks.
@@ -136,7 +136,7 @@ class NodePlacement(PlacementPolicy):
 
         return fits(jobs) if len(free) > 1 else once_per_kind(jobs, lambda: request_kinds(snapshot.machine, table), fits)
 
-    def alike(self, machine: Machine, table: JobTable) -> IntArray | None:
+    def signatures(self, machine: Machine, table: JobTable) -> IntArray | None:
         """Return kinds of jobs with equal requests, (n_job,)."""
         return request_kinds(machine, table)
 
