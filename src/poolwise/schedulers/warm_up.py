@@ -69,18 +69,19 @@ class _WarmUpDispatcher(Dispatcher):
     first: Dispatcher
     then: Dispatcher
     _over: bool = False
+    _first: set[int] = field(default_factory=set)  # ids: live platforms give the rows of finished jobs to later ones
 
     def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Decisions:
         """Delegate to a scheduler; in the pass that starts the last warm-up job, `then` schedules what remains."""
         table = queue.table
         if self._over:
             return self.then.schedule(queue, snapshot, changes)
-        early = _first(table, self.jobs)
+        early = self._early(table)
         warm, later = _parts(queue, early)
         decisions = self.first.schedule(warm, snapshot, _of(changes, early))
         settled = {d.job for d in decisions if isinstance(d, Start | Reject)}
         reasons = {job: decisions.reason(job, self.first) for job in changes.explain if job in warm and job not in settled}
-        if len(table) < self.jobs or settled < set(warm.jobs.tolist()):
+        if len(self._first) < self.jobs or settled < set(warm.jobs.tolist()):
             filling = Reason(WaitCause.WARM_UP, "warm-up jobs have not all started", ahead=len(warm) - len(settled))
             return replace(
                 decisions, reasons=reasons | dict.fromkeys(changes.explain.intersection(later.jobs.tolist()), filling)
@@ -96,18 +97,19 @@ class _WarmUpDispatcher(Dispatcher):
         reasons |= {job: rest.reason(job, self.then) for job in changes.explain if job in later}
         return Decisions((*decisions, *rejects, *rest), rest.wake_at, reasons)
 
+    def _early(self, table: JobTable) -> BoolArray:
+        """Return (n_job,) True for the first jobs submitted, by submission and id."""
+        if len(self._first) < self.jobs:
+            ids = table.id[np.lexsort((table.id, table.submit))].tolist()
+            new = [job for job in ids if job not in self._first]
+            self._first.update(new[: self.jobs - len(self._first)])
+        return np.isin(table.id, np.fromiter(self._first, dtype=np.int64, count=len(self._first)))
+
 
 def _parts(queue: Queue, early: BoolArray) -> tuple[Queue, Queue]:
     """Return a queue of the jobs that are `early`, (n_job,), and one of the others."""
     which = early[queue.jobs]
     return queue.only(queue.jobs[which]), queue.only(queue.jobs[~which])
-
-
-def _first(table: JobTable, jobs: int) -> BoolArray:
-    """Return (n_job,) True for the first `jobs` submitted jobs."""
-    found = np.zeros(len(table), dtype=np.bool_)
-    found[np.lexsort((table.id, table.submit))[:jobs]] = True
-    return found
 
 
 def _of(changes: Changes, which: BoolArray) -> Changes:
