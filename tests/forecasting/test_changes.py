@@ -10,7 +10,7 @@ import numpy as np
 from poolwise import simulation
 from poolwise.forecasting.answer import ForecastAnswer, forecast_answer
 from poolwise.forecasting.known_state import situation_of
-from poolwise.forecasting.question import ForecastQuestion
+from poolwise.forecasting.request import ForecastRequest
 from poolwise.model import InitialRun, JobTable, Machine, MachineState, Partition, Placement
 from poolwise.model.machine_builder import MachineBuilder
 from poolwise.units import HOUR
@@ -38,7 +38,7 @@ def answer(cores: int, limit: int) -> ForecastAnswer:
     state = MachineState(machine, table, 5 * HOUR, [InitialRun(0, 0, hold)], np.array([1, 2]), "a test", "")
     how = simulation.list_scheduler("fcfs", "easy", "first_fit")
     situation = situation_of(state, how, simulation.default_model(machine, 0))
-    return forecast_answer(situation, ForecastQuestion([2], 6 * HOUR, 40, 1, True, None), "fcfs", UTC)
+    return forecast_answer(situation, ForecastRequest([2], 6 * HOUR, 40, 1, True, None), "fcfs", UTC)
 
 
 def test_job_starts_at_once_in_the_idle_partition() -> None:

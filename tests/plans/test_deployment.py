@@ -93,7 +93,7 @@ def test_every_candidate_matches_a_direct_simulation(file):
     loaded = plan.load_plan(file)
     answer = plan.plan(loaded, file.parent / "out", jobs=1).answer
     frame = answer.candidates
-    assert len(frame) == len(loaded.question.elements) == 2 * (7 * 4 - 1), "all combinations with at least one unit"
+    assert len(frame) == len(loaded.problem.elements) == 2 * (7 * 4 - 1), "all combinations with at least one unit"
     for row in frame.iter_rows(named=True):
         if row["cpu-intel"] + row["gpu"] in (1, 5):
             expected = simulate_directly(file.parent, row["cpu-intel"], row["gpu"], row["placement"])
@@ -146,24 +146,24 @@ def test_interrupted_plan_resumes_with_the_same_result(file):
 def test_undecided_candidate_is_compared_in_utility_and_latency(file, utility, latency, words):
     """The target is 150 us; the cheaper candidate is near it on each seed, the answer far below."""
     settings = {"plan.seeds": 3, "plan.target": {"at_most": 150.0}, "plan.utility": utility or {"purchase_cost": 1.0}}
-    question = plan.load_plan(file, settings).question
+    problem = plan.load_plan(file, settings).problem
     runs = {(1, 0, 0): (latency, 1000.0, 3.0), (1, 1, 0): ((100.0, 101.0, 102.0), 6000.0, 4.0)}
     records = {
         element: [{"latency_us": us, "purchase_cost": cost, "energy_j": joules, "utilization": 0.5, "jobs": 40} for us in each]
         for element, (each, cost, joules) in runs.items()
         if utility is not None or element == (1, 0, 0)
     }
-    found = MeasuredDeployments.of(question.section, question.sizes, records)
+    found = MeasuredDeployments.of(problem.section, problem.sizes, records)
     sentences = list(_because(found, found.ranked("keeps"), found.ranked("undecided")))
     undecided = [line for line in sentences if "is not shown to meet or to miss the target with these seeds" in line]
     assert len(undecided) == 1 and undecided[0].startswith(words)
 
 
 def test_budget_and_number_of_units_limit_the_candidates(file):
-    question = plan.load_plan(file, {"plan.budget": 7000.0, "plan.units": 3}).question
-    counts = {tuple(size.written[k] for size, k in zip(question.sizes, e, strict=False)) for e in question.elements}
+    problem = plan.load_plan(file, {"plan.budget": 7000.0, "plan.units": 3}).problem
+    counts = {tuple(size.written[k] for size, k in zip(problem.sizes, e, strict=False)) for e in problem.elements}
     assert counts == {(3, 0), (2, 1)}
-    assert question.left_out["cost above the budget"] == 2, "one CPU and two GPUs, under each policy"
+    assert problem.left_out["cost above the budget"] == 2, "one CPU and two GPUs, under each policy"
 
 
 def test_gain_from_a_few_units_is_reported_for_two_unit_types(file):
@@ -180,11 +180,11 @@ def test_gain_from_a_few_units_is_reported_for_two_unit_types(file):
 
 
 def test_units_without_affinity_are_excluded(file):
-    question = plan.load_plan(
+    problem = plan.load_plan(
         file, {"plan.unit": [{"type": "cpu-arm", "counts": [1, 2]}, {"type": "gpu", "counts": [0, 1]}]}
-    ).question
-    assert {element[1] for element in question.elements} == {1}
-    assert question.left_out == {"no unit can run some of the tasks": 4}
+    ).problem
+    assert {element[1] for element in problem.elements} == {1}
+    assert problem.left_out == {"no unit can run some of the tasks": 4}
 
 
 @pytest.mark.parametrize(

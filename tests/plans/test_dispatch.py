@@ -69,7 +69,7 @@ def file(tmp_path: Path) -> Path:
 
 def test_every_candidate_matches_a_direct_simulation(file, tmp_path):
     loaded = plan.load_plan(file)
-    seeds = loaded.question.study.first
+    seeds = loaded.problem.study.first
     answer = plan.plan(loaded, tmp_path / "out", jobs=1).answer
     rows = {(row["order"], row["placement"]): row for row in answer.content["candidates"]}
     assert len(rows) == 6
@@ -154,10 +154,10 @@ def test_trace_options_default_to_the_seed_of_the_run(file, tmp_path):
     (tmp_path / "t.txt").write_text("fp-good 0 0 0 3000000 gpu 0\n" * 2 + "fp-good 0 0 0 3000000 gpu 1\n")
     head = PLAN.partition("[plan.target]")[0].replace('of = "critical"\n', "").replace('"edf", "classes"', "")
     file.write_text(f'{head}trace = "t.txt"\noptions = {{ inter_arrival = "exponential(9us)" }}\n')
-    arrivals = [workload_of(cell).submit.tolist() for cell in plan.load_plan(file).question.study.first]
+    arrivals = [workload_of(cell).submit.tolist() for cell in plan.load_plan(file).problem.study.first]
     assert arrivals[0] != arrivals[1]
     file.write_text(f'{head}trace = "t.txt"\noptions = {{ inter_arrival = "exponential(9us)", seed = 1 }}\n')
-    assert workload_of(plan.load_plan(file).question.study.first[0]).submit.tolist() == arrivals[1]
+    assert workload_of(plan.load_plan(file).problem.study.first[0]).submit.tolist() == arrivals[1]
 
 
 def test_order_that_needs_a_missing_column_is_rejected(file, tmp_path):
@@ -170,4 +170,4 @@ def test_order_that_needs_a_missing_column_is_rejected(file, tmp_path):
 
 @pytest.mark.parametrize("name", ["critical-beside-batch", "philly-gavel", "azure-splitwise"])
 def test_shipped_plans_are_valid(name):
-    assert len(workload_of(plan.load_plan(name).question.study.first[0])) > 1000
+    assert len(workload_of(plan.load_plan(name).problem.study.first[0])) > 1000

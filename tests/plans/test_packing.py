@@ -110,7 +110,7 @@ def test_granted_plus_idle_equals_installed(file, tmp_path):
         f"pod-{k},{500 + 500 * (k % 5)},{700 * k},{min(k % 3, 1)},{137 * (k % 7) + 50},,LS,Running,0,9,0" for k in range(1, 40)
     ]
     (tmp_path / "pods.csv").write_text("\n".join([HEADER, *rows, "pod-40,9000,1,2,1000,,LS,Running,0,9,0"]) + "\n")
-    for cell in plan.load_plan(file).question.cells:
+    for cell in plan.load_plan(file).problem.cells:
         found = pack(cell, "gpu_milli", 1.5)
         idle = sum(kind["idle"] for kind in found["types"].values())
         assert found["granted"] + idle == pytest.approx(5)
@@ -188,7 +188,7 @@ def test_shipped_pods_match_the_published_file():
 
 
 def test_shipped_plan_is_valid():
-    question = plan.load_plan("openb-gpus").question
-    assert [tuple(cell.parameters.values()) for cell in question.cells[::3]] == [
+    problem = plan.load_plan("openb-gpus").problem
+    assert [tuple(cell.parameters.values()) for cell in problem.cells[::3]] == [
         (shared, pooled) for shared in (True, False) for pooled in (False, True)
     ]

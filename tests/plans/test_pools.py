@@ -76,27 +76,27 @@ def write(folder: Path, text: str) -> Path:
     return folder / "plan.toml"
 
 
-def grid(question, store: CellStore):
+def grid(problem, store: CellStore):
     """Judge every candidate, as a slow reference, and find the cheapest that meets the targets."""
     with store.writing():
-        runs = question._candidate_runs(TaskRunner(store, Local(1)))
-        cost = priced(question.sizes, bought(question.sizes, question.document))
+        runs = problem._candidate_runs(TaskRunner(store, Local(1)))
+        cost = priced(problem.sizes, bought(problem.sizes, problem.document))
         elements = list(itertools.product(*map(range, cost.shape)))
         verdicts = {element: runs.judge(element) for element in elements}
     keeping = [element for element in elements if verdicts[element].state == "keeps"]
     return cost, verdicts, min(keeping, key=lambda e: (cost[e], e), default=None)
 
 
-def answer_of(question, folder: Path) -> Answer:
+def answer_of(problem, folder: Path) -> Answer:
     store = CellStore(folder / "out")
     with store.writing():
-        return question.answer(TaskRunner(store, Local(1)), lambda line: None)
+        return problem.answer(TaskRunner(store, Local(1)), lambda line: None)
 
 
-def found(question, store: CellStore):
+def found(problem, store: CellStore):
     with store.writing():
-        runs = question._candidate_runs(TaskRunner(store, Local(1)))
-        return search(runs, priced(question.sizes, bought(question.sizes, question.document)), 0.1, question.section.checks)
+        runs = problem._candidate_runs(TaskRunner(store, Local(1)))
+        return search(runs, priced(problem.sizes, bought(problem.sizes, problem.document)), 0.1, problem.section.checks)
 
 
 @pytest.mark.long
@@ -104,9 +104,9 @@ def found(question, store: CellStore):
 @pytest.mark.parametrize("bound", [1.1, 1.6])
 def test_the_search_finds_what_the_full_grid_finds(folder, text, bound):
     target = {"metric": "mean_bounded_slowdown", "at_most": bound, "of": "reference"}
-    question = plan.load_plan(write(folder, text), {"plan.target": [target]}).question
-    cost, verdicts, expected = grid(question, CellStore(folder / "grid"))
-    result = found(question, CellStore(folder / "search"))
+    problem = plan.load_plan(write(folder, text), {"plan.target": [target]}).problem
+    cost, verdicts, expected = grid(problem, CellStore(folder / "grid"))
+    result = found(problem, CellStore(folder / "search"))
     assert expected is not None and result.best == expected
     assert all(result.verdicts[element] == verdicts[element] for element in result.verdicts)
     assert len({verdict.state for verdict in verdicts.values()}) == 2, "the target divides the candidates"
@@ -118,18 +118,18 @@ def test_the_search_finds_what_the_full_grid_finds(folder, text, bound):
 def test_search_reports_and_corrects_violated_monotonicity(folder):
     """Scheduling anomaly: a pool of 56 GiB serves these jobs slightly worse than one of 48 GiB."""
     settings = {"plan.target": [{"metric": "mean_bounded_slowdown", "at_most": 1.01, "of": "reference"}], "plan.checks": 3}
-    question = plan.load_plan(write(folder, PLAN), settings).question
-    _, verdicts, expected = grid(question, CellStore(folder / "grid"))
+    problem = plan.load_plan(write(folder, PLAN), settings).problem
+    _, verdicts, expected = grid(problem, CellStore(folder / "grid"))
     assert verdicts[(3,)].state == "keeps" and verdicts[(4,)].state == "breaks" and verdicts[(5,)].state == "keeps"
-    assert found(question, CellStore(folder / "search")).best == expected == (3,)
-    answer = answer_of(question, folder)
+    assert found(problem, CellStore(folder / "search")).best == expected == (3,)
+    answer = answer_of(problem, folder)
     assert answer.content["assumption"]["contradictions"]
     assert any("contradict" in line for line in answer.sections["Certainty"])
 
 
 def test_cost_covers_pools_of_all_racks_and_all_nodes(folder):
-    question = plan.load_plan(write(folder, PLAN + NODES)).question
-    cost = priced(question.sizes, bought(question.sizes, question.document))
+    problem = plan.load_plan(write(folder, PLAN + NODES)).problem
+    cost = priced(problem.sizes, bought(problem.sizes, problem.document))
     pools, nodes = 2, 8
     for (a, pool), (b, local) in itertools.product(enumerate(range(24, 97, 8)), enumerate((8, 16, 24, 32))):
         assert cost[a, b] == pytest.approx(5.0 * (pools * pool + nodes * local))
@@ -143,9 +143,9 @@ RANGES = {
 
 
 def test_answers_at_other_prices_are_the_cheapest_of_the_grid(folder):
-    question = plan.load_plan(write(folder, PLAN + NODES), RANGES).question
-    _, verdicts, _ = grid(question, CellStore(folder / "grid"))
-    answer = answer_of(question, folder)
+    problem = plan.load_plan(write(folder, PLAN + NODES), RANGES).problem
+    _, verdicts, _ = grid(problem, CellStore(folder / "grid"))
+    answer = answer_of(problem, folder)
     answers = answer.content["prices"]
     assert [(one["size"].rpartition(".")[0], one["price"]) for one in answers] == [
         ("machine.pool.memory", 5.0), ("machine.pool.memory", 200.0), ("machine.node.thin", 1.0), ("machine.node.thin", 60.0),
@@ -154,11 +154,11 @@ def test_answers_at_other_prices_are_the_cheapest_of_the_grid(folder):
     for one in answers:
         price = dict.fromkeys(amount, 5.0) | {one["size"]: one["price"]}
         keeping = [
-            (sum(price[s.key] * amount[s.key] * s.amount[k] / 1024 for s, k in zip(question.sizes, e, strict=True)), e)
+            (sum(price[s.key] * amount[s.key] * s.amount[k] / 1024 for s, k in zip(problem.sizes, e, strict=True)), e)
             for e, verdict in verdicts.items() if verdict.state == "keeps"
         ]  # fmt: skip
         cheapest = min(keeping)[1]
-        assert one["sizes"] == {s.key: s.written[k] for s, k in zip(question.sizes, cheapest, strict=True)}
+        assert one["sizes"] == {s.key: s.written[k] for s, k in zip(problem.sizes, cheapest, strict=True)}
     chosen = answer.content["chosen"]["sizes"]
     assert {one["sizes"] == chosen for one in answers} == {True, False}, "some prices change the answer, some do not"
     lines = answer.sections["Cost"]
@@ -173,8 +173,8 @@ def test_plan_card_shows_sizes_and_cost_of_today(folder):
     assert text.count('memory = "16 GiB"') == 1
     (folder / "fat.toml").write_text(text.replace('memory = "16 GiB"', 'memory = "64 GiB"'))
     settings = {**RANGES, "today": {"name": "fat nodes", "machine": "fat.toml", "scheduler": {"order": "fcfs"}}}
-    question = plan.load_plan(write(folder, PLAN + NODES), settings).question
-    answer = answer_of(question, folder)
+    problem = plan.load_plan(write(folder, PLAN + NODES), settings).problem
+    answer = answer_of(problem, folder)
     card = {row[0]: row[1:] for row in answer.card.rows}
     pool, local = (int(str(size).split()[0]) for size in answer.content["chosen"]["sizes"].values())
     small = next(
@@ -234,10 +234,10 @@ def test_interrupted_plan_resumes(folder):
 
 def test_candidates_share_seeds_and_use_more_near_the_target(folder):
     settings = {"plan.certainty": {"over": "seeds", "least": 2, "most": 6}, "measure.warm_up": 5}
-    question = plan.load_plan(write(folder, PLAN), settings).question
+    problem = plan.load_plan(write(folder, PLAN), settings).problem
     store = CellStore(folder / "out")
     with store.writing():
-        runs = question._candidate_runs(TaskRunner(store, Local(1)))
+        runs = problem._candidate_runs(TaskRunner(store, Local(1)))
         verdicts = [runs.judge((k,)) for k in range(10)]
         cells = [runs.cells((k,)) for k in range(10)]
     assert all([cell.seed for cell in mine] == list(range(6)) for mine in cells)
@@ -254,19 +254,19 @@ def test_candidates_share_seeds_and_use_more_near_the_target(folder):
 
 def test_undecided_candidate_leaves_plan_undecided(folder):
     """At this level, no interval over three seeds clears the bound."""
-    question = plan.load_plan(write(folder, PLAN), {"plan.certainty": {"least": 2, "most": 3, "level": 0.999999}}).question
-    answer = answer_of(question, folder)
+    problem = plan.load_plan(write(folder, PLAN), {"plan.certainty": {"least": 2, "most": 3, "level": 0.999999}}).problem
+    answer = answer_of(problem, folder)
     assert answer.status == "undecided" and "ndecided" in answer.headline
     assert "undecided" in answer.candidates["verdict"].to_list()
 
 
 def test_intervals_over_jobs_are_paired(folder):
-    question = plan.load_plan(write(folder, PLAN), {"plan.certainty": {"over": "jobs"}}).question
+    problem = plan.load_plan(write(folder, PLAN), {"plan.certainty": {"over": "jobs"}}).problem
     store = CellStore(folder / "out")
     with store.writing():
-        runs = question._candidate_runs(TaskRunner(store, Local(1)))
+        runs = problem._candidate_runs(TaskRunner(store, Local(1)))
         verdict = runs.judge((4,))
-        series = runs.margins((4,), question.targets[0], 1)
+        series = runs.margins((4,), problem.targets[0], 1)
     mean = verdict.values[0]
     reference = runs._measured(None, 0)["mean_bounded_slowdown"]
     assert len(series) == 55 and series.mean() == pytest.approx(1.1 * reference - mean)
@@ -282,10 +282,10 @@ def test_target_that_no_candidate_meets_is_infeasible(folder):
 
 def test_candidate_that_cannot_run_a_job_misses_the_target(folder):
     """A job of 3 nodes with 34 GiB each fits on no nodes of 16 GiB with pools of 32 GiB."""
-    question = plan.load_plan(
+    problem = plan.load_plan(
         write(folder, PLAN), {"plan.target": [{"metric": "mean_bounded_slowdown", "at_most": 1000.0}]}
-    ).question
-    result = found(question, CellStore(folder / "out"))
+    ).problem
+    result = found(problem, CellStore(folder / "out"))
     assert result.best == (2,)
     assert result.verdicts[(1,)].unfinished > 0 and result.verdicts[(1,)].state == "breaks"
 
@@ -378,13 +378,13 @@ least = 1
 
 
 def test_number_of_devices_meets_deadline_target(tmp_path):
-    question = plan.load_plan(write(tmp_path, DEVICES)).question
-    cost, verdicts, expected = grid(question, CellStore(tmp_path / "grid"))
+    problem = plan.load_plan(write(tmp_path, DEVICES)).problem
+    cost, verdicts, expected = grid(problem, CellStore(tmp_path / "grid"))
     assert cost.tolist() == [2400.0, 4800.0, 7200.0]
-    result = found(question, CellStore(tmp_path / "search"))
+    result = found(problem, CellStore(tmp_path / "search"))
     assert expected is not None and result.best == expected
     with (store := CellStore(tmp_path / "grid")).writing():
-        runs = question._candidate_runs(TaskRunner(store, Local(1)))
+        runs = problem._candidate_runs(TaskRunner(store, Local(1)))
         outcomes, workload = store.outcomes(runs.cells((0,))[0]), workload_of(runs.cells((0,))[0])
     deadline = workload.attributes["deadline"].astype(np.int64)
     missed = [not f or e > d for f, e, d in zip(outcomes.finished, outcomes.end, deadline, strict=True)]
@@ -395,8 +395,8 @@ def test_larger_candidate_that_meets_the_targets_is_named_without_a_runner_up(fo
     target = {"metric": "mean_bounded_slowdown", "at_most": 1e6}
     values = (("machine.pool.memory.memory", ["64 GiB", "96 GiB"]), ("machine.node.thin.memory", ["16 GiB", "24 GiB"]))
     sizes = [{"key": key, "values": value, "price": "5 $/GiB"} for key, value in values]
-    question = plan.load_plan(write(folder, PLAN), {"plan.target": [target], "plan.size": sizes}).question
-    because = " ".join(answer_of(question, folder).because)
+    problem = plan.load_plan(write(folder, PLAN), {"plan.target": [target], "plan.size": sizes}).problem
+    because = " ".join(answer_of(problem, folder).because)
     assert "There is no runner-up: every other combination that meets the targets has at least as much of everything" in because
     other = "64 GiB of pool memory in each rack and 24 GiB of memory in each thin node"
     assert f"The cheapest simulated one, {other}, costs 320 $ more" in because
@@ -413,7 +413,7 @@ def test_larger_candidate_that_meets_the_targets_is_named_without_a_runner_up(fo
 )
 def test_margins_have_a_unit(folder, metric, over, unit):
     settings = {"plan.target": [{"metric": metric, "at_most": 1e6}], "plan.certainty": {"over": over, "least": 1}}
-    answer = answer_of(plan.load_plan(write(folder, PLAN), settings).question, folder)
+    answer = answer_of(plan.load_plan(write(folder, PLAN), settings).problem, folder)
     sentence = next(line for line in answer.because if "inside the target by" in line)
     assert re.search(unit, sentence.removesuffix(".").split("inside the target by ")[1]), sentence
     cells = [row[-1] for table in answer.tables for row in table.rows]

@@ -90,7 +90,7 @@ class LogFormat:
 
 
 @dataclass(frozen=True)
-class QuestionOptions:
+class RequestOptions:
     """Options of the forecast for a state: jobs, deadline, history and sampling."""
 
     job: Annotated[
@@ -137,26 +137,26 @@ class AnswerOutput:
     ] = None
 
 
-def forecast_waiting(state: MachineState, question: QuestionOptions, policy: PolicyOptions, log: LogFormat) -> ForecastAnswer:
+def forecast_waiting(state: MachineState, request: RequestOptions, policy: PolicyOptions, log: LogFormat) -> ForecastAnswer:
     """Forecast the waiting jobs of a state."""
     from poolwise.forecasting.forecast import forecast
 
     policy.check()
     return forecast(
         state,
-        question.job,
-        new=question.new,
-        by=question.by,
-        history=None if question.history is None else log.read(question.history, state.machine),
-        recalibrate=question.recalibrate,
+        request.job,
+        new=request.new,
+        by=request.by,
+        history=None if request.history is None else log.read(request.history, state.machine),
+        recalibrate=request.recalibrate,
         scheduler=policy.scheduler,
         order=policy.order,
         backfill=policy.backfill,
         placement=policy.placement,
-        samples=question.samples,
-        timezone=question.timezone,
-        changes=question.changes,
-        seed=question.seed,
+        samples=request.samples,
+        timezone=request.timezone,
+        changes=request.changes,
+        seed=request.seed,
     )
 
 
@@ -181,7 +181,7 @@ def show_forecast(found: ForecastAnswer, output: AnswerOutput, seed: int, inputs
 @command(forecasts, "poolwise forecast state now --new nodes=2,memory=64GiB,time=4h")
 def state(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="State directory, as `poolwise snapshot` writes it.")],
-    question: QuestionOptions,
+    request: RequestOptions,
     policy: PolicyOptions,
     log: LogFormat,
     output: AnswerOutput,
@@ -189,9 +189,9 @@ def state(
     """Forecast the waiting jobs of a saved state."""
     from poolwise.files.state import FILES, read_state
 
-    found = forecast_waiting(read_state(folder), question, policy, log)
+    found = forecast_waiting(read_state(folder), request, policy, log)
     inputs = [folder / name for name in FILES if (folder / name).is_file()]
-    show_forecast(found, output, question.seed, inputs)
+    show_forecast(found, output, request.seed, inputs)
 
 
 live = typer.Typer(help="Forecast the waiting jobs of a cluster.", no_args_is_help=True)
@@ -220,7 +220,7 @@ class ServiceOptions:
 
 @command(live, "poolwise forecast live slurm --scheduler catalog:fm-easy --job 4711")
 def slurm(
-    question: QuestionOptions,
+    request: RequestOptions,
     policy: PolicyOptions,
     log: LogFormat,
     output: AnswerOutput,
@@ -228,12 +228,12 @@ def slurm(
     partition: PartitionOption = None,
 ) -> None:
     """Forecast the waiting jobs of a Slurm partition."""
-    _forecast(ClusterName.SLURM, partition, question, policy, log, output, service)
+    _forecast(ClusterName.SLURM, partition, request, policy, log, output, service)
 
 
 @command(live, "poolwise forecast live kubernetes --port 9818 --every 60")
 def kubernetes(
-    question: QuestionOptions,
+    request: RequestOptions,
     policy: PolicyOptions,
     log: LogFormat,
     output: AnswerOutput,
@@ -241,23 +241,23 @@ def kubernetes(
     name: PodSchedulerOption = "poolwise",
 ) -> None:
     """Forecast the waiting pods of the cluster that $KUBECONFIG names."""
-    _forecast(ClusterName.KUBERNETES, name, question, policy, log, output, service)
+    _forecast(ClusterName.KUBERNETES, name, request, policy, log, output, service)
 
 
 def _forecast(
     cluster: ClusterName,
     part: str | None,
-    question: QuestionOptions,
+    request: RequestOptions,
     policy: PolicyOptions,
     log: LogFormat,
     output: AnswerOutput,
     service: ServiceOptions,
 ) -> None:
     def forecast() -> ForecastAnswer:
-        return forecast_waiting(read_cluster_state(cluster, part), question, policy, log)
+        return forecast_waiting(read_cluster_state(cluster, part), request, policy, log)
 
     if service.port is None:
-        show_forecast(forecast(), output, question.seed, [])
+        show_forecast(forecast(), output, request.seed, [])
     else:
         _serve(cluster, forecast, service.port, service)
 

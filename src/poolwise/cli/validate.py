@@ -134,7 +134,7 @@ def _plan(path: Path, set_: list[Any]) -> Summary:
 
     plan = plans.load_plan(path, dict(set_))
     description = (registry.find("plans", plan.kind).__doc__ or "").partition("\n")[0]
-    line = f"kind {plan.kind}, of {plan.question.count_jobs():,} jobs: {description}"
+    line = f"kind {plan.kind}, of {plan.problem.count_jobs():,} jobs: {description}"
     return "plan", plan.title, [line]
 
 

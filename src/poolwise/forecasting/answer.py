@@ -11,8 +11,8 @@ import numpy as np
 from poolwise.arrays import FloatArray, IntArray
 from poolwise.engines.progress import Obstacle
 from poolwise.forecasting.known_state import KnownState
-from poolwise.forecasting.question import ForecastQuestion
 from poolwise.forecasting.recalibration import LEVELS, chance_within, sample_quantiles
+from poolwise.forecasting.request import ForecastRequest
 from poolwise.forecasting.scenarios import Known, horizon_of, plan, sample_starts
 from poolwise.forecasting.what_if import request_changes
 from poolwise.presentation.answer import Answer
@@ -213,50 +213,50 @@ def _finite(wait: float) -> float | None:
 
 
 def forecast_answer(
-    situation: KnownState, question: ForecastQuestion, policy: str, local: tzinfo, called: str | None = None
+    situation: KnownState, request: ForecastRequest, policy: str, local: tzinfo, called: str | None = None
 ) -> ForecastAnswer:
     """Forecast the requested starts; `called` is the display name of a job that is not yet in the cluster."""
-    sought = np.array(question.sought, dtype=np.int64)
+    sought = np.array(request.sought, dtype=np.int64)
     epoch, notes = situation.jobs.epoch, []
     if not situation.ended.any():
         notes.append(
             "no completed jobs are known: run times are estimated from requests and running jobs; add a log with --history"
         )
-    if question.corrections is None:
+    if request.corrections is None:
         notes.append("intervals are not calibrated and are too narrow on most logs; --recalibrate corrects them by a backtest")
     if situation.scheduler.remembers:
         notes.append(f"the scheduler keeps {situation.scheduler.remembers}, which the cluster state does not include")
     if not len(sought):
-        return ForecastAnswer(epoch + situation.now, [], [], question.by, policy, notes, local)
+        return ForecastAnswer(epoch + situation.now, [], [], request.by, policy, notes, local)
     known = Known.of(situation)
     mean = plan(known, sought, known.means())
     horizon = horizon_of(float(((mean[mean < NEVER] - situation.now) / SECOND).max(initial=0.0)))
-    found, obstacle = _forecast(known, sought, question, horizon, called)
+    found, obstacle = _forecast(known, sought, request, horizon, called)
     if obstacle is not None:
         notes.append(f"replayed on the reference engine: {obstacle}")
     changed = []
-    if question.changes:
+    if request.changes:
         for change in request_changes(situation, int(sought[0])):
-            (other,), _ = _forecast(Known.of(change.situation), sought, question, horizon, called)
+            (other,), _ = _forecast(Known.of(change.situation), sought, request, horizon, called)
             changed.append(ChangedForecast(change.words, other))
     found.sort(key=lambda job: float(job.wait_s[1]))
-    by = None if question.by is None else epoch + question.by
+    by = None if request.by is None else epoch + request.by
     return ForecastAnswer(epoch + situation.now, found, changed, by, policy, notes, local)
 
 
 def _forecast(
-    known: Known, sought: IntArray, question: ForecastQuestion, horizon: int, called: str | None
+    known: Known, sought: IntArray, request: ForecastRequest, horizon: int, called: str | None
 ) -> tuple[list[JobForecast], Obstacle | None]:
     situation = known.situation
-    starts, obstacle = sample_starts(known, sought, question.samples, question.seed, horizon)
+    starts, obstacle = sample_starts(known, sought, request.samples, request.seed, horizon)
     quantiles = sample_quantiles(starts, situation.now)
-    if question.corrections is not None:
+    if request.corrections is not None:
         mean = (plan(known, sought, known.means()) - situation.now) / SECOND
-        quantiles = question.corrections.apply(quantiles, mean)
+        quantiles = request.corrections.apply(quantiles, mean)
     at = np.searchsorted(LEVELS, ASKED)
     chances: FloatArray | None = None
-    if question.by is not None:
-        chances = chance_within(quantiles, (question.by - situation.now) / SECOND)
+    if request.by is not None:
+        chances = chance_within(quantiles, (request.by - situation.now) / SECOND)
     jobs = situation.jobs
     names = [called or f"job {jobs.name(row)}" for row in sought.tolist()]
     return [

@@ -11,7 +11,7 @@ from poolwise import catalog, traces
 from poolwise.files.state import read_state
 from poolwise.forecasting.answer import ForecastAnswer, forecast_answer
 from poolwise.forecasting.known_state import situation_of, with_limits
-from poolwise.forecasting.question import ForecastQuestion, corrections_in, new_job, read_instant, rows_named, zone
+from poolwise.forecasting.request import ForecastRequest, corrections_in, new_job, read_instant, rows_named, zone
 from poolwise.interfaces import BackfillPolicy, PlacementPolicy, QueuePolicy, Scheduler
 from poolwise.model import Machine, MachineState, Workload
 from poolwise.simulation import choose_scheduler, default_model
@@ -100,8 +100,8 @@ def forecast(
         sought = rows_named(situation, [str(job) for job in jobs])
     corrections = None if recalibrate is None else corrections_in(Path(recalibrate))
     until = None if by is None else read_instant(by, situation, local)
-    question = ForecastQuestion(sought, until, samples, seed, changes and len(sought) == 1, corrections)
-    return forecast_answer(situation, question, name, local, "the new job" if new is not None else None)
+    request = ForecastRequest(sought, until, samples, seed, changes and len(sought) == 1, corrections)
+    return forecast_answer(situation, request, name, local, "the new job" if new is not None else None)
 
 
 def read_log(

@@ -22,7 +22,7 @@ from poolwise.studies.cell_store import CellStore
 RUNGS = 3
 """Rungs of successive halving: a ninth of the jobs, a third, all of them."""
 CellsOf = Callable[[Sequence[Element], int], Sequence[Any]]
-"""(elements, n) -> tasks, equally many per element, on the first 1/n of the jobs; n = 1 is the whole question."""
+"""(elements, n) -> tasks, equally many per element, on the first 1/n of the jobs; n = 1 is the whole workload."""
 
 
 class SearchSection(Section):
@@ -40,7 +40,7 @@ class FrontSearch:
     Attributes
     ----------
     task_type, cells_of, objectives : measurement, tasks of candidates, and names of the record's values to minimize
-    records : candidate -> its records on the whole question
+    records : candidate -> its records on the whole workload
     n_runs : number of runs on all rungs
     """
 

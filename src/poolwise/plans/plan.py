@@ -38,7 +38,7 @@ class PlanFile(Section):
     title: str = ""
 
 
-class Question(Protocol):
+class PlanKind(Protocol):
     """A kind of plan, read from its file. Register the class with `@register("plans", KIND)`.
 
     Attributes
@@ -70,7 +70,7 @@ class ResolvedPlan:
     ----------
     name, title : the file name without suffix, and the title
     kind : name of the kind
-    question : what is asked
+    problem : the candidates, the targets and how both are measured
     content, sha256 : the resolved content of the file, with what --set replaced, and its hash
 
     Examples
@@ -85,7 +85,7 @@ class ResolvedPlan:
     name: str
     title: str
     kind: str
-    question: Question
+    problem: PlanKind
     content: Json
     sha256: str
 
@@ -175,9 +175,9 @@ def load_plan(path: str | Path, set: Mapping[str, Any] | None = None) -> Resolve
     kind = section.get("kind")
     if not isinstance(kind, str) or kind not in registry.names("plans"):
         raise document.unknown(("plan", "kind"), "kind of plan", str(kind), registry.names("plans"))
-    question: Question = registry.find("plans", kind).read(document)
+    problem: PlanKind = registry.find("plans", kind).read(document)
     title = str(document.tables.get("title") or document.file.stem)
-    return ResolvedPlan(document.file.stem, title, kind, question, document.tables, digest(canonical(document.tables)))
+    return ResolvedPlan(document.file.stem, title, kind, problem, document.tables, digest(canonical(document.tables)))
 
 
 def plan(
@@ -231,7 +231,7 @@ def plan(
     store = CellStore(Path("results") / loaded.name if out is None else Path(out))
     with store.writing():
         runner = TaskRunner(store, Local(jobs) if executor is None else executor, LineProgress(tell))
-        found = loaded.question.answer(runner, tell)
+        found = loaded.problem.answer(runner, tell)
     provenance = {
         "poolwise": __version__,
         "plan": loaded.name,

@@ -89,9 +89,9 @@ class Pools:
             raise document.error(("measure", "population"), message, 'omit it, or write "common"')
         sizes = read_sizes(section.size, document)
         targets = read_targets(section.target, bool(section.reference), document)
-        question = cls(document.without("plan"), section, sizes, targets)
-        question._check()
-        return question
+        problem = cls(document.without("plan"), section, sizes, targets)
+        problem._check()
+        return problem
 
     def count_jobs(self) -> int:
         """Count the jobs on the smallest candidate."""
