@@ -13,7 +13,6 @@ from poolwise.cli.snapshot import kubernetes as snapshot
 from poolwise.errors import InputError
 from poolwise.live.kubernetes.access import Access
 
-
 READERS = [lambda file: snapshot(Path("now"), "poolwise", "", file), lambda file: explain("p", "s", "poolwise", file)]
 
 

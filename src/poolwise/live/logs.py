@@ -48,6 +48,7 @@ EVENTS: Mapping[str, LogEvent] = {
     "resource_excluded": LogEvent("warning", "The node or device `name` is not part of the machine."),
     "resource_not_modeled": LogEvent("info", "The scheduler ignores `resource`."),
     "tainted_device_in_use": LogEvent("warning", "`claim` uses `device`, whose NoExecute taint it does not tolerate."),
+    "device_allocated_twice": LogEvent("warning", "`device` is in the `claims`; all but the first one release it."),
     "watch_forbidden": LogEvent("warning", "The role does not permit to watch objects of `kind`, which are not considered."),
     "event_write_failed": LogEvent("info", "An event about `pod` could not be written."),
     "pod_not_adopted": LogEvent("info", "A bound pod with invalid requests is not tracked as a run."),

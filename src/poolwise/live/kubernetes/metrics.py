@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from prometheus_client import CollectorRegistry, Gauge
+from prometheus_client import CollectorRegistry, Counter, Gauge
 
 
 class KubernetesMetrics:
@@ -11,6 +11,8 @@ class KubernetesMetrics:
     def __init__(self) -> None:
         tainted = "Devices in use by claims that do not tolerate a NoExecute taint of theirs"
         self.tainted_devices_in_use = Gauge("poolwise_tainted_devices_in_use", tainted, registry=None)
+        twice = "Devices that were found in two claims"
+        self.double_allocations = Counter("poolwise_double_allocations", twice, registry=None)
 
     def register(self, registry: CollectorRegistry) -> None:
         """Export the metrics through a registry."""

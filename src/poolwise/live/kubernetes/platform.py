@@ -89,8 +89,9 @@ class KubernetesPlatform:
         self._report_until = 0
         self._by_row: dict[int, PodJob] = {}
         self._placement_failures = PlacementFailures()  # since the last cluster events
-        self._reconciler = Reconciler(self.runs, gang_limit)
-        self._taint_reporter = TaintReporter(self.cache, actions, metrics if metrics is not None else KubernetesMetrics())
+        metrics = metrics if metrics is not None else KubernetesMetrics()
+        self._reconciler = Reconciler(self.runs, gang_limit, metrics)
+        self._taint_reporter = TaintReporter(self.cache, actions, metrics)
         self.clock.tick()
         self._pending += self._apply_received([])
 

@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+import logging
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from poolwise.live.kubernetes.metrics import KubernetesMetrics
 from poolwise.live.kubernetes.objects import DeviceId, Pod, ResourceClaim
 from poolwise.live.kubernetes.pod_runs import PodRuns
+from poolwise.live.logs import log_event
 from poolwise.units import SECOND
+
+YIELD_DELAY = 30 * SECOND
+"""Time (ns) in which another scheduler may release a device that it allocated although a claim held it."""
+
+
+@dataclass
+class _Conflict:
+    """A device that several claims hold."""
+
+    claims: frozenset[str]  # their uids
+    since: int  # time of its detection (ns)
+    released: set[str] = field(default_factory=set)  # uids of the claims from which it was released
 
 
 @dataclass
@@ -17,14 +32,15 @@ class Reconciler:
 
     runs: PodRuns
     gang_limit: float
+    metrics: KubernetesMetrics = field(default_factory=KubernetesMetrics)
     # group -> time at which it was first seen incomplete (ns)
     _since: dict[str, int] = field(default_factory=dict, init=False)
+    _conflicts: dict[DeviceId, _Conflict] = field(default_factory=dict, init=False)  # devices that several claims hold
 
     def reconcile(self, devices: Iterable[DeviceId]) -> None:
         """Check all incomplete gangs, and devices whose allocation changed."""
         self._evict_partial_gangs()
-        for device in devices:
-            self._resolve_conflict(device)
+        self._resolve_conflicts(devices)
         self._restore_devices()
 
     def _evict_partial_gangs(self) -> None:
@@ -41,26 +57,70 @@ class Reconciler:
             left = limit - (now - min(self._since.values()))
             self.runs.clock.request_pass(max(left, SECOND // 10))
 
-    def _resolve_conflict(self, device: DeviceId) -> None:
-        """Release or evict all but one of the claims that hold a device."""
-        cache, actions = self.runs.cache, self.runs.actions
-        holders = cache.usage.whole.get(device, ())
-        if len(holders) < 2:
-            return
-        claims = [claim for claim in cache.claims.values() if claim.metadata.uid in holders]
-        pods = {pod.metadata.uid: pod for pod in cache.pods.values()}
-        users = {claim.metadata.uid: [pods[u.uid] for u in claim.status.reserved_for if u.uid in pods] for claim in claims}
-        binding_pods = self.runs.binding_pods()
-        if any(pod.metadata.key in binding_pods for found in users.values() for pod in found):
-            cache.changes.devices.add(device)  # check again after the start has succeeded or failed
-            return
-        claims.sort(key=lambda claim: (_release_order(claim, users[claim.metadata.uid]), claim.metadata.key))
-        for claim in claims[1:]:
-            for pod in filter(cache.is_managed, users[claim.metadata.uid]):
-                if pod.spec.node_name and not pod.terminated:
-                    actions.stop([pod], "a device is allocated to two claims")
-                else:
-                    actions.release_claim(claim, pod.metadata.uid)
+    def _resolve_conflicts(self, devices: Iterable[DeviceId]) -> None:
+        """Report devices that several claims hold, and release them from all claims but one.
+
+        A claim with a bound pod keeps the device; of several, the one allocated first. The scheduler changes only its own pods.
+        If the other claims belong to another scheduler, that one may release the device; after `YIELD_DELAY`, this one does.
+        """
+        for device in {*devices, *self._conflicts}:
+            claims = self._holders(device)
+            if len(claims) < 2:
+                self._conflicts.pop(device, None)
+                continue
+            users = {claim.metadata.uid: self._users(claim) for claim in claims}
+            claims.sort(key=lambda claim: (_release_order(claim, users[claim.metadata.uid]), claim.metadata.key))
+            binding_pods = self.runs.binding_pods()
+            if any(pod.metadata.key in binding_pods for found in users.values() for pod in found):
+                self.runs.cache.changes.devices.add(device)  # check again after the start has succeeded or failed
+                continue
+            uids = frozenset(users)
+            known = self._conflicts.get(device)
+            if known is None or known.claims != uids:
+                known = self._conflicts[device] = _Conflict(uids, self.runs.clock.now)
+                self._report_conflict(device, claims, users)
+            self._release_from(claims, users, known)
+
+    def _release_from(self, claims: Sequence[ResourceClaim], users: Mapping[str, Sequence[Pod]], known: _Conflict) -> None:
+        """Release the device from all claims but the first, or from that one if another scheduler does not release it."""
+        cache, now = self.runs.cache, self.runs.clock.now
+        others = [claim for claim in claims[1:] if not any(map(cache.is_managed, users[claim.metadata.uid]))]
+        losers = list(claims[1:])
+        if others and now - known.since >= YIELD_DELAY:
+            losers.append(claims[0])
+        elif others:
+            self.runs.clock.request_pass(YIELD_DELAY - (now - known.since))
+        for claim in losers:
+            if claim.metadata.uid not in known.released:
+                known.released.add(claim.metadata.uid)
+                self._release(claim, users[claim.metadata.uid])
+
+    def _release(self, claim: ResourceClaim, users: Iterable[Pod]) -> None:
+        """Evict the pods of a claim that are ours, or release their reservations if they are not bound."""
+        for pod in filter(self.runs.cache.is_managed, users):
+            if pod.spec.node_name and not pod.terminated:
+                self.runs.actions.stop([pod], "a device is allocated to two claims")
+            else:
+                self.runs.actions.release_claim(claim, pod.metadata.uid)
+
+    def _report_conflict(self, device: DeviceId, claims: Sequence[ResourceClaim], users: Mapping[str, Sequence[Pod]]) -> None:
+        keys = [claim.metadata.key for claim in claims]
+        log_event("device_allocated_twice", logging.WARNING, device=str(device), claims=keys)
+        self.metrics.double_allocations.inc()
+        note = f"device {device} is allocated to the claims {', '.join(keys)}"
+        for pod in (pod for found in users.values() for pod in found if self.runs.cache.is_managed(pod)):
+            self.runs.actions.report_event(pod, "DeviceAllocatedTwice", note)
+
+    def _holders(self, device: DeviceId) -> list[ResourceClaim]:
+        """Return the claims that hold a device which one of them holds whole."""
+        usage = self.runs.cache.usage
+        uids = {*usage.whole.get(device, ()), *usage.shares.get(device, ())} if device in usage.whole else set()
+        return [c for c in self.runs.cache.claims.values() if c.metadata.uid in uids] if len(uids) > 1 else []
+
+    def _users(self, claim: ResourceClaim) -> list[Pod]:
+        """Return the pods that a claim is reserved for."""
+        uids = {user.uid for user in claim.status.reserved_for}
+        return [pod for pod in self.runs.cache.pods.values() if pod.metadata.uid in uids]
 
     def _restore_devices(self) -> None:
         """Make devices available again whose exclusion has expired."""

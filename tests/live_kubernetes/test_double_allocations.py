@@ -1,0 +1,86 @@
+"""Devices that two schedulers allocate at the same time are reported, and released by one of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from poolwise.live.kubernetes import reconciler
+from poolwise.live.kubernetes.metrics import KubernetesMetrics
+from poolwise.live.kubernetes.objects import Consumer, Pod, ResourceClaim
+from poolwise.policies.placement.nodes.placement import FirstNodes
+from poolwise.schedulers.list import ListScheduler
+from tests.helpers.played_cluster import DrivenPlatform, FakeKubernetes
+from tests.live.kubernetes import objects as make
+
+SCHEDULER = ListScheduler(placement=FirstNodes())
+
+
+def running(monkeypatch: pytest.MonkeyPatch, logged: list[dict[str, Any]]) -> tuple[DrivenPlatform, KubernetesMetrics]:
+    """Return a cluster in which the pod `mine` uses its only device."""
+    monkeypatch.setattr(reconciler, "log_event", lambda event, level, **fields: logged.append(fields))
+    kube, metrics = FakeKubernetes(make.device_class("gpu", "gpu.example"), make.node("n0")), KubernetesMetrics()
+    kube.add(make.devices("gpu.example", "n0", {"name": "g0"}, node="n0"))
+    kube.add(make.claim("mine", make.exactly("gpu")))
+    kube.add(make.pod("mine", seconds=None, claims={"g": {"resourceClaimName": "mine"}}))
+    return kube.open(SCHEDULER, metrics=metrics), metrics
+
+
+def allocate_again(driven: DrivenPlatform, manager: str, when: str) -> None:
+    """Let another scheduler allocate the same device to a pod."""
+    kube = driven.cluster
+    taken = kube.get(ResourceClaim, "default/mine").status.allocation
+    pod = kube.add(make.pod("other", seconds=None, schedulerName=manager, nodeName="n0"))
+    claim = kube.add(make.claim("other", make.exactly("gpu")))
+    user = Consumer(resource="pods", name="other", uid=pod.metadata.uid)
+    allocation = msgspec.structs.replace(taken, allocation_timestamp=when)
+    status = msgspec.structs.replace(claim.status, allocation=allocation, reserved_for=[user])
+    kube.put(msgspec.structs.replace(claim, status=status))
+    driven.settle()
+
+
+def test_device_allocated_twice_during_the_run_is_reported_once_and_the_later_claim_releases_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    logged: list[dict[str, Any]] = []
+    driven, metrics = running(monkeypatch, logged)
+    allocate_again(driven, "poolwise", "2099-01-01T00:00:00Z")
+    driven.settle()
+    claims = ["default/mine", "default/other"]
+    assert logged == [{"device": "gpu.example/n0/g0", "claims": claims}] and metrics.double_allocations._value.get() == 1
+    events = [one for one in driven.cluster.reported if one[1] == "DeviceAllocatedTwice"]
+    note = "device gpu.example/n0/g0 is allocated to the claims default/mine, default/other"
+    assert sorted(events) == [(key, "DeviceAllocatedTwice", note) for key in claims]
+    assert driven.cluster.stopped == [("default/other", "a device is allocated to two claims")]
+
+
+def test_pod_is_evicted_if_another_scheduler_does_not_release_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    logged: list[dict[str, Any]] = []
+    driven, metrics = running(monkeypatch, logged)
+    allocate_again(driven, "default-scheduler", "2099-01-01T00:00:00Z")
+    assert len(logged) == 1 and not driven.cluster.stopped, "the other scheduler allocated it later"
+    driven.wait_for_pass()
+    assert driven.cluster.stopped == [("default/mine", "a device is allocated to two claims")]
+    driven.cluster.add(make.pod("more", seconds=None))
+    driven.settle()
+    assert len(driven.cluster.stopped) == 1 and metrics.double_allocations._value.get() == 1
+
+
+def test_pod_stays_if_the_other_scheduler_releases_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    driven, _ = running(monkeypatch, [])
+    allocate_again(driven, "default-scheduler", "2099-01-01T00:00:00Z")
+    driven.cluster.remove(Pod, "default/other")
+    driven.cluster.remove(ResourceClaim, "default/other")
+    driven.settle()
+    for _ in range(3):
+        if driven.platform.clock.seconds_left is not None:
+            driven.wait_for_pass()
+    assert not driven.cluster.stopped
+
+
+def test_later_claim_yields_to_another_scheduler_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    driven, _ = running(monkeypatch, [])
+    allocate_again(driven, "default-scheduler", "2000-01-01T00:00:00Z")
+    assert driven.cluster.stopped == [("default/mine", "a device is allocated to two claims")]
