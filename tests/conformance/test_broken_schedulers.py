@@ -61,7 +61,7 @@ class Sleepless(Bent):
     """Requests a wake-up in every pass."""
 
     def bend(self, decisions: Decisions, snapshot: Snapshot) -> Decisions:
-        return Decisions(wake_at=snapshot.now + 1)
+        return Decisions(next_wakeup=snapshot.now + 1)
 
 
 class Scribbler(Bent):
@@ -101,14 +101,14 @@ class Counting(Bent):
 
     def bend(self, decisions: Decisions, snapshot: Snapshot) -> Decisions:
         self.__dict__["passes"] = self.passes + 1  # bypasses the frozen dataclass
-        return Decisions(wake_at=snapshot.now + 1) if self.passes == 3 else decisions
+        return Decisions(next_wakeup=snapshot.now + 1) if self.passes == 3 else decisions
 
 
 class Random(Bent):
     """Chooses the rack by a global random generator."""
 
     def bend(self, decisions: Decisions, snapshot: Snapshot) -> Decisions:
-        return decisions if draws.random() < 0.5 else Decisions(wake_at=snapshot.now + 1)
+        return decisions if draws.random() < 0.5 else Decisions(next_wakeup=snapshot.now + 1)
 
 
 class Unpicklable(Bent):

@@ -102,7 +102,7 @@ def test_reused_rows_do_not_change_decisions(which: Any, faults: Fault, seed: in
     """A table in which no row is given to a later job is the reference."""
     name, where = which if isinstance(which, tuple) else ("", "racks")
     scheduler = registry.make("schedulers", name) if name else which
-    if scheduler.remembers:
+    if scheduler.keeps_state:
         return  # a replaced table opens the dispatcher again
     known, reusing = (FakeCluster(CASES[where](seed=seed % 7), replace(faults, recycled=k), seed) for k in (0, 6))
     for cluster in (known, reusing):
@@ -157,7 +157,7 @@ def test_problems_reports_a_broken_loop(monkeypatch: pytest.MonkeyPatch, what: s
 
 def test_schedulers_declare_what_they_remember() -> None:
     kept = ListScheduler(backfill=Conservative(keep_reservations=True))
-    assert kept.remembers and not ListScheduler().remembers
+    assert kept.keeps_state and not ListScheduler().keeps_state
     assert survive(kept, racks(), Fault.of_all_kinds(), 1)[1] == []
 
 

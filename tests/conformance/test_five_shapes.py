@@ -284,7 +284,7 @@ def test_a_batch_scheduler_places_twenty_jobs_in_one_pass() -> None:
     assert [schedule.placement_of(run) for run in range(20)] == [[(run // 4, 0, 2)] for run in range(20)]
 
 
-# (e) Rounds: decisions only at wake_at.
+# (e) Rounds: decisions only at next_wakeup.
 
 
 def test_scheduler_that_acts_only_at_its_wake_ups() -> None:
@@ -299,7 +299,7 @@ def test_scheduler_that_acts_only_at_its_wake_ups() -> None:
             woken.append(now)
             starts = [Start(job, (0,), Placement.of([(0, 0, 0, 1)])) for job in queue.jobs.tolist()]
         waits = len(queue) > len(starts)
-        return Decisions(tuple(starts), wake_at=(now // 10 + 1) * 10 * SECOND if waits else None)
+        return Decisions(tuple(starts), next_wakeup=(now // 10 + 1) * 10 * SECOND if waits else None)
 
     schedule = simulate(workload, Machine.flat(4), Scripted(decide)).schedule
     done = Outcome.FINISHED

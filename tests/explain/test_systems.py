@@ -175,7 +175,7 @@ def test_waits_of_gangs_on_shared_nodes_have_true_reasons(scheduler: Scheduler, 
         elif why.cause is WaitCause.SHORT and "admitted" not in why.text:
             assert not fits(job, after, pooled)
         elif why.cause is WaitCause.ROUND:
-            assert not what.decisions.entries and what.decisions.wake_at is not None
+            assert not what.decisions.entries and what.decisions.next_wakeup is not None
 
     asked(workload, machine, scheduler, DeviceNetwork(), check)
 

@@ -41,4 +41,4 @@ def named(decisions, rows):
     for decision in decisions:
         assert isinstance(decision, Start | Reject | Wait)
         renamed.append(replace(decision, job=int(rows[decision.job])))
-    return Decisions(tuple(renamed), decisions.wake_at)
+    return Decisions(tuple(renamed), decisions.next_wakeup)

@@ -38,7 +38,7 @@ def compare_shared(
     listed = drawn.then if isinstance(drawn, WarmUp) else drawn
     assert isinstance(listed, ListScheduler)
     filling = listed.backfill
-    if filling.own_order is not None:  # which has no kernel on shared nodes
+    if filling.backfill_order is not None:  # which has no kernel on shared nodes
         filling = replace(filling, order=None)
     how: Scheduler = replace(listed, backfill=filling, placement=make("placements", PLACEMENTS[seed % 4]))
     if isinstance(drawn, WarmUp):

@@ -14,7 +14,7 @@ def turns(scheduler: ListScheduler, queue: Queue, snapshot: Snapshot, started: C
         return [job for _, _, job in sorted((-p, k, job) for k, (p, job) in enumerate(zip(priority, jobs, strict=True)))]
 
     found = ranked(scheduler.order.priority(queue, snapshot).tolist())
-    own = scheduler.backfill.own_order
+    own = scheduler.backfill.backfill_order
     if own is None:
         return found
     head = next((k for k, job in enumerate(found) if job not in started), len(found))

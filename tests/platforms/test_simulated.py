@@ -114,7 +114,7 @@ def test_stopped_run_waits_from_the_next_pass() -> None:
 def test_wake_up_not_after_now_is_an_error() -> None:
     class Now(GivenDecisions):
         def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Decisions:
-            return Decisions(wake_at=snapshot.now)
+            return Decisions(next_wakeup=snapshot.now)
 
     with pytest.raises(PolicyError, match="would not advance"):
         simulate(Workload.of(np.array([0]), np.array([1])), Machine.flat(1), Now([]))

@@ -182,10 +182,10 @@ def test_conservative_rejects_nonmonotone_placements_but_accepts_lost_capacity()
 
 
 class ShortestFirst(Easy):
-    """EASY that tries the shortest candidates first, by overriding `own_order`."""
+    """EASY that tries the shortest candidates first, by overriding `backfill_order`."""
 
     @property
-    def own_order(self) -> QueuePolicy:
+    def backfill_order(self) -> QueuePolicy:
         return SJF()
 
 

@@ -188,14 +188,14 @@ def test_reservations_are_compressed_in_passes_where_nothing_fits() -> None:
     passes: list[int] = []
 
     class EveryPass(BackfillPolicy):
-        sees_every_pass: ClassVar[bool] = True
+        every_cycle: ClassVar[bool] = True
 
         def select(self, cycle: SchedulingPass) -> list[Start]:
             passes.append(cycle.snapshot.now)
             return list(Conservative().select(cycle))
 
     class FittingPasses(EveryPass):
-        sees_every_pass: ClassVar[bool] = False
+        every_cycle: ClassVar[bool] = False
 
     load = workload([(0, 4, 9, 9), (2, 1, 3, 3), (4, 1, 3, 3)])
     simulate(load, Machine.flat(4), ListScheduler(FCFS(), EveryPass()))

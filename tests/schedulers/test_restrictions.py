@@ -121,7 +121,7 @@ def test_reservation_next_to_windows_begins_at_the_first_second_at_which_the_job
 
 
 @settings(max_examples=15)
-@given(seeds, st.sampled_from([backfill for backfill in BACKFILLS if not backfill.remembers]))
+@given(seeds, st.sampled_from([backfill for backfill in BACKFILLS if not backfill.keeps_state]))
 def test_every_wait_is_explained_and_limits_are_named(seed, backfill: BackfillPolicy):
     g = np.random.default_rng(seed)
     on, jobs = restricted_machine(g), restricted_jobs(g, 15)

@@ -186,7 +186,7 @@ class FakeCluster(Simulation):
                 kept.append(decision)
         before = len(self.recorder)
         late = [self._late(before + k) for k in range(sum(isinstance(d, Start) for d in kept))]
-        outcome = super().commit(Decisions(tuple(kept), decisions.wake_at))
+        outcome = super().commit(Decisions(tuple(kept), decisions.next_wakeup))
         if self._drained:
             self._overdrawn += [f"{one} does not fit: {why}" for one, why in outcome.rejected if isinstance(one, Start)]
         table = self._jobs
@@ -404,7 +404,7 @@ def survive(
             saved = Continuation.of(loop.queue, seed).to_json()
             cluster.take_over()
             loop = Loop(cluster, scheduler, seed, Continuation.from_json(saved))
-        elif chance < killed + reopened and not scheduler.remembers:
+        elif chance < killed + reopened and not scheduler.keeps_state:
             loop.open()
     lost = cluster.unserved()
     return steps, [f"{len(lost)} jobs were never served: {', '.join(map(str, lost[:5]))}"] if lost else []

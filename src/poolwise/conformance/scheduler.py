@@ -87,7 +87,7 @@ class _Compared(Watched):
         decisions = self.dispatcher.schedule(queue, snapshot, changes)
         same = state(queue, snapshot) == before
         self.findings.demand(UNCHANGED, same, f"its pass at {snapshot.now} ns changed the queue or the snapshot")
-        if not self.scheduler.remembers:
+        if not self.scheduler.keeps_state:
             explain = Changes(explain=frozenset(queue.jobs.tolist()))
             other = self.scheduler.open(self.machine, self.seed).schedule(queue, snapshot, explain)
             one, two = replace(decisions, reasons={}), replace(other, reasons={})

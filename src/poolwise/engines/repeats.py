@@ -67,7 +67,7 @@ def _shared_rules(scheduler: Scheduler) -> tuple[BackfillRule, RackRule, int] | 
     if rule is None:
         return None
     backfill, placement = rule_of(rule.backfill), rule_of(rule.placement)
-    backfill_order = rule.backfill.own_order
+    backfill_order = rule.backfill.backfill_order
     no_callback = _needs_no_callback(rule.order) and (backfill_order is None or backfill_order.kind in IN_KERNELS)
     if not no_callback or backfill is None or not isinstance(placement, RackRule):
         return None

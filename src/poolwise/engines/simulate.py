@@ -153,7 +153,7 @@ def platform_of(workload: Workload) -> type[Simulation]:
 
 def _check_restrictions(machine: Machine, scheduler: Scheduler) -> None:
     """Raise InputError if the machine has partitions or other restrictions that the scheduler does not enforce."""
-    if machine.restricted and not scheduler.knows_restrictions:
+    if machine.restricted and not scheduler.supports_partitions:
         raise InputError(
             f"machine '{machine.name}' restricts which nodes jobs may use, which {type(scheduler).__name__} does not enforce",
             field="scheduler",

@@ -105,7 +105,7 @@ def explain_wait(
         if outcomes is not None:
             _check_starts(Outcomes.of(schedule), outcomes)
         decided = Replay(schedule, rule.warm_up)
-        if rule.backfill.remembers:
+        if rule.backfill.keeps_state:
             recorded.name = type(rule.backfill.open()).__name__
             listed = ListScheduler(rule.order, recorded, rule.placement)
             explained = WarmUp.before(listed, rule.warm_up) if rule.warm_up else listed

@@ -224,8 +224,8 @@ def forecast_answer(
         )
     if request.corrections is None:
         notes.append("intervals are not calibrated and are too narrow on most logs; --recalibrate corrects them by a backtest")
-    if situation.scheduler.remembers:
-        notes.append(f"the scheduler keeps {situation.scheduler.remembers}, which the cluster state does not include")
+    if situation.scheduler.keeps_state:
+        notes.append(f"the scheduler keeps {situation.scheduler.keeps_state}, which the cluster state does not include")
     if not len(sought):
         return ForecastAnswer(epoch + situation.now, [], [], request.by, policy, notes, local)
     known = Known.of(situation)

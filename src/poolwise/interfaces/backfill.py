@@ -16,7 +16,7 @@ class BackfillPolicy(Protocol):
 
     Attributes
     ----------
-    sees_every_pass : whether `select` must be called even in passes in which no waiting job fits the free resources
+    every_cycle : whether `select` must be called even in passes in which no waiting job fits the free resources
 
     Examples
     --------
@@ -32,16 +32,16 @@ class BackfillPolicy(Protocol):
     2
     """
 
-    sees_every_pass: ClassVar[bool] = False
+    every_cycle: ClassVar[bool] = False
     """Whether `select` must be called even in passes in which no waiting job fits the free resources."""
 
     @property
-    def remembers(self) -> str:
+    def keeps_state(self) -> str:
         """State that it keeps from pass to pass and that queue and snapshot do not contain; empty for none."""
         return ""
 
     @property
-    def own_order(self) -> QueuePolicy | None:
+    def backfill_order(self) -> QueuePolicy | None:
         """Order in which it tries the jobs behind the first that does not fit; None for the order of the queue.
 
         `Easy` and its subclasses follow it. A backfill with a `select` of its own states it for engines.
@@ -52,7 +52,7 @@ class BackfillPolicy(Protocol):
         """Begin a run. A policy that keeps state from pass to pass returns an object for it; others return themselves."""
         return self
 
-    def wake_at(self, now: int) -> int | None:
+    def next_wakeup(self, now: int) -> int | None:
         """Return ns of the next pass if nothing else happens while a fitting job waits; None for the next event."""
         return None
 

@@ -16,7 +16,7 @@ class PlacementPolicy(Protocol):
 
     Attributes
     ----------
-    knows_eligibility : whether it uses only nodes on which a job may run (`model.eligibility`)
+    filters_nodes : whether it uses only nodes on which a job may run (`model.eligibility`)
 
     Examples
     --------
@@ -34,7 +34,7 @@ class PlacementPolicy(Protocol):
     [0.0, 60.0]
     """
 
-    knows_eligibility: ClassVar[bool] = False
+    filters_nodes: ClassVar[bool] = False
     """Whether it uses only nodes on which a job may run (`model.eligibility`)."""
 
     def check(self, machine: Machine, jobs: JobTable) -> None:

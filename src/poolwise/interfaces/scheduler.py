@@ -33,7 +33,7 @@ class Scheduler(Protocol):
     """
 
     @property
-    def knows_restrictions(self) -> bool:
+    def supports_partitions(self) -> bool:
         """True if it respects the machine's partitions, features, QOS and windows (`Machine.restricted`)."""
         return False
 
@@ -43,7 +43,7 @@ class Scheduler(Protocol):
         return False
 
     @property
-    def remembers(self) -> str:
+    def keeps_state(self) -> str:
         """State that a dispatcher keeps and that queue and snapshot do not contain, such as reservations that are promises.
 
         Empty means none: the dispatcher may then be replaced by a new one in any pass without changing a decision.
@@ -103,7 +103,7 @@ class ListRule(NamedTuple):
 class Dispatcher(Protocol):
     """Interface of a dispatcher: one run of a scheduler.
 
-    It may keep only caches that can be rebuilt from the queue and a snapshot (`Scheduler.remembers` declares exceptions): a
+    It may keep only caches that can be rebuilt from the queue and a snapshot (`Scheduler.keeps_state` declares exceptions): a
     dispatcher that has run for a week and a new one decide alike, whatever `changes` they get.
 
     Examples

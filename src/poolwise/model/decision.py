@@ -139,7 +139,7 @@ class Decisions:
     Attributes
     ----------
     entries : starts, stops, resizes, rejections and explanations of waits
-    wake_at : ns of the next pass if nothing else happens before; for rounds, delay scheduling and postponement
+    next_wakeup : ns of the next pass if nothing else happens before; for rounds, delay scheduling and postponement
     reasons : row -> reason, for those jobs of `Changes.explain` that are left waiting
 
     Examples
@@ -153,7 +153,7 @@ class Decisions:
     __repr__ = short_repr
 
     entries: tuple[Decision, ...] = ()
-    wake_at: int | None = None
+    next_wakeup: int | None = None
     reasons: Mapping[int, Reason] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[Decision]:

@@ -112,7 +112,7 @@ class Simulation:
         self._in_use: MemoryInUse | None = None
         self._waiting: dict[int, set[int]] = {}  # tasks by row; empty before the job arrives
         self._sequence = 0
-        self._wake_at: int | None = None
+        self._next_wakeup: int | None = None
         self._heap: list[tuple[int, int, int, Any]] = []
         self._pending_gains = 0  # future changes that add capacity
         running = self._begin(initial, workload) if initial is not None else frozenset()
@@ -230,13 +230,13 @@ class Simulation:
                     pass
             committed.append(decision)
         self._adjust(touched, resized)
-        self._wake_at = decisions.wake_at
-        if decisions.wake_at is not None:
-            if decisions.wake_at <= self.now:
+        self._next_wakeup = decisions.next_wakeup
+        if decisions.next_wakeup is not None:
+            if decisions.next_wakeup <= self.now:
                 raise PolicyError(
-                    f"wake_at {decisions.wake_at} is not after now ({self.now}): the simulation would not advance"
+                    f"next_wakeup {decisions.next_wakeup} is not after now ({self.now}): the simulation would not advance"
                 )
-            self._push(decisions.wake_at, _WAKE, Wakeup())
+            self._push(decisions.next_wakeup, _WAKE, Wakeup())
         return CommitResult(tuple(committed), tuple(rejected), tuple(started))
 
     # Events
@@ -280,7 +280,7 @@ class Simulation:
                 self._waiting[job] = set(range(int(self._jobs.tasks[job])))
             case CapacityChanged():
                 return self._change_capacity(event)
-            case Wakeup() if self._wake_at != self.now:
+            case Wakeup() if self._next_wakeup != self.now:
                 return ()  # superseded by a later pass
         return (event,)
 

@@ -90,7 +90,7 @@ class KeepToleranceDispatcher(BatchDispatcher):
             local[job.run.id] += taken
         resizes = [Resize(job.run.id, self._split(job, local[job.run.id])) for job in jobs if local[job.run.id] != job.local]
         others = [decision for decision in decisions if not isinstance(decision, Start)]
-        return Decisions((*others, *_feasible_order((*resizes, *decisions.starts), snapshot)), decisions.wake_at)
+        return Decisions((*others, *_feasible_order((*resizes, *decisions.starts), snapshot)), decisions.next_wakeup)
 
     def _running(self, snapshot: Snapshot) -> list[SplitMemory]:
         """Return the memory of running jobs, by run number."""

@@ -83,14 +83,14 @@ class ListScheduler(Scheduler):
     admission: AdmissionPolicy = field(default_factory=MachineLimits)
 
     @property
-    def knows_restrictions(self) -> bool:
+    def supports_partitions(self) -> bool:
         """True if the placement supports node restrictions of jobs."""
-        return self.placement.knows_eligibility
+        return self.placement.filters_nodes
 
     @property
-    def remembers(self) -> str:
+    def keeps_state(self) -> str:
         """State that the backfill keeps between passes."""
-        return self.backfill.remembers
+        return self.backfill.keeps_state
 
     def open(self, machine: Machine, seed: int) -> Dispatcher:
         """Start a run; list scheduling uses no random numbers."""
@@ -132,7 +132,7 @@ class ListDispatcher(Dispatcher):
         if not snapshot.may_grow:
             rejects = {**{job: f"{NEVER_FITS}: {refusal.reason}" for job, refusal in never.items()}, **rejects}
         if rejects:
-            again = self._wake_at(snapshot) if len(rejects) < len(queue) else None
+            again = self._next_wakeup(snapshot) if len(rejects) < len(queue) else None
             return Decisions(tuple(Reject(job, reason) for job, reason in rejects.items()), again)
         unfit = [Wait(job, refusal) for job, refusal in never.items()]
         if never:
@@ -140,7 +140,7 @@ class ListDispatcher(Dispatcher):
         if not len(queue):
             return Decisions(tuple(unfit))
         backfill, placement = self.scheduler.backfill, _placement(self.scheduler, snapshot)
-        fits = backfill.sees_every_pass or bool(placement.prefilter(queue.jobs, snapshot.free[None], snapshot).any())
+        fits = backfill.every_cycle or bool(placement.prefilter(queue.jobs, snapshot.free[None], snapshot).any())
         if not fits and not changes.explain:  # no job fits, so no order can start any
             return Decisions(tuple(unfit), _window_end(snapshot))
         cycle = SchedulingPass(queue, self._priority(queue, snapshot), snapshot, placement, changes.explain)
@@ -148,11 +148,11 @@ class ListDispatcher(Dispatcher):
         reasons = {job: self._reason(cycle, job, starts) for job in cycle.to_explain(starts)}
         if not fits:
             return Decisions(tuple(unfit), _window_end(snapshot), reasons)
-        return Decisions((*unfit, *starts), self._wake_at(snapshot) if len(starts) < len(queue) else None, reasons)
+        return Decisions((*unfit, *starts), self._next_wakeup(snapshot) if len(starts) < len(queue) else None, reasons)
 
-    def _wake_at(self, snapshot: Snapshot) -> int | None:
+    def _next_wakeup(self, snapshot: Snapshot) -> int | None:
         """Return the next time at which the backfill needs a pass or a maintenance window ends."""
-        times = (self.scheduler.backfill.wake_at(snapshot.now), _window_end(snapshot))
+        times = (self.scheduler.backfill.next_wakeup(snapshot.now), _window_end(snapshot))
         return min((time for time in times if time is not None), default=None)
 
     def _starts(self, cycle: SchedulingPass) -> tuple[Start, ...]:

@@ -50,9 +50,9 @@ class ListFlow(Scheduler):
     settings: Annotated[Mapping[str, Any], SettingsOf("costs", "costs")] = field(default_factory=dict)
 
     @property
-    def remembers(self) -> str:
+    def keeps_state(self) -> str:
         """State that the backfill keeps between passes."""
-        return self.backfill.remembers
+        return self.backfill.keeps_state
 
     def open(self, machine: Machine, seed: int) -> ListFlowDispatcher:
         """Start a run; raise InputError for an unsupported placement, and as list and flow scheduling do."""
@@ -106,7 +106,7 @@ class ListFlowDispatcher(Dispatcher):
         if moved is None:
             return decisions
         others: list[Decision] = [decision for decision in decisions if not isinstance(decision, Start)]
-        return Decisions((*others, *moved), decisions.wake_at, decisions.reasons)
+        return Decisions((*others, *moved), decisions.next_wakeup, decisions.reasons)
 
     def _moved(self, starts: list[Start], queue: Queue, snapshot: Snapshot) -> list[Start] | None:
         """Return starts of the same jobs with the placements of the flow; None if it cannot place them all."""

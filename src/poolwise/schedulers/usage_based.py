@@ -91,8 +91,11 @@ class UsageBasedDispatcher(ListDispatcher):
             return super().schedule(queue, snapshot, changes)
         changed = tuple(self._reallocated(snapshot))
         decisions = Decisions(changed) if changed else super().schedule(queue, snapshot, changes)
-        wake_times = [*self._wake_times(snapshot, decisions), *([] if decisions.wake_at is None else [decisions.wake_at])]
-        return replace(decisions, wake_at=min(wake_times, default=None))
+        wake_times = [
+            *self._wake_times(snapshot, decisions),
+            *([] if decisions.next_wakeup is None else [decisions.next_wakeup]),
+        ]
+        return replace(decisions, next_wakeup=min(wake_times, default=None))
 
     def _wake_times(self, snapshot: Snapshot, decisions: Decisions) -> Iterator[int]:
         """Yield the next measurement (ns), and the times (ns) at which the patience with stalled runs ends."""

@@ -39,9 +39,9 @@ class WarmUp(Scheduler):
         return rule._replace(warm_up=self.jobs)
 
     @property
-    def knows_restrictions(self) -> bool:
+    def supports_partitions(self) -> bool:
         """True if both schedulers support node restrictions."""
-        return self.first.knows_restrictions and self.then.knows_restrictions
+        return self.first.supports_partitions and self.then.supports_partitions
 
     @property
     def resizes(self) -> bool:
@@ -49,7 +49,7 @@ class WarmUp(Scheduler):
         return self.first.resizes or self.then.resizes
 
     @property
-    def remembers(self) -> str:
+    def keeps_state(self) -> str:
         """State kept between passes: whether the warm-up is over, which matters if one of its jobs is requeued."""
         return "that the warm-up is over"
 
@@ -95,7 +95,7 @@ class _WarmUpDispatcher(Dispatcher):
             stay = np.setdiff1d(later.jobs, [decision.job for decision in rejects])
             rest = self.then.schedule(later.only(stay), snapshot, late)
         reasons |= {job: rest.reason(job, self.then) for job in changes.explain if job in later}
-        return Decisions((*decisions, *rejects, *rest), rest.wake_at, reasons)
+        return Decisions((*decisions, *rejects, *rest), rest.next_wakeup, reasons)
 
     def _early(self, table: JobTable) -> BoolArray:
         """Return (n_job,) True for the first jobs submitted, by submission and id."""

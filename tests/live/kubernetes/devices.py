@@ -232,7 +232,7 @@ class Dispatcher:
             return decisions
         highest = priority[queue.jobs].max()
         lower = [Stop(run.id, False, "a higher class waits") for run in snapshot.runs() if priority[run.job] < highest]
-        return Decisions((*decisions, *lower), decisions.wake_at, decisions.reasons)
+        return Decisions((*decisions, *lower), decisions.next_wakeup, decisions.reasons)
 '''
 
 

@@ -36,7 +36,7 @@ class SteppedRun:
         self.loop.apply_events(next(self.events))
 
     def step(self) -> None:
-        self.platform.wake_at = self.platform.now  # so that a pass follows each poll
+        self.platform.next_wakeup = self.platform.now  # so that a pass follows each poll
         self.loop.apply_events(next(self.events))
         self.assert_consistent()
 

@@ -101,9 +101,9 @@ def test_reopened_list_flow_decides_equally(name, costs):
 
 
 def test_kept_solver_and_backfill_declare_their_state():
-    assert FlowScheduler(solver="kept").remembers
-    assert not FlowScheduler().remembers
-    assert not ListFlow().remembers
+    assert FlowScheduler(solver="kept").keeps_state
+    assert not FlowScheduler().keeps_state
+    assert not ListFlow().keeps_state
 
 
 def gang(machine, scheduler, tasks, waiting, taken=0, **requests):

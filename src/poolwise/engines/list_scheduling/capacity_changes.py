@@ -33,7 +33,7 @@ def why_unsupported(spec: RunSpec, rule: ListRule) -> str:
         return "capacity changes during the run, with held reservations or backfilling at intervals"
     if rule.order.kind not in IN_KERNELS:
         return f"capacity changes during the run, and order {type(rule.order).__name__} is called at each pass or has a cap"
-    if rule.backfill.own_order is not None:
+    if rule.backfill.backfill_order is not None:
         return "capacity changes during the run, with a backfill order of its own"
     if len(barred(spec.machine, spec.workload.table)):
         return "capacity changes during the run, and a job exceeds limits"

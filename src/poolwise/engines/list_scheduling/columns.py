@@ -131,7 +131,7 @@ class RunColumns(ListColumns):
     def orders(self, able: BoolArray) -> tuple[Order, Order]:
         """Return the order of the queue, without its cap, and the order of backfilling."""
         order = self.order(self.scheduler.order if self.cap is None else self.cap.order, able)
-        backfill_order = self.scheduler.backfill.own_order
+        backfill_order = self.scheduler.backfill.backfill_order
         return order, order if backfill_order is None else self.order(backfill_order, able)
 
     def profile(self, size: int) -> state.ProfileArrays:
@@ -293,7 +293,7 @@ class RunColumns(ListColumns):
             nodes_only=not self.backfill.counts_pools,
             warm_up=self.scheduler.warm_up,
             per_event=self.per_event,
-            separate_order=self.scheduler.backfill.own_order is not None,
+            separate_order=self.scheduler.backfill.backfill_order is not None,
             capped=self.cap is not None,
             patience=patience,
             backlogs=backlogs,

@@ -53,7 +53,7 @@ def unsupported(spec: RunSpec, mixed: bool = False) -> Obstacle | None:
     if mixed and backfill is not None and backfill.times is not None:
         what = "no kernel supports backfilling at intervals on mixed nodes"
         return Obstacle(what, "supported: nodes of one size without node sets")
-    backfill_order = rule.backfill.own_order
+    backfill_order = rule.backfill.backfill_order
     if backfill_order is not None and backfill_order.kind not in IN_KERNELS:
         return Obstacle(
             f"backfill order {type(backfill_order).__name__} has no kernel", "supported: orders of a kind other than opaque"

@@ -60,7 +60,7 @@ def _reason(spec: RunSpec, scheduler: ListRule) -> str:
     rule = rule_of(scheduler.backfill)
     if rule is None or not rule.counts_pools or rule.times is not None:
         return f"backfill {scheduler.backfill!r} has no kernel on shared nodes"
-    if scheduler.backfill.own_order is not None:
+    if scheduler.backfill.backfill_order is not None:
         return "a backfill order of its own has no kernel on shared nodes"
     if rule.keeps:
         return "held reservations have no kernel on shared nodes"

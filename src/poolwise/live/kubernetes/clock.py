@@ -17,7 +17,7 @@ class LiveClock:
         self.epoch, self._steady = epoch, steady
         self._ahead = max(0, wall() - epoch) - steady()
         self.now = 0  # ns since the epoch, as of the last `tick`
-        self.wake_at: int | None = None  # time at which the scheduler requested its next pass, None if it did not
+        self.next_wakeup: int | None = None  # time at which the scheduler requested its next pass, None if it did not
         self._pass_at: int | None = None
 
     def tick(self) -> int:
@@ -33,13 +33,13 @@ class LiveClock:
     @property
     def seconds_left(self) -> float | None:
         """Seconds until the next pass is due, None if none is."""
-        due = min((at for at in (self.wake_at, self._pass_at) if at is not None), default=None)
+        due = min((at for at in (self.next_wakeup, self._pass_at) if at is not None), default=None)
         return None if due is None else max(0.0, (due - self.now) / SECOND)
 
     def pop_due(self) -> bool:
         """Return whether a pass is due, and clear the due requests."""
-        wake_due = self.wake_at is not None and self.wake_at <= self.now
+        wake_due = self.next_wakeup is not None and self.next_wakeup <= self.now
         pass_due = self._pass_at is not None and self._pass_at <= self.now
-        self.wake_at = None if wake_due else self.wake_at
+        self.next_wakeup = None if wake_due else self.next_wakeup
         self._pass_at = None if pass_due else self._pass_at
         return wake_due or pass_due

@@ -175,7 +175,7 @@ class KubernetesPlatform:
                 case Wait():
                     pass
             committed.append(decision)
-        self.clock.wake_at = decisions.wake_at
+        self.clock.next_wakeup = decisions.next_wakeup
         if rejected:  # by a check that the policy does not model, such as unknown devices
             self._refused = True
             self.clock.request_pass(LONGEST_RETRY)
@@ -366,7 +366,7 @@ class ShadowKubernetes(KubernetesPlatform):
     def commit(self, decisions: Decisions) -> CommitResult:
         """Refuse starts and stops; rejected jobs leave the queue."""
         rest, refused = without_starts(decisions)
-        committed = super().commit(Decisions(rest, decisions.wake_at)).committed
+        committed = super().commit(Decisions(rest, decisions.next_wakeup)).committed
         return CommitResult(committed, refused, (), self.unplaceable(decisions.starts))
 
     def resume_start(self, job: PodJob) -> None:

@@ -72,7 +72,7 @@ class OrderPlatform(SlurmPlatform):
 
     def commit(self, decisions: Decisions) -> CommitResult:
         """Write the priorities that must change to give the order of the decisions."""
-        self.wake_at = decisions.wake_at
+        self.next_wakeup = decisions.next_wakeup
         names = [self.table.name(decision.job) for decision in decisions if isinstance(decision, Wait)]
         gangs = self.listing.gangs
         current = [gangs[name][0].priority for name in names]
@@ -93,7 +93,7 @@ class OrderPlatform(SlurmPlatform):
             ]
             log_event("priorities_written", changed=len(changed), missed=len(missed), seconds=round(seconds, 3))
             if missed:
-                self.wake_at = self.now + SECOND
+                self.next_wakeup = self.now + SECOND
 
     def close(self) -> None:
         """Close the sessions with Slurm."""

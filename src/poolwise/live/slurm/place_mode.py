@@ -179,7 +179,7 @@ class PlacePlatform(SlurmPlatform):
         committed += [start for start, _ in started]
         rejected += lost
         retry = self.now + RETRY_DELAY if rejected else None
-        self.wake_at = min((at for at in (decisions.wake_at, retry) if at is not None), default=None)
+        self.next_wakeup = min((at for at in (decisions.next_wakeup, retry) if at is not None), default=None)
         return CommitResult(tuple(committed), tuple(rejected), tuple(started))
 
     def _free_nodes(self) -> set[str]:

@@ -86,7 +86,7 @@ class SlurmPlatform(ABC):
         self.now = time.time_ns() - epoch
         self._run_of: dict[str, int] = {}  # name -> run, of running and committed jobs
         self._next_run, self._freed_at = 0, -1
-        self.wake_at: int | None = None  # time (ns) at which the scheduler requests a pass
+        self.next_wakeup: int | None = None  # time (ns) at which the scheduler requests a pass
         self._machine_error = ""  # why the nodes listed now do not form a machine
         self.invalid_requests: dict[str, InputError] = {}
         self.ignored: set[str] = set()  # jobs that the scheduler rejected or gave back
@@ -113,7 +113,7 @@ class SlurmPlatform(ABC):
         yield EventBatch(self.now, (*self._initial_events, Wakeup()))
         last_pass = self.now
         while not self._stopped.is_set():
-            left = float("inf") if self.wake_at is None else max((self.wake_at - self.now) / SECOND, 0.01)
+            left = float("inf") if self.next_wakeup is None else max((self.next_wakeup - self.now) / SECOND, 0.01)
             if self._stopped.wait(min(self.settings.interval, left)):
                 return
             events: tuple[Event, ...] | None = None
@@ -123,9 +123,9 @@ class SlurmPlatform(ABC):
                 events = self._compare()
             if events is None:
                 continue
-            woken = self.wake_at is not None and self.now >= self.wake_at
+            woken = self.next_wakeup is not None and self.now >= self.next_wakeup
             if woken or self.now >= last_pass + IDLE_PASS_INTERVAL:
-                self.wake_at = None if woken else self.wake_at
+                self.next_wakeup = None if woken else self.next_wakeup
                 events = (*events, Wakeup())
             if events:
                 last_pass = self.now

@@ -17,7 +17,7 @@ class ShadowPlatform(SlurmPlatform):
         """Reject starts and stops; jobs that the scheduler rejects leave the queue."""
         for job in decisions.rejected:
             self.ignore_job(self.table.name(job))
-        self.wake_at = decisions.wake_at
+        self.next_wakeup = decisions.next_wakeup
         committed, refused = without_starts(decisions)
         return CommitResult(committed, refused)
 

@@ -39,7 +39,7 @@ class Conservative(BackfillPolicy):
         return IncrementalConservative() if self.keep_reservations else self
 
     @property
-    def remembers(self) -> str:
+    def keeps_state(self) -> str:
         """Kept reservations, if the policy keeps them."""
         return "kept reservations" if self.keep_reservations else ""
 
@@ -108,7 +108,7 @@ class IncrementalConservative(BackfillPolicy):
     Source: Mu'alem and Feitelson 2001, section 2 (compression); memory-pool spec, "Backfilling".
     """
 
-    sees_every_pass: ClassVar[bool] = True  # a pass that starts nothing may still make reservations
+    every_cycle: ClassVar[bool] = True  # a pass that starts nothing may still make reservations
 
     def __init__(self) -> None:
         self.reservations: dict[int, Reservation] = {}  # by row, of waiting jobs

@@ -39,21 +39,21 @@ class Easy(BackfillPolicy):
     extra
         Apply the second condition.
     order
-        Order in which candidates behind the head are tried; by default that of the queue. A subclass may override `own_order`
-        instead.
+        Order in which candidates behind the head are tried; by default that of the queue. Subclasses may override
+        `backfill_order` instead.
     """
 
     extra: bool = True
     order: QueuePolicy | None = None
 
     @property
-    def own_order(self) -> QueuePolicy | None:
+    def backfill_order(self) -> QueuePolicy | None:
         """Order of the backfill candidates."""
         return self.order
 
     def open(self) -> BackfillPolicy:
         """Return the policy of one run, with its order opened."""
-        own = self.own_order
+        own = self.backfill_order
         if own is None:
             return self
         policy = copy(self)
@@ -72,7 +72,7 @@ class Easy(BackfillPolicy):
         able = able[cycle.prefilter(jobs[able], state)]
         if not len(able):
             return starts
-        own = self.own_order
+        own = self.backfill_order
         order = own if own is None or "_opened" not in vars(self) else vars(self)["_opened"]
         priority = cycle.priority if order is None else order.priority(cycle.queue, cycle.snapshot)
         candidates = able[np.argsort(-priority[able], kind="stable")]

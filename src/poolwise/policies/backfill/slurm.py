@@ -120,7 +120,7 @@ class SlurmBackfill(BackfillPolicy):
         )
         return BackfillRule("tested", times=times)
 
-    def wake_at(self, now: int) -> int:
+    def next_wakeup(self, now: int) -> int:
         """Return the time (ns) of the next pass of either scheduler."""
         return min(self.next_backfill(now), self.next_main_pass(now))
 
@@ -194,7 +194,7 @@ class SlurmBackfill(BackfillPolicy):
             if tested:
                 text, lack = f"it fits, but a backfill pass tests only {self.parameters.depth} jobs (bf_max_job_test)", None
             elif job == head:
-                text, lack = f"it fits, but the schedulers run next in {(self.wake_at(now) - now) / SECOND:g} s", None
+                text, lack = f"it fits, but the schedulers run next in {(self.next_wakeup(now) - now) / SECOND:g} s", None
             else:
                 wait = f"{(self.next_backfill(now) - now) / SECOND:g}"
                 text = f"it fits, but the head job does not, and the next backfill pass is in {wait} s"

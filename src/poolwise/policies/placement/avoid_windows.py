@@ -23,7 +23,7 @@ class AvoidWindows(PlacementPolicy):
     requested time and the slowdown expected at its placement, or once the window has ended.
     """
 
-    knows_eligibility: ClassVar[bool] = True
+    filters_nodes: ClassVar[bool] = True
     placement: PlacementPolicy
 
     def check(self, machine: Machine, jobs: JobTable) -> None:

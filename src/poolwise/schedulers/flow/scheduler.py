@@ -104,7 +104,7 @@ class FlowScheduler(Scheduler):
     solver: FlowSolver | Literal["kept"] = "ortools"
 
     @property
-    def remembers(self) -> str:
+    def keeps_state(self) -> str:
         """State that the solver "kept" stores between passes."""
         return "residual graphs: among tied optima, another may be chosen" if self.solver == "kept" else ""
 
@@ -180,7 +180,7 @@ class FlowDispatcher(Dispatcher):
         return (
             decisions
             if len(decisions.starts) + len(decisions.rejected) < len(queue) + len(never)
-            else replace(decisions, wake_at=None)
+            else replace(decisions, next_wakeup=None)
         )
 
     def _reason(self, job: int, queue: Queue, snapshot: Snapshot, decisions: Decisions, admission: _Admission) -> Reason:

@@ -39,7 +39,7 @@ class RackPlacement(PlacementPolicy):
         "rack": a node may use only the pool of its rack; "system": any pool.
     """
 
-    knows_eligibility: ClassVar[bool] = True
+    filters_nodes: ClassVar[bool] = True
     scope: PoolScope = "rack"
 
     def place(self, job: Job, snapshot: Snapshot) -> Placement | Refusal:

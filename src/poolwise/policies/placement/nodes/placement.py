@@ -51,7 +51,7 @@ class CandidateNodes:
 class NodePlacement(PlacementPolicy):
     """Base class of placements on shared nodes; subclasses order nodes that need the same amount of pool memory."""
 
-    knows_eligibility: ClassVar[bool] = True
+    filters_nodes: ClassVar[bool] = True
 
     def node_order(self, nodes: CandidateNodes) -> IntArray:
         """Return sort keys of the nodes, (n_node,), applied among nodes with equal need of pool memory; ties by index."""
