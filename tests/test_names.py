@@ -1,17 +1,35 @@
-"""Unique names: public types, shared constants, and functions that other modules import."""
+"""Unique names: public types, shared constants, functions that other modules import, and keys that are options too."""
 
 import ast
+import importlib
+import pkgutil
 import re
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 import poolwise
+from poolwise.cli import app as cli
+from poolwise.files.fields import Section
 
 ROOT = Path(poolwise.__file__).parent
 TREES = {file.relative_to(ROOT).as_posix(): ast.parse(file.read_text(encoding="utf-8")) for file in ROOT.rglob("*.py")}
 SHARED_CONSTANTS = ("NEVER", "Z95", "HORIZON", "OVERDUE")
 """Numbers with one meaning in the whole package."""
+PUBLIC = ("poolwise", "poolwise.interfaces", "poolwise.policies")
+SAME_CONCEPT = {
+    frozenset({"Check", "check"}): "`check` returns a list of `Check`",
+    frozenset({"ListScheduler", "list_scheduler"}): "`list_scheduler` builds a `ListScheduler` from registered names",
+    frozenset({"Run", "run"}): "a `Run` is a noun of the job model; `run` is the verb of the command `poolwise run`",
+}
+"""Public names that differ only in case or underscores, and why readers cannot confuse them."""
+SAME_WORDS = 0.5
+"""Share of common words from which the help of an option and the description of a key describe the same thing."""
+OTHER_SPELLING = {("--jobs", "count"): "the key is `jobs.count`: its table has the name of the option"}
+FILLERS = {"a", "an", "and", "as", "at", "by", "for", "from", "in", "is", "of", "on", "or", "such", "that", "the", "to", "with"}
 CAMEL_CASE = re.compile(r"[A-Z](?=.*[a-z])\w*")
 
 
@@ -94,3 +112,57 @@ def test_duplicates_are_found() -> None:
     assert _duplicates(iter(types)) == {"Layout": ["a.py", "b.py"]}
     assert _duplicates(iter(constants)) == {"NEVER": ["a.py", "b.py"]}
     assert _duplicates(imported_functions(trees)) == {"run": ["a.py", "c.py"]}
+
+
+def public_names() -> Iterator[tuple[str, str, object]]:
+    """Yield (name without case and underscores, name, object) of everything that a public package exports."""
+    for package in PUBLIC:
+        module = importlib.import_module(package)
+        for name in module.__all__:
+            yield name.replace("_", "").casefold(), name, getattr(module, name)
+
+
+def test_public_names_have_one_meaning() -> None:
+    spellings, objects = defaultdict(set), defaultdict(set)
+    for key, name, thing in public_names():
+        spellings[key].add(name)
+        objects[name].add(id(thing))
+    assert {frozenset(names) for names in spellings.values() if len(names) > 1} == set(SAME_CONCEPT)
+    assert [name for name, things in objects.items() if len(things) > 1] == []
+
+
+def _words(text: str) -> set[str]:
+    return set(re.findall("[a-z]+", text.casefold())) - FILLERS
+
+
+def similarity(first: str, second: str) -> float:
+    """Return the share of the words of two texts that occur in both."""
+    one, two = _words(first), _words(second)
+    return len(one & two) / len(one | two) if one and two else 0.0
+
+
+def options_of(command: Any) -> Iterator[tuple[str, str]]:
+    """Yield (long option, help) of a command and of the commands in it."""
+    for inner in getattr(command, "commands", {}).values():
+        yield from options_of(inner)
+    for parameter in command.params:
+        yield from ((option, getattr(parameter, "help", "") or "") for option in parameter.opts if option.startswith("--"))
+
+
+def keys_of(section: type[Section]) -> Iterator[tuple[str, str]]:
+    """Yield (key, description) of the sections of files that derive from a section."""
+    for inner in section.__subclasses__():
+        yield from ((name, field.description or "") for name, field in inner.model_fields.items())
+        yield from keys_of(inner)
+
+
+@pytest.mark.usefixtures("commands")
+def test_keys_are_spelled_like_the_options_that_mean_the_same() -> None:
+    for package in ("files", "plans", "search", "studies"):
+        for module in pkgutil.walk_packages(importlib.import_module(f"poolwise.{package}").__path__, f"poolwise.{package}."):
+            importlib.import_module(module.name)
+    options, keys = set(options_of(cli.command())), set(keys_of(Section))
+    same = {(option, key) for option, help_ in options for key, text in keys if similarity(help_, text) >= SAME_WORDS}
+    assert ("--default-runtime", "default_runtime") in same
+    different = {(option, key) for option, key in same if key.rstrip("s") != option[2:].replace("-", "_").rstrip("s")}
+    assert different == set(OTHER_SPELLING)
