@@ -8,14 +8,16 @@ from collections import Counter
 from collections.abc import AsyncIterator
 from typing import Any, cast
 
+import msgspec
 import pytest
 
 from poolwise.errors import InputError
 from poolwise.live.kubernetes import lease, watch_client
+from poolwise.live.kubernetes.api_writer import ApiWriter
 from poolwise.live.kubernetes.client import ApiError
 from poolwise.live.kubernetes.informer import Synced
-from poolwise.live.kubernetes.lease import Leadership
-from poolwise.live.kubernetes.objects import DeviceTaintRule, PodGroup
+from poolwise.live.kubernetes.lease import Leadership, NotLeading
+from poolwise.live.kubernetes.objects import DeviceTaintRule, Lease, PodGroup
 from poolwise.live.kubernetes.watch_client import WatchClient
 
 BOOKMARK = json.dumps(
@@ -120,3 +122,51 @@ def test_standby_fails_if_its_role_never_permits_the_lease(monkeypatch: pytest.M
     monkeypatch.setattr(lease, "_FORBIDDEN_TIMEOUT", 0.1)
     with pytest.raises(ApiError, match="403"):
         asyncio.run(Leadership("poolwise", "poolwise", 0.5).acquire(cast(Any, FlakyServer(403, failures=10**6))))
+
+
+class LeaseServer:
+    """A client of a server that stores one lease, and denies requests on demand."""
+
+    def __init__(self) -> None:
+        self.lease: Lease | None = None
+        self.down, self.version = False, 0
+
+    async def read(self, path: str, kind: type) -> Lease | None:
+        if self.down:
+            raise ApiError(503, "", "")
+        return self.lease
+
+    async def send(self, method: str, path: str, body: Any, **options: Any) -> bytes:
+        if self.down:
+            raise ApiError(503, "", "")
+        if "spec" in body:
+            self.version += 1
+            meta = {"name": "x", "namespace": "y", "resourceVersion": str(self.version)}
+            self.lease = msgspec.convert({"metadata": meta, "spec": body["spec"]}, Lease)
+        return b"{}"
+
+
+def test_writes_wait_for_a_late_renewal_and_end_if_another_process_leads() -> None:
+    """A server that does not respond for longer than the lease does not end the leader."""
+
+    async def run() -> None:
+        server, leadership = LeaseServer(), Leadership("y", "x", 0.7)
+        client = cast(Any, server)
+        writer = ApiWriter(client, leadership.check_leader)
+        await leadership.acquire(client)
+        renewal = asyncio.create_task(leadership.renew(client))
+        server.down = True
+        while leadership.is_leader:
+            await asyncio.sleep(0.05)
+        write = asyncio.create_task(writer.post("/pods", {}, 0))
+        await asyncio.sleep(0.5)
+        assert not write.done() and not renewal.done()
+        server.down = False
+        assert await asyncio.wait_for(write, 5) == b"{}"
+        assert server.lease is not None
+        spec = msgspec.structs.replace(server.lease.spec, holder_identity="another")
+        server.lease = msgspec.structs.replace(server.lease, spec=spec)
+        with pytest.raises(NotLeading):
+            await asyncio.wait_for(renewal, 5)
+
+    asyncio.run(run())

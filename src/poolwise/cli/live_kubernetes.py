@@ -42,7 +42,11 @@ def kubernetes(
     ] = None,
     lease: Annotated[
         str | None,
-        typer.Option(metavar="NAMESPACE/NAME", help="Schedule only while holding this lease.", rich_help_panel=ADVANCED),
+        typer.Option(
+            metavar="NAMESPACE/NAME",
+            help="Schedule only while holding this lease; none: without one. Defaults to --name in the credentials' namespace.",
+            rich_help_panel=ADVANCED,
+        ),
     ] = None,
     lease_seconds: Annotated[
         float, typer.Option(min=1.0, help="Duration (s) of the lease after each renewal.", rich_help_panel=ADVANCED)
@@ -70,11 +74,15 @@ def kubernetes(
     from poolwise.live.kubernetes.metrics import KubernetesMetrics
     from poolwise.live.kubernetes.platform import KubernetesPlatform, ShadowKubernetes
     from poolwise.live.kubernetes.watch_client import WatchClient
+    from poolwise.live.logs import log_to
 
     layout, policy = read_layout(machine), named_scheduler(options.scheduler)
     shadow = mode is KubernetesMode.SHADOW
-    leadership = Leadership(*_namespace_and_name(lease), lease_seconds) if lease is not None and not shadow else None
-    link = WatchClient(Access.discover(kubeconfig), leadership=leadership, attach_timeout=attach_timeout)
+    access = Access.discover(kubeconfig)
+    named = _namespace_and_name(lease) if lease is not None else (access.namespace, name)
+    leadership = None if shadow or named is None else Leadership(*named, lease_seconds)
+    log_to()
+    link = WatchClient(access, leadership=leadership, attach_timeout=attach_timeout)
     try:
         if leadership is not None and options.port is not None:
             with serve_endpoints(CollectorRegistry(), lambda: "another replica leads", options.port, host):
@@ -92,8 +100,11 @@ def kubernetes(
         link.close()
 
 
-def _namespace_and_name(lease: str) -> tuple[str, str]:
+def _namespace_and_name(lease: str) -> tuple[str, str] | None:
+    """Return the namespace and name of a lease, or None for "none"."""
+    if lease == "none":
+        return None
     namespace, _, name = lease.partition("/")
     if not namespace or not name:
-        raise InputError(f"'{lease}' is not a valid lease", field="--lease", remedy="write NAMESPACE/NAME")
+        raise InputError(f"'{lease}' is not a valid lease", field="--lease", remedy="write NAMESPACE/NAME, or none")
     return namespace, name

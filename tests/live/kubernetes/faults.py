@@ -90,7 +90,7 @@ def survive(plane: ControlPlane, server: FaultyServer, folder: Path, pods: int, 
     (folder / "scheduler.toml").write_text(SCHEDULER)
     log = folder / "poolwise.log"
     command = [sys.executable, "-m", "poolwise", "live", "kubernetes", "--scheduler", str(folder / "scheduler.toml")]
-    command += ["--kubeconfig", str(server.kubeconfig()), "--gang-limit", "20", *options]
+    command += ["--kubeconfig", str(server.kubeconfig()), "--gang-limit", "20", "--lease", "none", *options]
     until, process = time.monotonic() + seconds, None
     try:
         while set(plane.phases().values()) != {"Succeeded"}:

@@ -12,10 +12,12 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from poolwise.live.kubernetes.client import MERGE, ApiError, Client
+from poolwise.live.kubernetes.lease import NotLeading
 from poolwise.live.kubernetes.objects import Pod, ResourceClaim
 from poolwise.live.kubernetes.starts import StartFailed, claim_path, pod_path
 
 BIND, CLAIM, MESSAGE = range(3)  # urgency of writes that queue for a slot; lower numbers go first
+_LEASE_INTERVAL = 0.1  # seconds between checks of a lease that is not renewed
 Answer = TypeVar("Answer")
 
 
@@ -59,7 +61,8 @@ class WriteQueue:
 class ApiWriter:
     """Writes to a cluster, and the reads that writes need, on the event loop of its client.
 
-    `check_leader` raises if another process leads. Requests that fail temporarily are retried for `retry_timeout` seconds.
+    Writes are suspended while `check_leader` raises NotLeading. Requests that fail temporarily are retried for `retry_timeout`
+    seconds.
     """
 
     def __init__(self, client: Client, check_leader: Callable[[], None], *, retry_timeout: float = 30.0) -> None:
@@ -76,8 +79,17 @@ class ApiWriter:
 
     async def _write(self, method: str, path: str, body: Any, urgency: int, content: str) -> bytes:
         async with self._slots.slot(urgency):
-            self._check_leader()
+            await self._wait_until_leader()
             return await self._client.send(method, path, body, content=content)
+
+    async def _wait_until_leader(self) -> None:
+        """Wait while the lease is not renewed; the renewal ends the process if another one acquires the lease."""
+        while True:
+            try:
+                self._check_leader()
+                return
+            except NotLeading:
+                await asyncio.sleep(_LEASE_INTERVAL)
 
     async def retry(self, request: Callable[[], Awaitable[Answer]], *, conflicts: bool = False) -> Answer:
         """Retry an idempotent request while its errors are temporary.

@@ -48,6 +48,7 @@ class Leadership:
     async def acquire(self, client: Client) -> None:
         """Wait until this process holds the lease."""
         seen, since = "", time.monotonic()
+        announced: str | None = None  # logged holder of the lease
         permitted = since  # time of the last request that the server permitted
         while True:
             begun = time.monotonic()
@@ -58,6 +59,9 @@ class Leadership:
                     seen, since = lease.metadata.resource_version, begun
                 held = lease is not None and lease.spec.holder_identity not in (None, "", self.identity)
                 lasts = (lease.spec.lease_duration_seconds if lease is not None else None) or self.seconds
+                if held and lease is not None and lease.spec.holder_identity != announced:
+                    announced = lease.spec.holder_identity
+                    log_event("lease_held", lease=f"{self.namespace}/{self.name}", holder=announced)
                 if not held or begun - since > lasts:
                     await self._write(client, lease, begun)
                     log_event("lease_acquired", lease=f"{self.namespace}/{self.name}", identity=self.identity)
@@ -69,7 +73,11 @@ class Leadership:
             await asyncio.sleep(min(1.0, self.seconds / 10))
 
     async def renew(self, client: Client) -> None:
-        """Renew the lease until cancelled; raise NotLeading if it is lost."""
+        """Renew the lease until cancelled; raise NotLeading if another process acquired it.
+
+        While the server does not respond, writes are suspended from the last third of the lease on. They resume with the next
+        renewal, which succeeds only if no other process has held the lease in the meantime.
+        """
         while True:
             await asyncio.sleep(self.seconds / 7)
             begun = time.monotonic()
@@ -81,7 +89,6 @@ class Leadership:
                 await self._write(client, lease, begun)
             except ApiError as error:
                 log_event("lease_renewal_failed", error=str(error))
-            self.check_leader()
 
     async def release(self, client: Client) -> None:
         """Release the lease so that another process can acquire it at once."""
