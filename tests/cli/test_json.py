@@ -31,7 +31,7 @@ COMMANDS = {
     "list": "list orders",
     "place": "place batch.toml --time-limit 50ms",
     "plan": "plan cerit-pools --out plan --set workload.jobs=100 --set measure.warm_up=10 --set plan.certainty.over=nothing "
-    "--jobs 1 --set plan.certainty.least=1 --set \"plan.size.1.values=['32 GiB']\"",
+    "--jobs 1 --set plan.certainty.min=1 --set \"plan.size.1.values=['32 GiB']\"",
     "profile fit": "profile fit measured.csv --out profiles.csv",
     "run": f"run cerit-pools --out out {SMALL} --set 'vary.scheduler.order=[\"fcfs\"]' "
     "--set 'vary.machine.pool.memory.memory=[\"1 TiB\"]'",
@@ -140,7 +140,7 @@ def test_certainty_is_in_the_json(
     if name == "place":
         assert certainty["interval"] == [content["bound"], content["objective"]]
     if name == "plan":
-        assert (certainty["least"], certainty["over"]) == (1, "nothing")
+        assert (certainty["min"], certainty["over"]) == (1, "nothing")
 
 
 def test_undefined_bounds_of_a_certainty_are_null() -> None:

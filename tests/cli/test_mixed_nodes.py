@@ -56,7 +56,7 @@ metric = "mean_bounded_slowdown"
 at_most = 1.5
 [plan.certainty]
 over = "nothing"
-least = 1
+min = 1
 """
 STATE = """
 version = 1

@@ -6,7 +6,7 @@ import pytest
 from poolwise.cli import app as cli
 
 SMALL = ["--set", "workload.jobs=300", "--set", "measure.warm_up=50", "--set", "plan.certainty.over=nothing"]
-SMALL += ["--set", "plan.certainty.least=1", "--set", "plan.size.1.values=['16 GiB', '32 GiB']", "--jobs", "1"]
+SMALL += ["--set", "plan.certainty.min=1", "--set", "plan.size.1.values=['16 GiB', '32 GiB']", "--jobs", "1"]
 
 
 def call(capsys, *words):

@@ -81,7 +81,7 @@ def shown_at(width: int, words: str, monkeypatch, capsys) -> str:
         "forecast backtest catalog:example-sacct.txt --machine cerit-racks --instants 5 --samples 2",
         "compare fcfs.csv sjf.csv",
         f"run cerit-pools {SMALL} --set \"vary.scheduler.order=['fcfs','fm']\"",
-        f"plan cerit-pools {SMALL} --set plan.certainty.over=nothing --set plan.certainty.least=1 "
+        f"plan cerit-pools {SMALL} --set plan.certainty.over=nothing --set plan.certainty.min=1 "
         "--set \"plan.size.1.values=['32 GiB']\"",
         "plan gpu-share --set plan.seeds=2 --jobs 1",
     ],

@@ -36,12 +36,12 @@ seeds = 2
 count = 40
 operations = 3_000_000
 types = { fp-good = 0.5, fp-bad = 0.5 }
-size = [{ share = 1.0, least = 2, most = 9 }]
+size = [{ share = 1.0, min = 2, max = 9 }]
 
 [[plan.unit]]
 type = "cpu-intel"
-least = 0
-most = 6
+min = 0
+max = 6
 
 [[plan.unit]]
 type = "gpu"
@@ -70,7 +70,7 @@ def simulate_directly(folder, cpus, gpus, policy):
     affinity = vinesim.read_affinity(folder / "affinity.txt")
     prices, power = vinesim.read_prices(folder / "prices.txt"), vinesim.read_power(folder / "power.txt", columns=3)
     kind = [{"type": name, "share": 0.5} for name in ("fp-good", "fp-bad")]
-    jobs = UnitJobs(40, 0, 3_000_000, kind, [{"share": 1.0, "least": 2, "most": 9}])
+    jobs = UnitJobs(40, 0, 3_000_000, kind, [{"share": 1.0, "min": 2, "max": 9}])
     rows = []
     for seed in (0, 1):
         units = [(0, 0, y) for y in range(cpus)] + [(2, 0, cpus + y) for y in range(gpus)]
@@ -193,7 +193,7 @@ def test_units_without_affinity_are_excluded(file):
         ({"plan.unit": [{"type": "gpuu", "counts": [1]}]}, "did you mean 'gpu'"),
         ({"plan.unit": [{"type": "fpga", "counts": [1]}]}, "'fpga' has no price"),
         ({"plan.unit": [{"type": "gpu", "counts": [1, 1]}]}, "must ascend"),
-        ({"plan.unit": [{"type": "gpu"}]}, "either counts, or least and most"),
+        ({"plan.unit": [{"type": "gpu"}]}, "either counts, or min and max"),
         ({"plan.unit": [{"type": "gpu", "counts": [0]}]}, "no candidate is left"),
         ({"plan.jobs.types": {"fp-goood": 1.0}}, "did you mean 'fp-good'"),
         ({"plan.jobs.types": {"fp-good": 0.7}}, "sum to 1"),

@@ -36,7 +36,7 @@ at_most = 3.0
 
 [plan.certainty]
 over = "nothing"
-least = 1
+min = 1
 """
 
 

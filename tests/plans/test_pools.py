@@ -40,8 +40,8 @@ checks = 0
 
 [[plan.size]]
 key = "machine.pool.memory.memory"
-least = "24 GiB"
-most = "96 GiB"
+min = "24 GiB"
+max = "96 GiB"
 step = "8 GiB"
 price = "5 $/GiB"
 
@@ -55,7 +55,7 @@ of = "reference"
 
 [plan.certainty]
 over = "nothing"
-least = 1
+min = 1
 """
 NODES = """
 [[plan.size]]
@@ -233,7 +233,7 @@ def test_interrupted_plan_resumes(folder):
 
 
 def test_candidates_share_seeds_and_use_more_near_the_target(folder):
-    settings = {"plan.certainty": {"over": "seeds", "least": 2, "most": 6}, "measure.warm_up": 5}
+    settings = {"plan.certainty": {"over": "seeds", "min": 2, "max": 6}, "measure.warm_up": 5}
     problem = plan.load_plan(write(folder, PLAN), settings).problem
     store = CellStore(folder / "out")
     with store.writing():
@@ -254,7 +254,7 @@ def test_candidates_share_seeds_and_use_more_near_the_target(folder):
 
 def test_undecided_candidate_leaves_plan_undecided(folder):
     """At this level, no interval over three seeds clears the bound."""
-    problem = plan.load_plan(write(folder, PLAN), {"plan.certainty": {"least": 2, "most": 3, "level": 0.999999}}).problem
+    problem = plan.load_plan(write(folder, PLAN), {"plan.certainty": {"min": 2, "max": 3, "level": 0.999999}}).problem
     answer = answer_of(problem, folder)
     assert answer.status == "undecided" and "ndecided" in answer.headline
     assert "undecided" in answer.candidates["verdict"].to_list()
@@ -316,9 +316,9 @@ def test_lower_bounds_and_fairness_can_be_targets(folder):
         ({"plan.size.0.price": ["5 $/GiB", "4 $/GiB", "6 $/GiB"]}, "the least, the likely and the most"),
         ({"plan.size.0.price": ["5 $/GiB", "6 $/MiB", "7 $/GiB"]}, "in one unit"),
         ({"plan.size.0.step": "16 W"}, "units of memory"),
-        ({"plan.size.0.values": ["16 GiB"]}, "either values, or least, most and step"),
+        ({"plan.size.0.values": ["16 GiB"]}, "either values, or min, max and step"),
         ({"plan.certainty.over": "sedes"}, "did you mean 'seeds'"),
-        ({"plan.certainty": {"least": 4, "most": 3}}, "most must not be less than least"),
+        ({"plan.certainty": {"min": 4, "max": 3}}, "max must not be less than min"),
         ({"plan.reference": {"machine.pool.memory.memory": "5"}}, "unit is missing"),
         ({"plan.reference": {}}, "the plan has no reference"),
         ({"vary": {"scheduler.order": ["fm"]}}, "a plan cannot have [vary]"),
@@ -373,7 +373,7 @@ at_most = 10.0
 
 [plan.certainty]
 over = "nothing"
-least = 1
+min = 1
 """
 
 
@@ -412,7 +412,7 @@ def test_larger_candidate_that_meets_the_targets_is_named_without_a_runner_up(fo
     ],
 )
 def test_margins_have_a_unit(folder, metric, over, unit):
-    settings = {"plan.target": [{"metric": metric, "at_most": 1e6}], "plan.certainty": {"over": over, "least": 1}}
+    settings = {"plan.target": [{"metric": metric, "at_most": 1e6}], "plan.certainty": {"over": over, "min": 1}}
     answer = answer_of(plan.load_plan(write(folder, PLAN), settings).problem, folder)
     sentence = next(line for line in answer.because if "inside the target by" in line)
     assert re.search(unit, sentence.removesuffix(".").split("inside the target by ")[1]), sentence

@@ -152,10 +152,10 @@ def test_notes_warn_about_weak_searches(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
-        ("space.scheduler.order.x", {"least": 1.0}, "set least and most, or values"),
-        ("space.scheduler.order.x", {"least": 2.0, "most": 1.0}, "least must be less than most"),
-        ("space.scheduler.order.x", {"least": 0.0, "most": 1.0, "log": True}, "log requires least > 0"),
-        ("space.machine", {"least": 0.0, "most": 1.0}, "only scheduler settings can be searched"),
+        ("space.scheduler.order.x", {"min": 1.0}, "set min and max, or values"),
+        ("space.scheduler.order.x", {"min": 2.0, "max": 1.0}, "min must be less than max"),
+        ("space.scheduler.order.x", {"min": 0.0, "max": 1.0, "log": True}, "log requires min > 0"),
+        ("space.machine", {"min": 0.0, "max": 1.0}, "only scheduler settings can be searched"),
         ("objectives.minimize", ["slowness"], "slowness"),
         ("objectives.baseline", "missing.toml", "no such file: missing.toml"),
         ("splits.test.0.seeds.values", [5, 2], "is also in the train split"),

@@ -108,7 +108,7 @@ metric = "mean_bounded_slowdown"
 at_most = 100.0
 [plan.certainty]
 over = "nothing"
-least = 1
+min = 1
 """
 
 

@@ -44,21 +44,21 @@ class CertaintySection(Section):
         default="seeds", description="intervals over seeds, over the jobs of one seed, or none (nothing: the means decide)"
     )
     level: float = Field(default=0.95, gt=0, lt=1, description="probability that an interval covers the true value")
-    least: Positive = Field(default=3, description="minimum number of seeds per candidate")
-    most: Positive = Field(default=10, description="maximum number of seeds for a candidate near the target")
+    min: Positive = Field(default=3, description="minimum number of seeds per candidate")
+    max: Positive = Field(default=10, description="maximum number of seeds for a candidate near the target")
 
     @model_validator(mode="after")
     def _seeds(self) -> CertaintySection:
-        if self.most < self.least:
-            raise ValueError("most must not be less than least")
-        if self.over == "seeds" and self.least < 2:
-            raise ValueError("an interval over seeds needs least = 2 or more")
+        if self.max < self.min:
+            raise ValueError("max must not be less than min")
+        if self.over == "seeds" and self.min < 2:
+            raise ValueError("an interval over seeds needs min = 2 or more")
         return self
 
     @property
     def seeds(self) -> tuple[int, int]:
         """Minimum and maximum number of seeds per candidate; (1, 1) for intervals over jobs."""
-        return (1, 1) if self.over == "jobs" else (self.least, self.least if self.over == "nothing" else self.most)
+        return (1, 1) if self.over == "jobs" else (self.min, self.min if self.over == "nothing" else self.max)
 
     @property
     def look_level(self) -> float:

@@ -20,16 +20,16 @@ class UnitSection(Section):
 
     type: str = Field(description="name of a unit type, such as gpu")
     counts: list[Count] | None = Field(default=None, description="numbers to choose from, ascending")
-    least: Count | None = Field(default=None, description="smallest number, instead of counts")
-    most: Count | None = Field(default=None, description="largest number, with least")
-    step: Positive = Field(default=1, description="step between numbers, with least and most")
+    min: Count | None = Field(default=None, description="smallest number, instead of counts")
+    max: Count | None = Field(default=None, description="largest number, with min")
+    step: Positive = Field(default=1, description="step between numbers, with min and max")
 
     @model_validator(mode="after")
     def _one_range(self) -> UnitSection:
-        if (self.counts is None) != (self.least is not None and self.most is not None) or (
-            self.counts is not None and (self.least is not None or self.most is not None)
+        if (self.counts is None) != (self.min is not None and self.max is not None) or (
+            self.counts is not None and (self.min is not None or self.max is not None)
         ):
-            raise ValueError("give either counts, or least and most")
+            raise ValueError("give either counts, or min and max")
         if not self.numbers() or self.numbers() != sorted(set(self.numbers())):
             raise ValueError("the numbers must ascend without duplicates")
         return self
@@ -38,8 +38,8 @@ class UnitSection(Section):
         """Return all numbers to choose from."""
         if self.counts is not None:
             return self.counts
-        assert self.least is not None and self.most is not None  # checked above
-        return list(range(self.least, self.most + 1, self.step))
+        assert self.min is not None and self.max is not None  # checked above
+        return list(range(self.min, self.max + 1, self.step))
 
     def size(self, price: float) -> Size:
         """Return the numbers as a size of the machine."""
@@ -48,16 +48,16 @@ class UnitSection(Section):
 
 
 class JobSizeSection(Section):
-    """A share of the jobs whose number of tasks is uniform from `least` to `most`."""
+    """A share of the jobs whose number of tasks is uniform from `min` to `max`."""
 
     share: float = Field(gt=0, le=1)
-    least: Positive
-    most: Positive
+    min: Positive
+    max: Positive
 
     @model_validator(mode="after")
     def _ascending(self) -> JobSizeSection:
-        if self.most < self.least:
-            raise ValueError("most must not be less than least")
+        if self.max < self.min:
+            raise ValueError("max must not be less than min")
         return self
 
 

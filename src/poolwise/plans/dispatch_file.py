@@ -21,8 +21,8 @@ class StreamSection(Section):
     type: str = Field(description="name of a task type, such as fp-good")
     operations: Positive = Field(description="operations of each task")
     inter_arrival: str = Field(description='time between its jobs, such as "7us" or "exponential(7us)"')
-    least: Positive = Field(default=1, description="minimum number of tasks per job, drawn uniformly")
-    most: Positive = Field(default=1, description="maximum number of tasks per job")
+    min: Positive = Field(default=1, description="minimum number of tasks per job, drawn uniformly")
+    max: Positive = Field(default=1, description="maximum number of tasks per job")
     priority: Count = Field(default=0, description="class for the order `classes`, 0 the most urgent")
     slack: float | None = Field(
         default=None, ge=1, description="deadline after the arrival, in multiples of a task's time on the fastest unit"
@@ -30,8 +30,8 @@ class StreamSection(Section):
 
     @model_validator(mode="after")
     def _ascending(self) -> StreamSection:
-        if self.most < self.least:
-            raise ValueError("most must not be less than least")
+        if self.max < self.min:
+            raise ValueError("max must not be less than min")
         return self
 
 

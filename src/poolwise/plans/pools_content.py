@@ -68,10 +68,10 @@ def pools_content(runs: CandidateRuns, cost: FloatArray, found: Search) -> Json:
             "runs": len(runs.simulated),
             "candidates": runs.judged,
             "grid_candidates": cost.size,
-            "grid_runs_least": cost.size * least,
-            "grid_runs_most": cost.size * most,
+            "grid_runs_min": cost.size * least,
+            "grid_runs_max": cost.size * most,
         },
-        "certainty": {"over": runs.certainty.over, "level": runs.certainty.level, "least": least, "most": most},
+        "certainty": {"over": runs.certainty.over, "level": runs.certainty.level, "min": least, "max": most},
         "assumption": {
             "text": ASSUMED,
             "pairs": found.pairs,

@@ -30,9 +30,9 @@ class SizeSection(Section):
 
     key: str = Field(description='dotted path of a value of the machine, such as "machine.pool.memory.memory"')
     values: list[str | int] | None = Field(default=None, description="values to choose from, ascending")
-    least: str | int | None = Field(default=None, description="smallest value, instead of values")
-    most: str | int | None = Field(default=None, description="largest value, with least")
-    step: str | int | None = Field(default=None, description="step between values, with least and most")
+    min: str | int | None = Field(default=None, description="smallest value, instead of values")
+    max: str | int | None = Field(default=None, description="largest value, with min")
+    step: str | int | None = Field(default=None, description="step between values, with min and max")
     price: str | tuple[str, str, str] = Field(
         description='price per unit, such as "4.9 $/GiB", or "900 $" per counted item; for an uncertain price, three of them: '
         "least, likely, most"
@@ -40,9 +40,9 @@ class SizeSection(Section):
 
     @model_validator(mode="after")
     def _one_range(self) -> SizeSection:
-        steps = [value is not None for value in (self.least, self.most, self.step)]
+        steps = [value is not None for value in (self.min, self.max, self.step)]
         if (self.values is not None) == any(steps) or any(steps) != all(steps):
-            raise ValueError("give either values, or least, most and step")
+            raise ValueError("give either values, or min, max and step")
         return self
 
 
@@ -207,10 +207,10 @@ def _dimension(unit: str) -> Dimension:
 
 
 def _steps(section: SizeSection, dimension: Dimension) -> tuple[str | int, ...]:
-    """Return the values from least to most, in the unit of the step."""
-    least, most, step = (parse(value, dimension) for value in (section.least, section.most, section.step) if value is not None)
+    """Return the values from min to max, in the unit of the step."""
+    least, most, step = (parse(value, dimension) for value in (section.min, section.max, section.step) if value is not None)
     if step < 1 or most < least:
-        raise ValueError("least, most and step give no values: step must be positive and most at least least")
+        raise ValueError("min, max and step give no values: step must be positive and max at least min")
     amounts = range(least, most + 1, step)
     if len(amounts) > MOST_CANDIDATES:
         raise ValueError(f"more than {MOST_CANDIDATES:,} steps")

@@ -15,20 +15,20 @@ from poolwise.units import SECOND
 class RangeSection(Section):
     """Range of a setting: a number between two bounds, or one of several values."""
 
-    least: float | None = None
-    most: float | None = None
+    min: float | None = None
+    max: float | None = None
     log: bool = Field(default=False, description="sample numbers uniformly on a logarithmic scale")
-    values: list[Any] = Field(default=[], description="values to choose from, instead of least and most")
+    values: list[Any] = Field(default=[], description="values to choose from, instead of min and max")
 
     @model_validator(mode="after")
     def _one_of_both(self) -> RangeSection:
-        bounded = self.least is not None and self.most is not None
-        if bounded == bool(self.values) or (self.least is None) != (self.most is None):
-            raise ValueError("set least and most, or values")
-        if self.least is not None and self.most is not None and not self.least < self.most:
-            raise ValueError("least must be less than most")
-        if self.log and not (self.least is not None and self.least > 0):
-            raise ValueError("log requires least > 0")
+        bounded = self.min is not None and self.max is not None
+        if bounded == bool(self.values) or (self.min is None) != (self.max is None):
+            raise ValueError("set min and max, or values")
+        if self.min is not None and self.max is not None and not self.min < self.max:
+            raise ValueError("min must be less than max")
+        if self.log and not (self.min is not None and self.min > 0):
+            raise ValueError("log requires min > 0")
         return self
 
 

@@ -124,7 +124,7 @@ def load_search(path: str | Path, set: Mapping[str, Any] | None = None) -> Order
         content,
     )
     for key, span in read.space.items():  # report invalid settings before any evaluation
-        for value in span.values or (span.least, span.most):
+        for value in span.values or (span.min, span.max):
             try:
                 found.candidate("", {key: value})
             except InputError as error:

@@ -82,8 +82,8 @@ def _suggest(trial: Trial, path: str, span: RangeSection) -> Any:
     """Suggest a value of a setting. The sampler sees list values as indices, because they may be tables."""
     if span.values:
         return span.values[trial.suggest_categorical(path, list(range(len(span.values))))]
-    assert span.least is not None and span.most is not None  # RangeSection requires bounds or values
-    return trial.suggest_float(path, span.least, span.most, log=span.log)
+    assert span.min is not None and span.max is not None  # RangeSection requires bounds or values
+    return trial.suggest_float(path, span.min, span.max, log=span.log)
 
 
 def _write_journal(study: optuna.Study, storage: InMemoryStorage, folder: Path) -> None:

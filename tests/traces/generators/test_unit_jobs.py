@@ -34,8 +34,8 @@ streams = st.lists(
         type=st.sampled_from(["fp-bad", "fp-good"]),
         operations=st.integers(1, 100),
         inter_arrival=st.sampled_from(["0", "3us", "exponential(2us)", "uniform(1us, 5us)"]),
-        least=st.integers(1, 3),
-        most=st.integers(3, 6),
+        min=st.integers(1, 3),
+        max=st.integers(3, 6),
         priority=st.integers(0, 2),
         slack=st.none() | st.floats(1.0, 50.0),
     ),
@@ -57,7 +57,7 @@ def test_mixture_merges_independent_streams(given_: list[Stream], seed: int) -> 
     for k, s in enumerate(given_):
         rows = columns["stream"] == k
         assert found.submit[rows].tolist() == gaps_of(s).times(s.jobs, seed * len(given_) + k).tolist()
-        assert int(found.tasks[rows].min()) >= s.least and int(found.tasks[rows].max()) <= s.most
+        assert int(found.tasks[rows].min()) >= s.min and int(found.tasks[rows].max()) <= s.max
         assert set(columns["class"][rows].tolist()) == {s.priority}
         assert set(columns["operations"][rows].tolist()) == {s.operations}
         fastest = {"fp-bad": 2.0, "fp-good": 4.0}[s.type]
@@ -78,7 +78,7 @@ def test_tasks_that_no_unit_can_run_are_rejected() -> None:
 
 
 def test_generated_jobs_follow_the_shares() -> None:
-    size = [{"share": 0.75, "least": 1, "most": 4}, {"share": 0.25, "least": 100, "most": 100}]
+    size = [{"share": 0.75, "min": 1, "max": 4}, {"share": 0.25, "min": 100, "max": 100}]
     kind = [{"type": "int", "share": 0.2}, {"type": "fp-bad", "share": 0.8}]
     drawn = UnitJobs(jobs=4000, size=size, kind=kind, operations=7, seed=3)
     tasks = drawn.tasks()

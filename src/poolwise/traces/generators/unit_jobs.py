@@ -55,7 +55,7 @@ class UnitJobs(_UnitGenerator):
     kind
         Task types, each with its share of the jobs: { type = "fp-good", share = 1.0 }.
     size
-        Shares of the jobs, each with the range of its number of tasks: { share = 0.9, least = 1, most = 20 }.
+        Shares of the jobs, each with the range of its number of tasks: { share = 0.9, min = 1, max = 20 }.
     inter_arrival
         Time between jobs: "7us", "exponential(7us)", "uniform(1us, 13us)"; a bare number is microseconds.
     types
@@ -66,7 +66,7 @@ class UnitJobs(_UnitGenerator):
     seed: int = 0
     operations: int = 30_000_000
     kind: list[dict[str, Any]] = field(default_factory=lambda: [{"type": "fp-good", "share": 1.0}])
-    size: list[dict[str, float]] = field(default_factory=lambda: [{"share": 1.0, "least": 1, "most": 20}])
+    size: list[dict[str, float]] = field(default_factory=lambda: [{"share": 1.0, "min": 1, "max": 20}])
     inter_arrival: str = "0"
     types: InputFile | None = None
 
@@ -79,7 +79,7 @@ class UnitJobs(_UnitGenerator):
         check_setting_range(1, jobs=self.jobs, operations=self.operations)
         names, job = Types.of(self.types).tasks, np.arange(self.jobs)
         group = _group(uniform(self.seed, "deployment.group", job), [part["share"] for part in self.size])
-        least, most = (np.array([int(part[name]) for part in self.size])[group] for name in ("least", "most"))
+        least, most = (np.array([int(part[name]) for part in self.size])[group] for name in ("min", "max"))
         sizes = least + (uniform(self.seed, "deployment.size", job) * (most - least + 1)).astype(np.int64)
         kinds = np.array([_task_type(part["type"], names) for part in self.kind])
         chosen = kinds[_group(uniform(self.seed, "deployment.type", job), [part["share"] for part in self.kind])]
@@ -106,8 +106,8 @@ class Stream:
     type: str
     operations: int
     inter_arrival: str
-    least: int = 1
-    most: int = 1
+    min: int = 1
+    max: int = 1
     priority: int = 0
     slack: float | None = None
 
@@ -166,6 +166,6 @@ class UnitStreams(_UnitGenerator):
 def _draw(stream: Stream, seed: int) -> tuple[IntArray, IntArray]:
     """Return (jobs,) number of tasks and (jobs,) arrival in ns of each job."""
     job = np.arange(stream.jobs)
-    span = stream.most - stream.least + 1
-    sizes = stream.least + np.minimum(np.floor(span * uniform(seed, "stream.size", job)), span - 1).astype(np.int64)
+    span = stream.max - stream.min + 1
+    sizes = stream.min + np.minimum(np.floor(span * uniform(seed, "stream.size", job)), span - 1).astype(np.int64)
     return sizes, InterArrival.parse(stream.inter_arrival).times(stream.jobs, seed)
