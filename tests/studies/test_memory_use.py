@@ -109,8 +109,8 @@ def test_explain_shows_memory_over_time(
     (cell,) = load(study).cells
     schedule, recorded, page = tmp_path / "schedule.csv", tmp_path / "run.provenance.json", tmp_path / "page.html"
     recorded.write_text(json.dumps(describe(cell, tmp_path)))
-    assert "runs terminated for lack of memory" in " ".join(output_of("simulate", "--run", str(recorded)).split())
-    output_of("simulate", "--run", str(recorded), "--schedule", str(schedule))
+    assert "runs terminated for lack of memory" in " ".join(output_of("simulate", "rerun", str(recorded)).split())
+    output_of("simulate", "rerun", str(recorded), "--schedule", str(schedule))
     table = output_of("explain", str(schedule), "2", "--report", str(page))
     assert "stalled: not enough memory, then out of memory" in " ".join(table.split())
     assert "It held 10 GiB to 70 GiB of pools" in table and "Memory of job 2" in page.read_text()

@@ -54,8 +54,9 @@ def main() -> None:
 def run(arguments: list[str]) -> int:
     """Run a command and return its exit code. User errors print no traceback."""
     forget_warnings()
+    root = command()
     try:
-        code = command()(list(arguments), standalone_mode=False)
+        code = root(list(arguments), standalone_mode=False)
         if code == INTERRUPTED:
             raise KeyboardInterrupt
         return code if isinstance(code, int) else 0

@@ -50,7 +50,7 @@ def forecast(
     history
         Log of jobs that ended before, as a workload or a file: runtimes and arrivals are learned from it.
     recalibrate
-        Output of `poolwise forecast --backtest LOG --json`, which corrects the quantiles.
+        Output of `poolwise forecast backtest LOG --json`, which corrects the quantiles.
     scheduler
         Scheduler, or SCHEDULER.toml or "catalog:NAME". By default the one that the state names, else FCFS with EASY.
     order, backfill, placement
