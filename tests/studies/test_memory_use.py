@@ -111,8 +111,8 @@ def test_explain_shows_memory_over_time(
     recorded.write_text(json.dumps(describe(cell, tmp_path)))
     assert "runs terminated for lack of memory" in " ".join(output_of("simulate", "rerun", str(recorded)).split())
     output_of("simulate", "rerun", str(recorded), "--schedule", str(schedule))
-    table = output_of("explain", str(schedule), "2", "--report", str(page))
+    table = output_of("explain", "run", str(schedule), "2", "--report", str(page))
     assert "stalled: not enough memory, then out of memory" in " ".join(table.split())
     assert "It held 10 GiB to 70 GiB of pools" in table and "Memory of job 2" in page.read_text()
-    rows = json.loads(output_of("explain", str(schedule), "2", "--json"))["memory"]
+    rows = json.loads(output_of("explain", "run", str(schedule), "2", "--json"))["memory"]
     assert len(rows) == 5 and rows[2]["stood_still"] and rows[2]["pooled_mib"] == 10 * 1024
