@@ -12,6 +12,7 @@ from poolwise.live.kubernetes.devices import DeviceShare, DeviceUsage, Inventory
 from poolwise.live.kubernetes.extended import device_class_of
 from poolwise.live.kubernetes.informer import Synced, WatchEvent
 from poolwise.live.kubernetes.link_traffic import LinkTraffic, measured_links, publishes_links
+from poolwise.live.kubernetes.node_constraints import required_anti_affinity
 from poolwise.live.kubernetes.objects import (
     DeviceClass,
     DeviceId,
@@ -54,6 +55,7 @@ class ClusterCache:
         self.assumed: set[str] = set()  # uid of claims with an allocation that is decided but not observed yet
         self.links: dict[str, LinkTraffic] = {}  # node -> measured traffic of its busiest link
         self.on_node: dict[str, dict[str, dict[str, int]]] = {}  # node -> pod that has not terminated -> amounts
+        self.anti_affine: dict[str, Pod] = {}  # key -> running pod whose required anti-affinity keeps others away
         self.changes = CacheChanges()
         self.unsynced: set[type] = {*KINDS}  # kinds whose list is incomplete
         self._slices: dict[str, ResourceSlice] = {}
@@ -180,6 +182,7 @@ class ClusterCache:
     def _pod(self, pod: Pod, deleted: bool) -> None:
         key = pod.metadata.key
         before = self.pods.pop(key, None)
+        self.anti_affine.pop(key, None)
         if before is not None and before.spec.node_name:
             self.on_node.get(before.spec.node_name, {}).pop(key, None)
             self.changes.nodes.add(before.spec.node_name)
@@ -188,6 +191,8 @@ class ClusterCache:
             if pod.spec.node_name and not pod.terminated:
                 self.on_node.setdefault(pod.spec.node_name, {})[key] = self.amounts(pod)
                 self.changes.nodes.add(pod.spec.node_name)
+                if required_anti_affinity(pod):
+                    self.anti_affine[key] = pod
         else:
             self._demands.pop(key, None)
         if self.is_managed(pod):

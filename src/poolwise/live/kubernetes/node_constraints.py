@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
+from typing import Any
 
 import msgspec
 
@@ -102,3 +103,42 @@ def _selector(text: bytes) -> NodeSelector:
 @lru_cache(maxsize=4096)
 def _tolerations(text: bytes) -> list[Toleration]:
     return msgspec.json.decode(text, type=list[Toleration])
+
+
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+def required_anti_affinity(pod: Pod) -> list[dict[str, Any]]:
+    """Return the terms of a pod that keep other pods away."""
+    affinity = pod.spec.affinity.pod_anti_affinity if pod.spec.affinity is not None else None
+    terms: list[dict[str, Any]] = (affinity or {}).get(REQUIRED) or []
+    return terms
+
+
+def excluding_pod(pod: Pod, node: Node, others: Iterable[Pod], nodes: Mapping[str, Node]) -> Pod | None:
+    """Return a pod whose required anti-affinity keeps `pod` away from a node, or None.
+
+    `others` are running pods with such terms. A term with a namespace selector counts for all namespaces: their labels are
+    unknown.
+    """
+    for other in others:
+        home = nodes.get(other.spec.node_name)
+        for term in required_anti_affinity(other):
+            domain = home.metadata.labels.get(term.get("topologyKey", "")) if home is not None else None
+            here = node.metadata.labels.get(term.get("topologyKey", ""))
+            if domain is not None and domain == here and _term_selects(term, other, pod):
+                return other
+    return None
+
+
+def _term_selects(term: dict[str, Any], owner: Pod, pod: Pod) -> bool:
+    namespaces = term.get("namespaces") or ([] if "namespaceSelector" in term else [owner.metadata.namespace])
+    if pod.metadata.namespace not in namespaces and term.get("namespaceSelector") is None:
+        return False
+    selector = term.get("labelSelector")
+    if selector is None:
+        return False
+    wanted = selector.get("matchLabels") or {}
+    requirements = [msgspec.convert(one, Requirement) for one in selector.get("matchExpressions") or []]
+    labels = pod.metadata.labels
+    return all(labels.get(k) == v for k, v in wanted.items()) and all(_matches(one, labels) for one in requirements)

@@ -12,7 +12,7 @@ from poolwise.live.kubernetes.cache import ClusterCache
 from poolwise.live.kubernetes.device_allocation import Devices, allocate, allocation_of
 from poolwise.live.kubernetes.devices import DeviceShare
 from poolwise.live.kubernetes.machine import allocatable_amounts
-from poolwise.live.kubernetes.node_constraints import selector_matches
+from poolwise.live.kubernetes.node_constraints import excluding_pod, selector_matches
 from poolwise.live.kubernetes.objects import DeviceId, Node, Pod
 from poolwise.live.kubernetes.pod_jobs import PodJob
 from poolwise.live.kubernetes.recovery import InterruptedStart
@@ -44,6 +44,10 @@ _PodPlaced = tuple[PodStart, list[DeviceShare]]  # a pod with its node and claim
 
 class DoesNotFit(Exception):
     """A start that does not fit."""
+
+
+class KeptAway(DoesNotFit):
+    """A pod that the anti-affinity of another pod keeps away from a node."""
 
 
 class NotReady(Exception):
@@ -109,7 +113,7 @@ class _Placing:
         self.devices = Devices(cache.inventory, cache.usage, cache.classes, state.avoided)
         self.held: list[str] = []
         self.taken: dict[str, dict[str, int]] = {}  # node -> amounts in use, including earlier pods of this start
-        self.moved = False
+        self.moved = self.kept_away = False
 
     def place(self) -> Placed:
         starts: dict[int, _PodPlaced] = {}
@@ -129,7 +133,7 @@ class _Placing:
             if start is not None:
                 if start.node not in self.state.mapping.node_owner or (whole and not self.is_free(start.node)):
                     raise DoesNotFit(f"node {start.node} is not free")
-                self.fits(self.cache.nodes[start.node])
+                self.fits(start.pod, self.cache.nodes[start.node])
                 claims = (self.cache.usage.claims.get(write.claim.metadata.uid, ()) for write in start.claims)
                 starts[task] = start, [share for held in claims for share in held]
         for task, key in enumerate(self.job.pods):
@@ -155,7 +159,8 @@ class _Placing:
         try:
             return self._start_on(task, pod, name, key)
         except DoesNotFit as problem:
-            if self.state.mapping.view == "whole" or not self.job.claims[task]:
+            movable = bool(self.job.claims[task]) or isinstance(problem, KeptAway)
+            if self.state.mapping.view == "whole" or not movable:
                 raise
             here = problem
         self.moved = True
@@ -163,7 +168,7 @@ class _Placing:
             return self._start_anywhere(task, pod, {name}, key)
         except DoesNotFit:
             why = f"{here}, and no other node fits"
-            if first_pod and key:  # no earlier pod of this start has taken the missing resources
+            if first_pod and key and not self.kept_away:  # no earlier pod of this start has taken the missing resources
                 self.failures.everywhere[key] = why
             raise DoesNotFit(why) from None
 
@@ -184,7 +189,7 @@ class _Placing:
         device_set = self.cache.inventory.device_set_key(node) if key else None
         if device_set is not None and (why := self.failures.by_device_set.get((key, device_set))):
             raise DoesNotFit(why)
-        self.fits(node)
+        self.fits(pod, node)
         try:
             shares, writes, nominate = self._claims(task, pod, node)
         except DoesNotFit as problem:
@@ -221,11 +226,14 @@ class _Placing:
         free = not used and name not in self.state.mapping.unschedulable and not self.state.used_by_others(name)
         return free and self.job.demand.constraints.allows(self.cache.nodes[name])
 
-    def fits(self, node: Node) -> None:
+    def fits(self, pod: Pod, node: Node) -> None:
         """Check that a node fits the pod in addition to those on it and those being bound; raise DoesNotFit otherwise."""
         name = node.metadata.name
         if not self.job.demand.constraints.allows(node):
             raise DoesNotFit(f"node {name} does not match the pod's node selector, affinity or tolerations")
+        if (other := excluding_pod(pod, node, self.cache.anti_affine.values(), self.cache.nodes)) is not None:
+            self.kept_away = True
+            raise KeptAway(f"the anti-affinity of pod {other.metadata.key} excludes node {name}")
         if name not in self.taken:
             self.taken[name] = self.state.used_on(name)
         used, has = self.taken[name], allocatable_amounts(node)

@@ -88,6 +88,7 @@ FEATURES: tuple[PodFeature, ...] = (
     PodFeature("`nodeSelector`, required node affinity", "applied", "restricts the nodes"),
     PodFeature("taints of nodes, tolerations", "applied", "restricts the nodes; tolerations may be added to a waiting pod"),
     PodFeature("requests of containers, sidecars and init containers, overhead", "applied", "counted as in kube-scheduler"),
+    PodFeature("required `podAntiAffinity` of running pods", "applied", "keeps other pods away, checked when they start"),
     PodFeature("in-place resize", "applied", "the largest of the desired, admitted and applied amounts counts"),
     PodFeature("`resourceClaims`, extended resources", "applied", "see [devices](#limits)"),
     PodFeature("device taints, `DeviceTaintRule`", "applied", "tainted devices are allocated only to claims that tolerate it"),
