@@ -96,6 +96,36 @@ def test_job_is_placed_if_and_only_if_a_node_has_everything(name, rows, least_lo
             check(found, machine, free, job, able, least_local)
 
 
+@settings(max_examples=40)
+@given(name=st.sampled_from(sorted(MACHINES)), row=requests, tasks=st.integers(2, 5), seed=st.integers(0, 99))
+def test_each_task_of_a_gang_is_placed_beside_the_earlier_ones(name, row, tasks, seed):
+    machine, one = MACHINES[name], jobs_of([row])
+    gang = Workload.of(one.submit, one.duration, requests=one.table.requests, tasks=[tasks])
+    share = np.random.default_rng(seed).random(machine.capacity.shape) ** 0.1
+    devices = machine.kind[:, None] == Kind.DEVICE
+    free = np.where(devices, machine.capacity, np.floor(machine.capacity * share)).astype(np.int64)
+    found, left = Pooled().place(gang.job(0), empty(machine, gang, free)), free.copy()
+    for task in range(tasks):
+        able = possible(machine, left, one.job(0), 0.25)
+        if isinstance(found, Refusal) and not able:
+            return
+        assert able
+        alone = Pooled().place(one.job(0), empty(machine, one, left))
+        if isinstance(found, Placement):
+            rows = found.task == task
+            mine = Placement(np.zeros(rows.sum(), np.int64), found.owner[rows], found.resource[rows], found.amount[rows])
+            assert sorted(mine.rows()) == sorted(alone.rows())
+        alone.take_from(left)
+    assert isinstance(found, Placement)
+
+
+def test_gang_that_requests_nvme_is_refused():
+    machine = MACHINES["whole-datacenter"]
+    gang = Workload.of([0], [60], requests={"cores": [1], "memory": [GIB], "bandwidth": [100], "storage": [GIB]}, tasks=[2])
+    found = Pooled().place(gang.job(0), empty(machine, gang))
+    assert isinstance(found, Refusal) and "several tasks" in str(found.reason)
+
+
 def check(found, machine, free, job, able, least_local):
     """Check that a job gets all its requests from one able node, its rack's pool and devices that serve it."""
     taken = np.zeros_like(free)

@@ -15,10 +15,8 @@ import yaml
 from tests.live.kubernetes import objects as make
 from tests.live.kubernetes.checker import problems
 from tests.live.kubernetes.control_plane import ControlPlane, control_plane, scheduling
-from tests.live.kubernetes.shipped_files import DEPLOY
+from tests.live.kubernetes.shipped_files import DEPLOY, shipped_scheduler
 
-FIRST_FIT = 'version = 1\norder = "fcfs"\nbackfill = "easy"\nplacement = "first_fit"\n'
-"""The shipped placement `pooled` does not support gangs, which these tests start."""
 LABEL = "pod-group.scheduling.sigs.k8s.io"
 USER = [{"kind": "User", "name": "poolwise", "apiGroup": "rbac.authorization.k8s.io"}]
 
@@ -65,7 +63,7 @@ def workload(plane: ControlPlane) -> int:
 
 
 def test_shipped_role_suffices_and_reads_no_secrets(cluster: ControlPlane, tmp_path: Path) -> None:
-    (tmp_path / "s.toml").write_text(FIRST_FIT)
+    (tmp_path / "s.toml").write_text(shipped_scheduler())
     grant(cluster, "rbac.yaml")
     many = workload(cluster)
     with scheduling(cluster, str(tmp_path / "s.toml"), "--lease", "poolwise/poolwise", user="poolwise", log=tmp_path / "log"):
@@ -80,7 +78,7 @@ def test_shipped_role_suffices_and_reads_no_secrets(cluster: ControlPlane, tmp_p
 
 
 def test_shadow_mode_only_reads(cluster: ControlPlane, tmp_path: Path) -> None:
-    (tmp_path / "s.toml").write_text(FIRST_FIT)
+    (tmp_path / "s.toml").write_text(shipped_scheduler())
     cluster.kubectl("delete", "clusterrolebinding", "poolwise-scheduler", check=False)
     grant(cluster, "shadow.yaml")
     binding: dict[str, Any] = {

@@ -49,7 +49,9 @@ EVERY_NODE, NO_NODE = -1, -2
 @register("placements", "pooled")
 @dataclass(frozen=True)
 class Pooled(CompletionPolicy):
-    """Place one task on a shared node; memory, devices and NVMe that the node lacks come from pools.
+    """Place each task on a shared node; memory, devices and NVMe that the node lacks come from pools.
+
+    The tasks of a gang are placed one after the other, each beside the earlier ones; only jobs of one task may request NVMe.
 
     The composition policy `nvme` chooses the NVMe devices and the node among the nodes where everything else is available.
     Memory is taken from the node, the rest from the pool of its rack (or the machine's pool). Devices requested by type are
@@ -76,15 +78,29 @@ class Pooled(CompletionPolicy):
         check_requests(jobs, _known(pooled_layout(machine)))
 
     def place(self, job: Job, snapshot: Snapshot) -> Placement | Refusal:
-        """Place a job of one task. Raises InputError for invalid settings, as `check` does."""
-        layout = pooled_layout(snapshot.machine)
-        foreign = refused(job) or _multi_node_refusal(job) or foreign_request(job, _known(layout))
-        return foreign or self._place(job, snapshot, self._able(job, snapshot.free, layout), ())
+        """Place all tasks of a job. Raises InputError for invalid settings, as `check` does."""
+        layout, state = pooled_layout(snapshot.machine), snapshot
+        composed = any(job.request(name) for name in _ON_NVME)
+        foreign = (refused(job) if composed else None) or _multi_node_refusal(job) or foreign_request(job, _known(layout))
+        if foreign is not None:
+            return foreign
+        if job.numbers == (0,):
+            return self._place(job, state, self._able(job, state.free, layout), ())
+        rows: list[tuple[int, int, int, int]] = []
+        for task in job.numbers:
+            found = self._place(job, state, self._able(job, state.free, layout), ())
+            if isinstance(found, Refusal):
+                return found
+            rows += ((task, owner, resource, amount) for _, owner, resource, amount in found.rows())
+            free = state.free.copy()
+            found.take_from(free)
+            state = snapshot.imagined(snapshot.now, free)
+        return Placement.of(rows)
 
     def place_at(self, job: Job, node: int, devices: tuple[int, ...], snapshot: Snapshot) -> Placement | Refusal:
         """Place a job on a given node with given devices, along with everything else it needs."""
         layout = pooled_layout(snapshot.machine)
-        if (foreign := _multi_node_refusal(job) or foreign_request(job, _known(layout))) is not None:
+        if (foreign := refused(job) or _multi_node_refusal(job) or foreign_request(job, _known(layout))) is not None:
             return foreign
         able = self._able(job, snapshot.free, layout) & (layout.nodes == node)
         free = snapshot.free[list(devices), layout.device_column] if devices else np.ones(0)
