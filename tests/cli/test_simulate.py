@@ -203,7 +203,7 @@ def test_warm_up_is_excluded_from_the_metrics_and_stated(capsys):
 def test_details_are_printed_with_all(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """By default the table has the main metrics that apply, no second slowdown and no price that nobody stated."""
+    """By default the table has the main metrics that apply, no second slowdown and no assumed price."""
     monkeypatch.chdir(folder)
     words = ["simulate", "jobs.csv", "--machine", "machine.toml"]
     assert run(words) == 0

@@ -98,7 +98,7 @@ def test_job_is_placed_if_and_only_if_a_node_has_everything(name, rows, least_lo
 
 @settings(max_examples=40)
 @given(name=st.sampled_from(sorted(MACHINES)), row=requests, tasks=st.integers(2, 5), seed=st.integers(0, 99))
-def test_each_task_of_a_gang_is_placed_beside_the_earlier_ones(name, row, tasks, seed):
+def test_each_task_of_a_gang_is_placed_on_what_the_earlier_ones_left(name, row, tasks, seed):
     machine, one = MACHINES[name], jobs_of([row])
     gang = Workload.of(one.submit, one.duration, requests=one.table.requests, tasks=[tasks])
     share = np.random.default_rng(seed).random(machine.capacity.shape) ** 0.1
