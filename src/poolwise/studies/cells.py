@@ -173,8 +173,9 @@ class Cell:
     ----------
     parameters : dotted path -> value as written, for each varied path; empty for a baseline
     seed : random seed of sensitivities and of the scheduler
+    workload : where the jobs come from
     machine, machine_content, machine_tables : machine, content that results depend on, and tables of a machine file
-    workload, scheduler, performance, warm_up : see the study file
+    scheduler, performance, warm_up : see the study file
     memory_use : model of the jobs' memory use, with its seed; None: jobs use the memory that they request
     sources : SHA-256 of the code that simulates the cell, see `cell_sources`
     costs : tables for watts and dollars; not an input of the simulation, so cells that differ only in costs share one run
@@ -182,10 +183,10 @@ class Cell:
 
     parameters: Mapping[str, Parameter]
     seed: int
+    workload: WorkloadSource
     machine: Machine
     machine_content: Json
     machine_tables: Json
-    workload: WorkloadSource
     scheduler: SchedulerSection
     performance: PerformanceSection
     warm_up: int

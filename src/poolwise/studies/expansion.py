@@ -103,8 +103,8 @@ class Expansion:
                 Cell(
                     variant.parameters,
                     seed,
-                    *machine,
                     workload,
+                    *machine,
                     file.scheduler,
                     file.performance,
                     file.measure.warm_up,

@@ -120,7 +120,7 @@ class DrMaestroCase(CellCase):
         drawn = {"jobs": s.jobs, "seed": self.seed, "machines": s.machines, "warm_up_s": self.warm_up_s, "spread": s.spread}
         jobs = GeneratorSource("device_jobs", canonical({**drawn, "profiles": profiles}), 0, None)
         model = PerformanceSection(model=Component.of("device_network", {"profiles": profiles}))
-        return Cell({}, 0, *machine(s.machines), jobs, self._scheduler(profiles), model, 0, cell_sources())
+        return Cell({}, 0, jobs, *machine(s.machines), self._scheduler(profiles), model, 0, cell_sources())
 
     def _scheduler(self, profiles: str) -> SchedulerSection:
         change, variant = self.assumed, VARIANTS[self.variant]

@@ -165,7 +165,7 @@ class NvmeRun(CellCase):
         jobs = GeneratorSource("nvme_mix", canonical({**load.settings, **gaps}), 0, None)
         how = SchedulerSection(kind="composition", placement=placement(case.policy, load.physics))
         model = PerformanceSection(model=performance(case.policy, load.physics))
-        return Cell({}, load.seed, *described(case.infrastructure, case.devices), jobs, how, model, 0, cell_sources())
+        return Cell({}, load.seed, jobs, *described(case.infrastructure, case.devices), how, model, 0, cell_sources())
 
     def simulate(self) -> Schedule:
         """Return the schedule of the cell without the warning that the authors' seventh sharer is faster than their sixth."""

@@ -113,7 +113,7 @@ class Setup(CellCase):
         jobs = FunctionSource("tasks of a set-up", asdict(self), lambda machine: case.workload)
         how = SchedulerSection(kind="dispatch", placement=Component.of(self.policy, options))
         performance = SHARED_LINKS if self.contended else TRANSFERS
-        return Cell({}, self.seed, case.machine, {}, {}, jobs, how, performance, 0, cell_sources())
+        return Cell({}, self.seed, jobs, case.machine, {}, {}, how, performance, 0, cell_sources())
 
     def measured(self, schedule: Schedule) -> Json:
         """Return the metrics, and with sampling the "series" of the utilization of each unit type."""

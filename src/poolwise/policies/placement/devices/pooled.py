@@ -51,7 +51,7 @@ EVERY_NODE, NO_NODE = -1, -2
 class Pooled(CompletionPolicy):
     """Place each task on a shared node; memory, devices and NVMe that the node lacks come from pools.
 
-    The tasks of a gang are placed one after the other, each with what the earlier ones left; only jobs of one task may request NVMe.
+    The tasks of a gang are placed one after the other. Only jobs of one task may request NVMe.
 
     The composition policy `nvme` chooses the NVMe devices and the node among the nodes where everything else is available.
     Memory is taken from the node, the rest from the pool of its rack (or the machine's pool). Devices requested by type are
