@@ -8,7 +8,7 @@ LIVE := measuring memory_agent $(addprefix executors/,on_dask on_slurm commands)
 KUBE_BUILT := $(wildcard $(or $(KUBE_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/poolwise/kube)/*/built)
 LIVE_SHORT := slurm/live.py::test_priorities_equal_those_of_sprio slurm/placing.py::test_jobs_run_on_their_assigned_nodes executors/on_dask.py::test_study_results_on_dask_equal_local_results $(if $(KUBE_BUILT),kubernetes/live.py::test_pods_without_claims_run kubernetes/live.py::test_local_and_fabric_devices)
 
-.PHONY: help setup kernels test test-fast test-long test-live test-live-short lint demo pictures bench docs dist test-dist format clean
+.PHONY: help setup kernels test test-fast test-long test-reproductions test-live test-live-short lint demo pictures bench docs dist test-dist format clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -38,7 +38,10 @@ test-fast: kernels ## run the fast tests
 	$(BIN)/pytest -m "not long" --numprocesses 2 --dist loadgroup
 
 test-long: kernels ## run the long tests: every documentation page and system, long property tests
-	$(BIN)/pytest -m long --numprocesses 2 --dist loadgroup
+	$(BIN)/pytest -m "long and not reproduction" --numprocesses 2 --dist loadgroup
+
+test-reproductions: kernels ## run each figure of each reproduction alone, with the quick settings (an hour)
+	$(BIN)/pytest -m reproduction
 
 test-live: setup ## test against a real Slurm, Kubernetes and Dask; install or build what is missing
 	tests/live/slurm/packages.sh

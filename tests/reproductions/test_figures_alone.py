@@ -33,6 +33,8 @@ REPRODUCTIONS = {
     "nvme-composition": nvme_composition.NvmeComposition(seeds=3),
     "vinesim": vinesim.VineSimReproduction(),
 }
+MINUTE = ("fair-memory", "irop")
+"""Reproductions whose quick run takes about a minute."""
 GRID = [float(k) for k in range(5)]
 
 
@@ -166,7 +168,9 @@ def printed_commands(name):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", REPRODUCTIONS)
+@pytest.mark.parametrize(
+    "name", [name if name in MINUTE else pytest.param(name, marks=pytest.mark.reproduction) for name in REPRODUCTIONS]
+)
 def test_each_figure_runs_alone_and_measures_what_a_quick_run_does(name, tmp_path):
     """The figures share a folder, so each case is measured once, and times of rounds and placements are equal too."""
     reproduction = registry.find("reproductions", name)()
