@@ -193,7 +193,7 @@ if __name__ == "__main__":
 
 @pytest.mark.long
 def test_error_in_a_cell_names_the_cell(folder):
-    study = load(folder / "study.toml", {"measure.warm_up": 60})
+    study = load(folder / "study.toml", {"measure.warm_up": 60, "measure.baseline": False})
     with pytest.raises(InputError, match=r"leaves no job .*scheduler\.order=fcfs") as caught:
         run(study, folder / "out", jobs=1)
     assert caught.value.field == "measure.warm_up"
