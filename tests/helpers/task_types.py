@@ -77,3 +77,22 @@ class Mortal(TaskType[int]):
             died.touch()
             os._exit(1)
         return Record({"n": task})
+
+
+@dataclass(frozen=True)
+class Growing(TaskType[int]):
+    """Task type that keeps memory, so that joblib replaces its process."""
+
+    def key(self, task: int) -> str:
+        return digest(str(task))
+
+    def label(self, task: int) -> str:
+        return f"n={task}"
+
+    def run(self, task: int) -> Record:
+        _kept.append(bytearray(320_000_000))
+        time.sleep(1.1)  # joblib looks at the memory of a process at most once a second
+        return Record({"process": os.getpid()})
+
+
+_kept: list[bytearray] = []

@@ -20,7 +20,7 @@ from poolwise.runner.executors.remote_task import versions
 from poolwise.studies import load, run
 from tests.helpers.kept_trials import content
 from tests.helpers.small_study import write
-from tests.helpers.task_types import Deadly, Lengths, Mortal, Squares
+from tests.helpers.task_types import Deadly, Growing, Lengths, Mortal, Squares
 
 
 @pytest.fixture(scope="module")
@@ -131,6 +131,11 @@ def test_damaged_file_on_a_worker_is_written_again(worker):
     (worker / sha256 / "f").write_bytes(b"wrong")
     store_file(sha256, "f", b"right")
     assert (worker / sha256 / "f").read_bytes() == b"right"
+
+
+def test_run_goes_on_after_a_process_whose_memory_grew_is_replaced():
+    found = [*Local(2).results(Growing(), {str(n): n for n in range(6)})]
+    assert len(found) == 6 and len({one.record.content["process"] for one in found}) > 2
 
 
 def test_tasks_of_a_dead_local_process_run_again(tmp_path, monkeypatch):

@@ -69,6 +69,9 @@ def _in_processes(
     task_type: TaskType[Task], groups: Sequence[Mapping[str, Task]], processes: int
 ) -> Generator[FinishedTask, None, None]:
     """Yield tasks as they finish. Workers only compute; one process writes, so a killed run cannot leave a second writer."""
+    # joblib replaces a worker whose memory grew and warns in the thread that assigns tasks; where warnings are errors, the
+    # thread would end and the run would wait forever.
+    warnings.filterwarnings("ignore", "A worker stopped while some jobs were given", UserWarning)
     workers = Parallel(n_jobs=processes, backend="loky", return_as="generator_unordered", batch_size=1, max_nbytes=None)
     outputs: Generator[Finished, None, None] = workers(
         delayed(_in_worker)(task_type, group, os.getpid(), reported_folder()) for group in groups
