@@ -207,9 +207,9 @@ def test_unsupported_scheduler_is_named() -> None:
         simulate(JOBS, MACHINE, CompositionScheduler(), engine="compiled")
 
 
-def test_only_needed_kernels_are_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_needed_engines_are_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
     loaded: list[str] = []
-    watched = tuple(replace(family, load=lambda name=family.name: loaded.append(name)) for family in select.ENGINES)
+    watched = tuple(replace(family, load=lambda spec, name=family.name: loaded.append(name)) for family in select.ENGINES)
     monkeypatch.setattr(select, "ENGINES", watched)
     case = vinesim.VineSimCase.of(
         vinesim.UnitList.of([(0, 0, 0)]), vinesim.TaskList.of_jobs([1], 2, 10), np.ones((6, 7)), "1us"
@@ -217,9 +217,9 @@ def test_only_needed_kernels_are_loaded(monkeypatch: pytest.MonkeyPatch) -> None
     lists, dispatches = (MACHINE, ListScheduler()), (case.machine, Dispatch())
     load_kernels([(MACHINE, ListScheduler(backfill=Skip())), (MACHINE, CompositionScheduler()), (MACHINE, Dispatch())])
     assert loaded == []
-    load_kernels([lists, lists])
+    load_kernels([lists])
     assert loaded == ["list scheduling"]
-    load_kernels([dispatches, lists, dispatches])
+    load_kernels([dispatches, lists])
     assert loaded == ["list scheduling", "task dispatch", "list scheduling"]
 
 
@@ -305,6 +305,16 @@ def test_each_kernel_has_one_signature() -> None:
     loading.load_rare(mixed=True)
     if not jit.numba.config.DISABLE_JIT:
         assert len(replay.signatures) == len(loading.KINDS)
+
+
+def test_only_kernels_that_the_runs_may_need_are_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded: list[str] = []
+    monkeypatch.setattr(loading, "load_kernels", loaded.append)
+    load_kernels([(MACHINE, ListScheduler(order=order, backfill=Easy())) for order in (FCFS(), SJF())])
+    assert set(loaded) == {"short queues", "deep queues"}
+    loaded.clear()
+    load_kernels([(MACHINE, ListScheduler(backfill=Conservative()))])
+    assert loaded == ["reservations"]
 
 
 def test_compiling_is_announced(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:

@@ -59,14 +59,15 @@ class CompiledEngine:
     name : name in messages
     unsupported : returns why the engine does not support a run (`foreign` for a scheduler of another engine); None if it does
     replay : replays a supported run; returns the schedule and the seconds without compiling or loading
-    load : loads the kernels, compiling them if they are not cached on this computer; logs that it compiles
+    load : loads the kernels that runs like the given one may need, compiling those that are not cached on this computer; logs
+        that it compiles
     sampler : creates a sampler of variants of a supported run with an initial state; None if the engine has none
     """
 
     name: str
     unsupported: Callable[[RunSpec], Obstacle | None]
     replay: Callable[[RunSpec], tuple[Schedule, float]]
-    load: Callable[[], None]
+    load: Callable[[RunSpec], None]
     sampler: Callable[[RunSpec, IntArray, int], Sampler] | None = None
 
 

@@ -11,7 +11,7 @@ from poolwise.engines.compiled_engine import CompiledEngine, RunSpec, no_engine_
 from poolwise.engines.dispatch import replay as dispatch
 from poolwise.engines.list_sampling import RackSampler, SharedSampler
 from poolwise.engines.list_scheduling import replay as list_scheduling
-from poolwise.engines.list_scheduling.loading import load_all
+from poolwise.engines.list_scheduling.loading import load_for
 from poolwise.engines.progress import Obstacle
 from poolwise.engines.shared_nodes import replay as shared_nodes
 from poolwise.engines.shared_nodes import supported
@@ -21,16 +21,16 @@ from poolwise.model import Machine, Workload
 from poolwise.performance.ideal import Ideal
 
 ENGINES = (
-    CompiledEngine("shared nodes", supported.unsupported, shared_nodes.replay, shared_nodes.load, SharedSampler),
-    CompiledEngine("list scheduling", list_scheduling.unsupported, list_scheduling.replay, load_all, RackSampler),
+    CompiledEngine("shared nodes", supported.unsupported, shared_nodes.replay, shared_nodes.load_for, SharedSampler),
+    CompiledEngine("list scheduling", list_scheduling.unsupported, list_scheduling.replay, load_for, RackSampler),
     CompiledEngine(
         "list scheduling on mixed nodes",
         partial(list_scheduling.unsupported, mixed=True),
         list_scheduling.replay,
-        partial(load_all, mixed=True),
+        load_for,
         RackSampler,
     ),
-    CompiledEngine("task dispatch", dispatch.unsupported, dispatch.replay, dispatch.load),
+    CompiledEngine("task dispatch", dispatch.unsupported, dispatch.replay, lambda spec: dispatch.load()),
 )
 
 
@@ -48,19 +48,17 @@ def find_engine(spec: RunSpec) -> tuple[CompiledEngine | None, Obstacle | None]:
 
 def load_kernels(runs: Iterable[tuple[Machine, Scheduler]]) -> None:
     """Load the kernels that runs may need, given their machines and schedulers, before worker processes start."""
-    left = list(ENGINES)
-    for machine, scheduler in runs:
-        for engine in [engine for engine in left if _may_run(engine, machine, scheduler)]:
-            engine.load()
-            left.remove(engine)
-
-
-def _may_run(engine: CompiledEngine, machine: Machine, scheduler: Scheduler) -> bool:
-    """Return whether an engine supports a run of one job of 1 ns on a machine under a scheduler."""
     one = np.ones(1, dtype=np.int64)
+    for machine, scheduler in runs:
+        spec = RunSpec(Workload.of(one, one, requests={"cores": one}), machine, scheduler, Ideal(), Ideal())
+        for engine in ENGINES:
+            if _may_run(engine, spec):
+                engine.load(spec)
+
+
+def _may_run(engine: CompiledEngine, spec: RunSpec) -> bool:
+    """Return whether an engine supports a run; a run with wrong input reports that itself."""
     try:
-        return None is engine.unsupported(
-            RunSpec(Workload.of(one, one, requests={"cores": one}), machine, scheduler, Ideal(), Ideal())
-        )
+        return engine.unsupported(spec) is None
     except InputError:
-        return False  # the run itself reports the problem
+        return False

@@ -52,7 +52,8 @@ class Cells(TaskType[Cell]):
     def prepare(self, tasks: Sequence[Cell]) -> None:
         """Check the logs of the cells with their schedulers, before any cell runs, and load the kernels that the cells need."""
         check_logs(tasks)
-        load_kernels((cell.machine, scheduler_of(cell.scheduler, cell.warm_up)) for cell in tasks)
+        distinct = {(id(cell.machine), str(cell.scheduler)): cell for cell in tasks}.values()
+        load_kernels((cell.machine, scheduler_of(cell.scheduler, cell.warm_up)) for cell in distinct)
 
 
 @dataclass(frozen=True)

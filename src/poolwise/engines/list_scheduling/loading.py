@@ -11,6 +11,7 @@ from poolwise.engines import compiled_engine
 from poolwise.engines.compiled_engine import RunSpec
 from poolwise.engines.compiling import wait_for_background
 from poolwise.engines.list_scheduling.columns import ListArrays, RunColumns
+from poolwise.engines.list_scheduling.mixed_nodes import is_mixed
 from poolwise.interfaces import BackfillPolicy, CappedOrder, ListRule
 from poolwise.interfaces.user_class import rule_of
 from poolwise.kernels.common.index import empty_tree
@@ -68,6 +69,17 @@ def load_resume(mixed: bool = False) -> None:
     compiled_engine.load(
         FOLDER, f"resume{kind}", f"list scheduling, from a state{kind}", COMPILE_S / 4, lambda: _resume_empty(kind)
     )
+
+
+def load_for(spec: RunSpec) -> None:
+    """Load the kernels that runs on the machine of a supported run may need under its scheduler."""
+    rule = rule_of(spec.scheduler)
+    assert rule is not None
+    mixed = is_mixed(spec.machine, spec.workload.table)
+    for kind in kinds_of(rule, bool(spec.disturbances), mixed):
+        load_kernels(kind)
+    if spec.initial is not None:
+        load_resume(mixed)
 
 
 def load_all(mixed: bool = False) -> None:

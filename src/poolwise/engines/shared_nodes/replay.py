@@ -79,7 +79,7 @@ def replay_nodes(
     columns: SharedColumns, arrays: SharedArrays, kernel: Kernel, watch: ProgressListener | None = None
 ) -> SharedArrays:
     """Call a kernel until the replay ends and serve its requests; return the arrays, some of which may have grown."""
-    kind = _kind_of(columns.scheduler, arrays)
+    kind = _kind_of(columns.scheduler, arrays.outages is not None, arrays.windows is not None)
 
     def serve(request: int, arrays: SharedArrays, _: PriorityCallback) -> SharedArrays:
         if request == INSTANTS:
@@ -112,14 +112,24 @@ windows, and replays from an initial state."""
 RARE: tuple[SharedKind, ...] = ("failing nodes", "failing nodes, reservations", "windows")
 
 
-def _kind_of(scheduler: ListRule, arrays: SharedArrays) -> SharedKind:
-    """Return the kind of kernel that a run under a list scheduler needs."""
-    if arrays.outages is not None:
-        return "failing nodes" if arrays.profile is None else "failing nodes, reservations"
-    if arrays.windows is not None:
-        return "windows"
+def _kind_of(scheduler: ListRule, failing: bool, windows: bool) -> SharedKind:
+    """Return the kind of kernel that a run under a list scheduler needs, on nodes that fail or with reserved windows."""
     rule = rule_of(scheduler.backfill)
-    return "reservations" if rule is not None and rule.reserves == "all" else "queues"
+    reserves = rule is not None and rule.reserves == "all"
+    if failing:
+        return "failing nodes, reservations" if reserves else "failing nodes"
+    if windows:
+        return "windows"
+    return "reservations" if reserves else "queues"
+
+
+def load_for(spec: RunSpec) -> None:
+    """Load the kernels that runs on the machine of a supported run may need under its scheduler."""
+    rule = rule_of(spec.scheduler)
+    assert rule is not None
+    load_kind(_kind_of(rule, bool(spec.disturbances), bool(spec.machine.windows)))
+    if spec.initial is not None:
+        load_kind("from a state")
 
 
 def load() -> None:
