@@ -18,6 +18,7 @@ from poolwise.live.kubernetes.objects import (
     DeviceTaintRule,
     ExtendedClaimName,
     Lease,
+    Namespace,
     Node,
     Pod,
     PodGroup,
@@ -31,6 +32,7 @@ from poolwise.loop import Loop
 from poolwise.units import SECOND
 
 KINDS: dict[str, type] = {
+    "Namespace": Namespace,
     "Node": Node,
     "Pod": Pod,
     "ResourceClaim": ResourceClaim,

@@ -56,9 +56,9 @@ def test_only_lasting_reasons_are_reported() -> None:
     driven = kube.open(ListScheduler())
     kube.add(make.pod("late", claims={"g": {"resourceClaimName": "late"}}))
     kube.add(make.pod("never", claims={"g": {"resourceClaimName": "never"}}))
-    kube.add(make.pod("port", containers=[{"name": "main", "image": "none", "ports": [{"hostPort": 80}]}]))
+    kube.add(make.pod("disk", volumes=[{"name": "v", "iscsi": {"iqn": "i"}}]))
     driven.settle()
-    assert set(kube.messages) == {"default/port"} and "ports" in kube.messages["default/port"]
+    assert set(kube.messages) == {"default/disk"} and "iscsi" in kube.messages["default/disk"]
     kube.add(make.claim("late", make.exactly("gpu")))
     driven.settle()
     assert set(driven.nodes()) == {"late"}

@@ -23,10 +23,6 @@ PREFERENCE = {"weight": 1, "preference": {"matchExpressions": [{"key": "a", "ope
 REQUIRED, PREFERRED = "requiredDuringSchedulingIgnoredDuringExecution", "preferredDuringSchedulingIgnoredDuringExecution"
 
 
-def port(number: int) -> dict[str, Any]:
-    return {"name": "main", "image": "none", "ports": [{"containerPort": number, "hostPort": number}]}
-
-
 REFUSED: dict[str, dict[str, Any]] = {
     "spec.affinity.podAffinity.required": {"affinity": {"podAffinity": {REQUIRED: [TERM]}}},
     "spec.affinity.podAffinity.preferred": {"affinity": {"podAffinity": {PREFERRED: [{"weight": 1, "podAffinityTerm": TERM}]}}},
@@ -41,7 +37,6 @@ REFUSED: dict[str, dict[str, Any]] = {
     "spec.topologySpreadConstraints with ScheduleAnyway": {
         "topologySpreadConstraints": [{**SPREAD, "whenUnsatisfiable": "ScheduleAnyway"}]
     },
-    "spec.containers.ports.hostPort": {"containers": [port(80)]},
     "spec.tolerations with operator Gt": {"tolerations": [{"key": "a", "operator": "Gt", "value": "3"}]},
     "spec.volumes[v].persistentVolumeClaim": {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]},
     "spec.volumes[v].ephemeral": {"volumes": [{"name": "v", "ephemeral": {"volumeClaimTemplate": {}}}]},

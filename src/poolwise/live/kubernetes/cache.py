@@ -12,19 +12,20 @@ from poolwise.live.kubernetes.devices import DeviceShare, DeviceUsage, Inventory
 from poolwise.live.kubernetes.extended import device_class_of
 from poolwise.live.kubernetes.informer import Synced, WatchEvent
 from poolwise.live.kubernetes.link_traffic import LinkTraffic, measured_links, publishes_links
-from poolwise.live.kubernetes.node_constraints import required_anti_affinity
 from poolwise.live.kubernetes.objects import (
     DeviceClass,
     DeviceId,
     DeviceTaintRule,
+    Namespace,
     Node,
     Pod,
     PodGroup,
     ResourceClaim,
     ResourceSlice,
 )
+from poolwise.live.kubernetes.pod_rules import PodRules
 
-KINDS: tuple[type, ...] = (Node, DeviceClass, DeviceTaintRule, ResourceSlice, ResourceClaim, PodGroup, Pod)
+KINDS: tuple[type, ...] = (Namespace, Node, DeviceClass, DeviceTaintRule, ResourceSlice, ResourceClaim, PodGroup, Pod)
 """Kinds of objects that scheduling depends on. Clusters may not serve taint rules and pod groups."""
 
 
@@ -38,6 +39,7 @@ class CacheChanges:
     claims: set[str] = field(default_factory=set)  # keys of added, changed or deleted claims
     machine: bool = False  # whether nodes, devices or device classes changed
     links: bool = False  # whether measured link traffic changed
+    namespaces: bool = False  # whether namespaces or their labels changed
 
 
 class ClusterCache:
@@ -55,7 +57,10 @@ class ClusterCache:
         self.assumed: set[str] = set()  # uid of claims with an allocation that is decided but not observed yet
         self.links: dict[str, LinkTraffic] = {}  # node -> measured traffic of its busiest link
         self.on_node: dict[str, dict[str, dict[str, int]]] = {}  # node -> pod that has not terminated -> amounts
-        self.anti_affine: dict[str, Pod] = {}  # key -> running pod whose required anti-affinity keeps others away
+        self.namespaces: dict[str, Namespace] = {}  # by name
+        self.pod_rules: dict[str, PodRules] = {}  # key -> placement rules, for the pods that have any
+        self.related: dict[str, str] = {}  # key -> node, for pods on nodes with affinity or anti-affinity to other pods
+        self.soft_tainted: set[str] = set()  # names of nodes with a `PreferNoSchedule` taint
         self.changes = CacheChanges()
         self.unsynced: set[type] = {*KINDS}  # kinds whose list is incomplete
         self._slices: dict[str, ResourceSlice] = {}
@@ -80,6 +85,9 @@ class ClusterCache:
                 self._claim(claim, event.deleted)
             case Node() as node:
                 self._node(node, event.deleted)
+            case Namespace() as namespace:
+                self._store(self.namespaces, namespace, event.deleted)
+                self.changes.namespaces = True
             case ResourceSlice() as slice:
                 self._slice(slice, event.deleted)
             case DeviceClass() as kind:
@@ -167,6 +175,7 @@ class ClusterCache:
     def _forget(self, event: Synced) -> None:
         """Delete cached objects that a complete list of their kind does not contain."""
         stores: dict[type, dict[str, Any]] = {
+            Namespace: self.namespaces,
             Node: self.nodes,
             DeviceClass: self.classes,
             PodGroup: self.groups,
@@ -182,17 +191,20 @@ class ClusterCache:
     def _pod(self, pod: Pod, deleted: bool) -> None:
         key = pod.metadata.key
         before = self.pods.pop(key, None)
-        self.anti_affine.pop(key, None)
+        if self.pod_rules.pop(key, None) is not None:
+            self.related.pop(key, None)
         if before is not None and before.spec.node_name:
             self.on_node.get(before.spec.node_name, {}).pop(key, None)
             self.changes.nodes.add(before.spec.node_name)
         if not deleted and (pod.spec.node_name or self.is_managed(pod)):
             self.pods[key] = pod
+            if (rules := PodRules.of(pod)) is not None:
+                self.pod_rules[key] = rules
+                if pod.spec.node_name and not pod.terminated and rules.relates_to_pods:
+                    self.related[key] = pod.spec.node_name
             if pod.spec.node_name and not pod.terminated:
                 self.on_node.setdefault(pod.spec.node_name, {})[key] = self.amounts(pod)
                 self.changes.nodes.add(pod.spec.node_name)
-                if required_anti_affinity(pod):
-                    self.anti_affine[key] = pod
         else:
             self._demands.pop(key, None)
         if self.is_managed(pod):
@@ -220,6 +232,9 @@ class ClusterCache:
     def _node(self, node: Node, deleted: bool) -> None:
         before = self.nodes.get(node.metadata.name)
         self._store(self.nodes, node, deleted)
+        self.soft_tainted.discard(node.metadata.name)
+        if not deleted and any(taint.effect == "PreferNoSchedule" for taint in node.spec.taints):
+            self.soft_tainted.add(node.metadata.name)
         if deleted or before is None or _scheduling_fields(before) != _scheduling_fields(node):
             self._backing_class.clear()
             self.changes.machine = True

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from functools import lru_cache
-from typing import Any
 
 import msgspec
 
-from poolwise.live.kubernetes.objects import Node, NodeSelector, Pod, Requirement, SelectorTerm, Taint, Toleration
+from poolwise.live.kubernetes.label_selectors import requirement_matches
+from poolwise.live.kubernetes.objects import Node, NodeSelector, Pod, SelectorTerm, Taint, Toleration
 
 _BLOCKING_EFFECTS = ("NoSchedule", "NoExecute")
 _UNSCHEDULABLE = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
@@ -24,36 +24,20 @@ def term_matches(term: SelectorTerm, node: Node) -> bool:
     if not term.match_expressions and not term.match_fields:
         return False  # in Kubernetes, an empty term matches nothing
     fields = {"metadata.name": node.metadata.name}
-    return all(_matches(requirement, node.metadata.labels) for requirement in term.match_expressions) and all(
-        _matches(requirement, fields) for requirement in term.match_fields
+    return all(requirement_matches(requirement, node.metadata.labels) for requirement in term.match_expressions) and all(
+        requirement_matches(requirement, fields) for requirement in term.match_fields
     )
-
-
-def _matches(requirement: Requirement, labels: dict[str, str]) -> bool:
-    value = labels.get(requirement.key)
-    match requirement.operator:
-        case "In":
-            return value in requirement.values
-        case "NotIn":
-            return value not in requirement.values
-        case "Exists":
-            return value is not None
-        case "DoesNotExist":
-            return value is None
-        case "Gt" | "Lt" if value is not None and requirement.values:
-            numbers = value, requirement.values[0]
-            if all(text.removeprefix("-").isdigit() for text in numbers):
-                has, bound = map(int, numbers)
-                return has > bound if requirement.operator == "Gt" else has < bound
-    return False
 
 
 def untolerated_taint(taints: Iterable[Taint], tolerations: Collection[Toleration]) -> Taint | None:
     """Return the first taint that these tolerations do not cover and that prevents scheduling, or None."""
-    return next((t for t in taints if t.effect in _BLOCKING_EFFECTS and not any(_tolerates(o, t) for o in tolerations)), None)
+    return next(
+        (t for t in taints if t.effect in _BLOCKING_EFFECTS and not any(tolerates_taint(o, t) for o in tolerations)), None
+    )
 
 
-def _tolerates(toleration: Toleration, taint: Taint) -> bool:
+def tolerates_taint(toleration: Toleration, taint: Taint) -> bool:
+    """Return whether a toleration covers a taint."""
     if toleration.effect not in ("", taint.effect) or toleration.key not in ("", taint.key):
         return False
     if toleration.operator == "Exists":
@@ -87,12 +71,18 @@ class NodeConstraints(msgspec.Struct, frozen=True):
 
     def allows(self, node: Node) -> bool:
         """Return whether a pod may run on a node."""
+        return self.selects(node) and untolerated_taint(taints_of(node), _tolerations(self.tolerations)) is None
+
+    def selects(self, node: Node) -> bool:
+        """Return whether the node selector and the required node affinity match a node."""
         labels = node.metadata.labels
-        return (
-            all(labels.get(key) == value for key, value in self.labels)
-            and (not self.selector or selector_matches(_selector(self.selector), node))
-            and untolerated_taint(taints_of(node), _tolerations(self.tolerations)) is None
+        return all(labels.get(key) == value for key, value in self.labels) and (
+            not self.selector or selector_matches(_selector(self.selector), node)
         )
+
+    def tolerates(self, node: Node) -> bool:
+        """Return whether the tolerations cover the taints of a node, except that of a cordoned one."""
+        return untolerated_taint(node.spec.taints, _tolerations(self.tolerations)) is None
 
 
 @lru_cache(maxsize=4096)
@@ -103,42 +93,3 @@ def _selector(text: bytes) -> NodeSelector:
 @lru_cache(maxsize=4096)
 def _tolerations(text: bytes) -> list[Toleration]:
     return msgspec.json.decode(text, type=list[Toleration])
-
-
-REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
-
-
-def required_anti_affinity(pod: Pod) -> list[dict[str, Any]]:
-    """Return the terms of a pod that keep other pods away."""
-    affinity = pod.spec.affinity.pod_anti_affinity if pod.spec.affinity is not None else None
-    terms: list[dict[str, Any]] = (affinity or {}).get(REQUIRED) or []
-    return terms
-
-
-def excluding_pod(pod: Pod, node: Node, others: Iterable[Pod], nodes: Mapping[str, Node]) -> Pod | None:
-    """Return a pod whose required anti-affinity keeps `pod` away from a node, or None.
-
-    `others` are running pods with such terms. A term with a namespace selector counts for all namespaces: their labels are
-    unknown.
-    """
-    for other in others:
-        home = nodes.get(other.spec.node_name)
-        for term in required_anti_affinity(other):
-            domain = home.metadata.labels.get(term.get("topologyKey", "")) if home is not None else None
-            here = node.metadata.labels.get(term.get("topologyKey", ""))
-            if domain is not None and domain == here and _term_selects(term, other, pod):
-                return other
-    return None
-
-
-def _term_selects(term: dict[str, Any], owner: Pod, pod: Pod) -> bool:
-    namespaces = term.get("namespaces") or ([] if "namespaceSelector" in term else [owner.metadata.namespace])
-    if pod.metadata.namespace not in namespaces and term.get("namespaceSelector") is None:
-        return False
-    selector = term.get("labelSelector")
-    if selector is None:
-        return False
-    wanted = selector.get("matchLabels") or {}
-    requirements = [msgspec.convert(one, Requirement) for one in selector.get("matchExpressions") or []]
-    labels = pod.metadata.labels
-    return all(labels.get(k) == v for k, v in wanted.items()) and all(_matches(one, labels) for one in requirements)

@@ -84,6 +84,10 @@ class Toleration(ApiRecord, frozen=True):
     effect: str = ""
 
 
+class Namespace(ApiRecord, frozen=True):
+    metadata: Meta = Meta()
+
+
 class NodeSpec(ApiRecord, frozen=True):
     unschedulable: bool = False
     taints: list[Taint] = []
@@ -344,6 +348,8 @@ class ResourceClaim(ApiRecord, frozen=True):
 
 class Port(ApiRecord, frozen=True):
     host_port: int = 0
+    host_ip: str = msgspec.field(default="", name="hostIP")
+    protocol: str = "TCP"
 
 
 class Container(ApiRecord, frozen=True):
@@ -353,15 +359,66 @@ class Container(ApiRecord, frozen=True):
     restart_policy: str | None = None
 
 
+class PreferredNodes(ApiRecord, frozen=True):
+    """A node selector term that adds its weight to the score of matching nodes."""
+
+    weight: int = 0
+    preference: SelectorTerm = SelectorTerm()
+
+
 class NodeAffinity(ApiRecord, frozen=True):
     required_during_scheduling_ignored_during_execution: NodeSelector | None = None
-    preferred_during_scheduling_ignored_during_execution: list[Any] = []
+    preferred_during_scheduling_ignored_during_execution: list[PreferredNodes] = []
+
+
+class LabelSelector(ApiRecord, frozen=True):
+    """A label selector: all of its requirements must match; without any, it matches everything."""
+
+    match_labels: dict[str, str] = {}
+    match_expressions: list[Requirement] = []
+
+
+class PodAffinityTerm(ApiRecord, frozen=True):
+    """Pods by labels and namespaces, and the node label that defines the domains.
+
+    The API server merges `matchLabelKeys` and `mismatchLabelKeys` into the label selector.
+    """
+
+    topology_key: str = ""
+    label_selector: LabelSelector | None = None
+    namespaces: list[str] = []
+    namespace_selector: LabelSelector | None = None
+
+
+class WeightedPodAffinityTerm(ApiRecord, frozen=True):
+    weight: int = 0
+    pod_affinity_term: PodAffinityTerm = PodAffinityTerm()
 
 
 class PodAffinity(ApiRecord, frozen=True):
+    """Affinity or anti-affinity to pods."""
+
+    required_during_scheduling_ignored_during_execution: list[PodAffinityTerm] = []
+    preferred_during_scheduling_ignored_during_execution: list[WeightedPodAffinityTerm] = []
+
+
+class Affinity(ApiRecord, frozen=True):
     node_affinity: NodeAffinity | None = None
-    pod_affinity: dict[str, Any] | None = None
-    pod_anti_affinity: dict[str, Any] | None = None
+    pod_affinity: PodAffinity | None = None
+    pod_anti_affinity: PodAffinity | None = None
+
+
+class SpreadConstraint(ApiRecord, frozen=True):
+    """A topology spread constraint of a pod."""
+
+    max_skew: int = 1
+    topology_key: str = ""
+    when_unsatisfiable: str = "DoNotSchedule"
+    label_selector: LabelSelector | None = None
+    min_domains: int = 1
+    node_affinity_policy: str = "Honor"
+    node_taints_policy: str = "Ignore"
+    match_label_keys: list[str] = []
 
 
 class SchedulingGroup(ApiRecord, frozen=True):
@@ -397,9 +454,9 @@ class PodSpec(ApiRecord, frozen=True):
     overhead: dict[str, str] = {}
     resources: ResourceRequests | None = None
     node_selector: dict[str, str] = {}
-    affinity: PodAffinity | None = None
+    affinity: Affinity | None = None
     tolerations: list[Toleration] = []
-    topology_spread_constraints: list[dict[str, Any]] = []
+    topology_spread_constraints: list[SpreadConstraint] = []
     resource_claims: list[PodClaim] = []
     scheduling_gates: list[Any] = []
     scheduling_group: SchedulingGroup | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 import msgspec
@@ -12,8 +12,9 @@ from poolwise.live.kubernetes.cache import ClusterCache
 from poolwise.live.kubernetes.device_allocation import Devices, allocate, allocation_of
 from poolwise.live.kubernetes.devices import DeviceShare
 from poolwise.live.kubernetes.machine import allocatable_amounts
-from poolwise.live.kubernetes.node_constraints import excluding_pod, selector_matches
+from poolwise.live.kubernetes.node_constraints import selector_matches
 from poolwise.live.kubernetes.objects import DeviceId, Node, Pod
+from poolwise.live.kubernetes.placement_rules import PlacedPods, PlacementRules
 from poolwise.live.kubernetes.pod_jobs import PodJob
 from poolwise.live.kubernetes.recovery import InterruptedStart
 from poolwise.live.kubernetes.starts import ClaimWrite, PodStart
@@ -47,7 +48,7 @@ class DoesNotFit(Exception):
 
 
 class KeptAway(DoesNotFit):
-    """A pod that the anti-affinity of another pod keeps away from a node."""
+    """A pod that a placement rule keeps away from a node."""
 
 
 class NotReady(Exception):
@@ -61,6 +62,8 @@ class PlacementFailures:
     everywhere: dict[bytes, str] = field(default_factory=dict)  # request key of a pod that fits on no node -> reason
     # request key of a pod and `Inventory.device_set_key` of a node that does not fit -> reason
     by_device_set: dict[tuple[bytes, int], str] = field(default_factory=dict)
+    # nodes to which pods were moved; the policy may have planned other pods there
+    moved_to: set[str] = field(default_factory=set)
 
 
 def place(start: Start, job: PodJob, cache: ClusterCache, state: ClusterState, failures: PlacementFailures) -> Placed | Refused:
@@ -69,7 +72,28 @@ def place(start: Start, job: PodJob, cache: ClusterCache, state: ClusterState, f
     Devices that the decision names are tried first. Failures are added to `failures`, so that of a thousand pods with equal
     requests only the first is tried on every node.
     """
-    return _attempt(_Placing(start, job, cache, state, failures), _Placing.place)
+    found = _attempt(_Placing(start, job, cache, state, failures), _Placing.place)
+    if isinstance(found, Refused) and found.lasting and len(job.pods) > 1 and state.mapping.view == "shared":
+        for domain in _other_domains(job, cache, state):
+            again = _attempt(_Placing(start, job, cache, state, failures, domain), _Placing.place)
+            if isinstance(again, Placed):
+                return again
+    return found
+
+
+def _other_domains(job: PodJob, cache: ClusterCache, state: ClusterState) -> list[list[str]]:
+    """Return the nodes of each domain to which the affinity of a gang may bind its pods, none without affinity.
+
+    The first pod determines the domain of the others, and the domain of its own choice may be too small for all of them.
+    """
+    rules = (cache.pod_rules.get(key) for key in job.pods)
+    keys = sorted({term.topology_key for one in rules if one is not None for term in one.affinity})
+    domains: dict[tuple[str, ...], list[str]] = {}
+    for name in sorted(state.mapping.node_owner) if keys else ():
+        labels = cache.nodes[name].metadata.labels if name in cache.nodes else {}
+        if all(key in labels for key in keys):
+            domains.setdefault(tuple(labels[key] for key in keys), []).append(name)
+    return [names for _, names in sorted(domains.items())]
 
 
 def resume(found: InterruptedStart, job: PodJob, cache: ClusterCache, state: ClusterState) -> Placed | Refused:
@@ -107,21 +131,44 @@ def request_key(job: PodJob, task: int, cache: ClusterCache) -> bytes:
 
 class _Placing:
     def __init__(
-        self, start: Start, job: PodJob, cache: ClusterCache, state: ClusterState, failures: PlacementFailures
+        self,
+        start: Start,
+        job: PodJob,
+        cache: ClusterCache,
+        state: ClusterState,
+        failures: PlacementFailures,
+        domain: Iterable[str] | None = None,  # nodes for the first pod, None for any
     ) -> None:
         self.start, self.job, self.cache, self.state, self.failures = start, job, cache, state, failures
         self.devices = Devices(cache.inventory, cache.usage, cache.classes, state.avoided)
         self.held: list[str] = []
         self.taken: dict[str, dict[str, int]] = {}  # node -> amounts in use, including earlier pods of this start
         self.moved = self.kept_away = False
+        self.domain = None if domain is None else set(domain)
+        self.chosen: list[str] = []  # node of each pod placed so far
+        self.moved_to: list[str] = []
+        self.placed_pods = PlacedPods(cache, state) if cache.pod_rules else None
+        self._rules: dict[str, PlacementRules | None] = {}  # key of a pod -> rules that concern it
 
     def place(self) -> Placed:
+        """Place all pods. A pod that a rule keeps away is placed after the others, which may then attract it."""
         starts: dict[int, _PodPlaced] = {}
-        for task, (key, name) in enumerate(zip(self.job.pods, self._nodes(), strict=True)):
-            pod = self.cache.pending_pod(key)
-            if pod is None:
-                raise NotReady(f"pod {key} no longer exists")
-            starts[task] = self._start(task, pod, name)
+        names, waiting = self._nodes(), [*range(len(self.job.pods))]
+        while waiting:
+            later, why = list[int](), DoesNotFit()
+            for task in waiting:
+                pod = self.cache.pending_pod(self.job.pods[task])
+                if pod is None:
+                    raise NotReady(f"pod {self.job.pods[task]} no longer exists")
+                try:
+                    starts[task] = self._start(task, pod, names[task])
+                except KeptAway as problem:
+                    later.append(task)
+                    why = problem
+            if len(later) == len(waiting):
+                raise why
+            waiting = later
+        self.failures.moved_to.update(self.moved_to)
         return self._placed(starts)
 
     def resume(self, found: InterruptedStart) -> Placed:
@@ -134,13 +181,15 @@ class _Placing:
                 if start.node not in self.state.mapping.node_owner or (whole and not self.is_free(start.node)):
                     raise DoesNotFit(f"node {start.node} is not free")
                 self.fits(start.pod, self.cache.nodes[start.node])
+                self._add(start.pod, self.cache.nodes[start.node])
                 claims = (self.cache.usage.claims.get(write.claim.metadata.uid, ()) for write in start.claims)
                 starts[task] = start, [share for held in claims for share in held]
         for task, key in enumerate(self.job.pods):
             pod = self.cache.pending_pod(key)
             if task not in starts and pod is not None:
                 taken = {start.node for start, _ in starts.values()} if whole else set()
-                starts[task] = self._start_anywhere(task, pod, taken, request_key(self.job, task, self.cache))
+                names = sorted(self.state.mapping.node_owner.keys() - taken)
+                starts[task] = self._start_anywhere(task, pod, names, request_key(self.job, task, self.cache))
         return self._placed(starts)
 
     def _placed(self, starts: Mapping[int, _PodPlaced]) -> Placed:
@@ -151,30 +200,49 @@ class _Placing:
         return Placed(pods, Placement.of(rows), tuple(self.held), self.moved)
 
     def _start(self, task: int, pod: Pod, name: str) -> _PodPlaced:
-        """Place a pod on its chosen node, or on the first that fits if no suitable devices serve that one."""
+        """Place a pod on its chosen node, or on the first that fits if rules or devices exclude that one."""
         key = request_key(self.job, task, self.cache)
         if why := self.failures.everywhere.get(key):
             raise DoesNotFit(why)
-        first_pod = not self.taken and not self.held
+        first_pod, self.kept_away = not self.taken and not self.held, False
+        whole = self.state.mapping.view == "whole"
         try:
+            if self._is_excluded(name):
+                raise KeptAway(f"node {name} is in use by a pod of the same start")
             return self._start_on(task, pod, name, key)
         except DoesNotFit as problem:
-            movable = bool(self.job.claims[task]) or isinstance(problem, KeptAway)
-            if self.state.mapping.view == "whole" or not movable:
+            movable = isinstance(problem, KeptAway) or (
+                not whole and (bool(self.job.claims[task]) or name in self.failures.moved_to)
+            )
+            if not movable:
                 raise
             here = problem
         self.moved = True
         try:
-            return self._start_anywhere(task, pod, {name}, key)
+            found = self._start_anywhere(task, pod, self._alternatives(name), key)
         except DoesNotFit:
             why = f"{here}, and no other node fits"
             if first_pod and key and not self.kept_away:  # no earlier pod of this start has taken the missing resources
                 self.failures.everywhere[key] = why
-            raise DoesNotFit(why) from None
+            raise (KeptAway if self.kept_away else DoesNotFit)(why) from None
+        self.moved_to.append(found[0].node)
+        return found
 
-    def _start_anywhere(self, task: int, pod: Pod, excluded: Set[str], key: bytes) -> _PodPlaced:
+    def _is_excluded(self, name: str) -> bool:
+        """Return whether a pod of this start takes the whole node, or the first pod must go to another domain."""
+        if self.state.mapping.view == "whole":
+            return name in self.chosen
+        return self.domain is not None and not self.chosen and name not in self.domain
+
+    def _alternatives(self, name: str) -> list[str]:
+        """Return the other nodes for a pod; whole nodes are taken from the rack that the policy chose."""
+        mapping = self.state.mapping
+        others = mapping.nodes[mapping.node_owner[name]] if mapping.view == "whole" else sorted(mapping.node_owner)
+        return [other for other in others if other != name and not self._is_excluded(other)]
+
+    def _start_anywhere(self, task: int, pod: Pod, names: Iterable[str], key: bytes) -> _PodPlaced:
         why: DoesNotFit | None = None
-        for name in sorted(self.state.mapping.node_owner.keys() - excluded):
+        for name in names:
             if self.state.mapping.view == "shared" or self.is_free(name):
                 try:
                     return self._start_on(task, pod, name, key)
@@ -198,6 +266,7 @@ class _Placing:
             if device_set is not None and not self.held:
                 self.failures.by_device_set[key, device_set] = str(problem)
             raise
+        self._add(pod, node)
         return PodStart(pod, name, tuple(writes), nominate), shares
 
     def _nodes(self) -> tuple[str, ...]:
@@ -226,14 +295,31 @@ class _Placing:
         free = not used and name not in self.state.mapping.unschedulable and not self.state.used_by_others(name)
         return free and self.job.demand.constraints.allows(self.cache.nodes[name])
 
+    def _add(self, pod: Pod, node: Node) -> None:
+        """Record a placed pod, which later pods of this start see."""
+        self.chosen.append(node.metadata.name)
+        if self.placed_pods is not None:
+            self.placed_pods.add(pod, node)
+            self._rules.clear()
+
+    def rules_for(self, pod: Pod) -> PlacementRules | None:
+        """Return the placement rules that concern a pod, None if there are none."""
+        if self.placed_pods is None:
+            return None
+        key = pod.metadata.key
+        if key not in self._rules:
+            self._rules[key] = self.placed_pods.rules_for(pod, self.job.demand.constraints)
+        return self._rules[key]
+
     def fits(self, pod: Pod, node: Node) -> None:
         """Check that a node fits the pod in addition to those on it and those being bound; raise DoesNotFit otherwise."""
         name = node.metadata.name
         if not self.job.demand.constraints.allows(node):
             raise DoesNotFit(f"node {name} does not match the pod's node selector, affinity or tolerations")
-        if (other := excluding_pod(pod, node, self.cache.anti_affine.values(), self.cache.nodes)) is not None:
+        rules = self.rules_for(pod)
+        if rules is not None and (why := rules.problem(node)) is not None:
             self.kept_away = True
-            raise KeptAway(f"the anti-affinity of pod {other.metadata.key} excludes node {name}")
+            raise KeptAway(why)
         if name not in self.taken:
             self.taken[name] = self.state.used_on(name)
         used, has = self.taken[name], allocatable_amounts(node)

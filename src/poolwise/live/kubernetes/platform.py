@@ -186,7 +186,7 @@ class KubernetesPlatform:
     def unplaceable(self, starts: Iterable[Start]) -> dict[int, str]:
         """Return row -> reason for the jobs that a commit of these starts would set aside."""
         known = ((start, self._by_row[start.job]) for start in starts if start.job in self._by_row)
-        return self.runs.unplaceable((start, job) for start, job in known if any(job.claims))
+        return self.runs.unplaceable((start, job) for start, job in known if any(job.claims) or self.cache.pod_rules)
 
     # LivePlatform
 
@@ -294,7 +294,7 @@ class KubernetesPlatform:
         events += self._refresh_capacity(changes.nodes | self.cache.changes.nodes, changes.devices | self.cache.changes.devices)
         if changes.links:
             self.state.refresh_links()
-        freed = self._refused and bool(changes.devices or changes.nodes or changes.claims)
+        freed = self._refused and bool(changes.devices or changes.nodes or changes.claims or changes.namespaces)
         if due or changes.links or freed:
             self._refused = False
             events.append(Wakeup())

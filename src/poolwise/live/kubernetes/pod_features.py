@@ -37,7 +37,12 @@ def _affinity(name: str, rule: str) -> Callable[[Pod], Iterator[str]]:
     def find(pod: Pod) -> Iterator[str]:
         affinity = pod.spec.affinity
         terms = (affinity.pod_affinity if name == "podAffinity" else affinity.pod_anti_affinity) if affinity else None
-        if terms and terms.get(rule):
+        required = rule == _REQUIRED
+        if terms is not None and (
+            terms.required_during_scheduling_ignored_during_execution
+            if required
+            else terms.preferred_during_scheduling_ignored_during_execution
+        ):
             yield f"spec.affinity.{name}.{rule}"
 
     return find
@@ -51,18 +56,10 @@ def _preferred_nodes(pod: Pod) -> Iterator[str]:
 
 def _spread(when: str) -> Callable[[Pod], Iterator[str]]:
     def find(pod: Pod) -> Iterator[str]:
-        if any(
-            constraint.get("whenUnsatisfiable", "DoNotSchedule") == when for constraint in pod.spec.topology_spread_constraints
-        ):
+        if any(constraint.when_unsatisfiable == when for constraint in pod.spec.topology_spread_constraints):
             yield f"spec.topologySpreadConstraints with {when}"
 
     return find
-
-
-def _host_ports(pod: Pod) -> Iterator[str]:
-    containers = (*pod.spec.containers, *pod.spec.init_containers)
-    if any(port.host_port for container in containers for port in container.ports):
-        yield "spec.containers.ports.hostPort"
 
 
 def _comparing_tolerations(pod: Pod) -> Iterator[str]:
@@ -89,6 +86,9 @@ FEATURES: tuple[PodFeature, ...] = (
     PodFeature("taints of nodes, tolerations", "applied", "restricts the nodes; tolerations may be added to a waiting pod"),
     PodFeature("requests of containers, sidecars and init containers, overhead", "applied", "counted as in kube-scheduler"),
     PodFeature("required `podAntiAffinity` of running pods", "applied", "keeps other pods away, checked when they start"),
+    PodFeature(
+        "`hostPort`, also through `hostNetwork`", "applied", "no two pods on a node use the same port; 0.0.0.0 is every address"
+    ),
     PodFeature("in-place resize", "applied", "the largest of the desired, admitted and applied amounts counts"),
     PodFeature("`resourceClaims`, extended resources", "applied", "see [devices](#limits)"),
     PodFeature("device taints, `DeviceTaintRule`", "applied", "tainted devices are allocated only to claims that tolerate it"),
@@ -107,7 +107,6 @@ FEATURES: tuple[PodFeature, ...] = (
     PodFeature("node affinity, preferred", "refused", "require it, or remove it", _preferred_nodes),
     PodFeature("topology spread, `DoNotSchedule`", "refused", ELSEWHERE, _spread("DoNotSchedule")),
     PodFeature("topology spread, `ScheduleAnyway`", "refused", ELSEWHERE, _spread("ScheduleAnyway")),
-    PodFeature("`hostPort`, also through `hostNetwork`", "refused", ELSEWHERE, _host_ports),
     PodFeature("tolerations with `Lt` or `Gt`", "refused", "use Equal or Exists", _comparing_tolerations),
     PodFeature(
         "volume claims, also `WaitForFirstConsumer` and ephemeral ones",

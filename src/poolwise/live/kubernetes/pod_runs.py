@@ -239,6 +239,8 @@ class PodRuns:
         for key, node in zip(job.pods, nodes, strict=True):
             self.state.run_pods[key] = job
             self.state.run_pods_on.setdefault(node, {})[key] = job
+            if key in self.cache.pod_rules and self.cache.pod_rules[key].relates_to_pods:
+                self.state.related[key] = node
         job.run = number
         job.held = {key: self.cache.amounts(self.cache.pods[key]) for key in job.pods}
         self.active[number] = ActiveRun(job, nodes, placed.held)
@@ -249,6 +251,7 @@ class PodRuns:
         run = self.state.remove(number)
         for key, node in zip(active.job.pods, active.nodes, strict=True):
             self.state.run_pods.pop(key, None)
+            self.state.related.pop(key, None)
             self.state.run_pods_on[node].pop(key, None)
             if not self.state.run_pods_on[node]:
                 del self.state.run_pods_on[node]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -31,7 +31,7 @@ from poolwise.live.kubernetes.machine import (
     view_for,
 )
 from poolwise.live.kubernetes.node_constraints import NodeConstraints, untolerated_taint
-from poolwise.live.kubernetes.objects import DeviceId, ResourceClaim, Toleration
+from poolwise.live.kubernetes.objects import DeviceId, Pod, ResourceClaim, Toleration
 from poolwise.live.kubernetes.pod_jobs import PodJob
 from poolwise.live.kubernetes.quantity import requested_amount
 from poolwise.live.logs import log_event
@@ -54,6 +54,7 @@ class ClusterState:
         self.runs = RunTable(self.capacity.size)  # runs that are active or being bound
         self.run_pods: dict[str, PodJob] = {}  # key of a pod with a run -> its job
         self.run_pods_on: dict[str, dict[str, PodJob]] = {}  # node -> key of each pod with a run there -> its job
+        self.related: dict[str, str] = {}  # key -> node, for pods with a run and affinity or anti-affinity to other pods
         self.avoided: dict[DeviceId, int] = {}  # device -> end of its exclusion after a failed attachment (monotonic ns)
         self.traffic: FloatArray | None = None  # (n_owner,) measured link traffic (MB/s); None without measurements
         self._tolerated = frozenset[Toleration]()
@@ -227,6 +228,15 @@ class ClusterState:
             for name, amount in amounts.items():
                 taken[name] = taken.get(name, 0) + amount
         return taken
+
+    def pods_on(self, node: str) -> Iterator[Pod]:
+        """Yield the pods on a node that have not terminated, and those that are being bound to it."""
+        there = self.cache.on_node.get(node, {})
+        yield from (self.cache.pods[key] for key in there)
+        for key in self.run_pods_on.get(node, ()):
+            pod = self.cache.pods.get(key) if key not in there else None
+            if pod is not None and not pod.terminated:
+                yield pod
 
     # Runs
 

@@ -18,7 +18,16 @@ from poolwise.live.kubernetes.bind import Binder, Reservations
 from poolwise.live.kubernetes.client import ApiError, Client
 from poolwise.live.kubernetes.informer import Informer, Synced, WatchEvent
 from poolwise.live.kubernetes.lease import Leadership
-from poolwise.live.kubernetes.objects import DeviceClass, DeviceTaintRule, Node, Pod, PodGroup, ResourceClaim, ResourceSlice
+from poolwise.live.kubernetes.objects import (
+    DeviceClass,
+    DeviceTaintRule,
+    Namespace,
+    Node,
+    Pod,
+    PodGroup,
+    ResourceClaim,
+    ResourceSlice,
+)
 from poolwise.live.kubernetes.starts import BindFailed, Bound
 from poolwise.live.logs import log_event
 
@@ -27,8 +36,9 @@ _GROUPS = "/apis/scheduling.k8s.io/v1alpha2"
 _OPTIONAL_KINDS: tuple[tuple[type, tuple[str, ...]], ...] = (
     (PodGroup, (f"{_GROUPS}/podgroups",)),
     (DeviceTaintRule, tuple(f"/apis/resource.k8s.io/{v}/devicetaintrules" for v in ("v1", "v1beta2", "v1beta1", "v1alpha3"))),
+    (Namespace, ("/api/v1/namespaces",)),
 )
-"""Kinds that a cluster may not serve, with their paths, the preferred version first."""
+"""Kinds that a cluster may not serve or permit, with their paths, the preferred version first."""
 _FORBIDDEN, _NOT_FOUND = 403, 404
 _PERMISSION_INTERVAL = 30.0  # seconds between attempts to read an optional kind that the role does not permit
 _FORBIDDEN_TIMEOUT = 5.0  # seconds for which a denied request is retried: the server may not have loaded its roles yet

@@ -1,0 +1,80 @@
+"""Placement rules of a pod, evaluated against the pods on nodes, those being bound, and those of the same decision."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from poolwise.live.kubernetes.cache import ClusterCache
+from poolwise.live.kubernetes.host_ports import conflicting_port
+from poolwise.live.kubernetes.node_constraints import NodeConstraints
+from poolwise.live.kubernetes.objects import Node, Pod
+from poolwise.live.kubernetes.pod_affinity import AffinityFilter, PlacedPod
+from poolwise.live.kubernetes.pod_rules import PodRules
+from poolwise.live.kubernetes.state import ClusterState
+
+
+class PlacedPods:
+    """The pods of a cluster with their nodes, for one decision; `add` adds the pods that it places."""
+
+    def __init__(self, cache: ClusterCache, state: ClusterState) -> None:
+        self.cache, self.state = cache, state
+        self.namespaces = {name: one.metadata.labels for name, one in cache.namespaces.items()}
+        self._added: list[PlacedPod] = []
+
+    @cached_property
+    def all(self) -> list[PlacedPod]:
+        """All pods with their nodes."""
+        nodes = self.cache.nodes.items()
+        return [*((pod, node) for name, node in nodes for pod in self.state.pods_on(name)), *self._added]
+
+    @cached_property
+    def related(self) -> list[tuple[Pod, Node, PodRules]]:
+        """The pods with affinity or anti-affinity to others, with their nodes and rules."""
+        found = []
+        for key, name in (self.state.related | self.cache.related).items():
+            pod, node, rules = self.cache.pods.get(key), self.cache.nodes.get(name), self.cache.pod_rules.get(key)
+            if pod is not None and node is not None and rules is not None and not pod.terminated:
+                found.append((pod, node, rules))
+        for pod, node in self._added:
+            rules = self.cache.pod_rules.get(pod.metadata.key)
+            if rules is not None and rules.relates_to_pods:
+                found.append((pod, node, rules))
+        return found
+
+    def on(self, name: str) -> list[Pod]:
+        """Return the pods on a node."""
+        return [*self.state.pods_on(name), *(pod for pod, node in self._added if node.metadata.name == name)]
+
+    def add(self, pod: Pod, node: Node) -> None:
+        """Add a pod that the decision places on a node."""
+        self._added.append((pod, node))
+        self.__dict__.pop("all", None)
+        self.__dict__.pop("related", None)
+
+    def rules_for(self, pod: Pod, constraints: NodeConstraints) -> PlacementRules | None:
+        """Return the rules that concern a pod, its own and those of the pods on nodes; None if there are none."""
+        rules = self.cache.pod_rules.get(pod.metadata.key)
+        if rules is None and not self.related:
+            return None
+        return PlacementRules(pod, rules, constraints, self)
+
+
+class PlacementRules:
+    """The rules that concern one pod."""
+
+    def __init__(self, pod: Pod, rules: PodRules | None, constraints: NodeConstraints, placed: PlacedPods) -> None:
+        self._pod, self._placed, self._constraints = pod, placed, constraints
+        self._rules = rules if rules is not None else PodRules()
+        own_terms = self._rules.affinity or self._rules.anti_affinity
+        self._affinity = AffinityFilter.of(pod, self._rules, placed.all if own_terms else (), placed.related, placed.namespaces)
+
+    def problem(self, node: Node) -> str | None:
+        """Return why the pod may not run on a node, or None if it may."""
+        return self._port_problem(node) or self._affinity.problem(node)
+
+    def _port_problem(self, node: Node) -> str | None:
+        if not self._rules.ports:
+            return None
+        users = (self._placed.cache.pod_rules.get(pod.metadata.key) for pod in self._placed.on(node.metadata.name))
+        port = conflicting_port(self._rules.ports, [port for rules in users if rules is not None for port in rules.ports])
+        return None if port is None else f"host port {port} of node {node.metadata.name} is in use"
