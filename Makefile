@@ -1,6 +1,7 @@
 # Everything runs in .venv, which `make setup` creates from pinned versions. Requires only Python 3.11.5 or newer and make.
 PYTHON ?= python3
 BIN := .venv/bin
+PACKAGES := $(patsubst %/pyproject.toml,%,$(wildcard packages/*/pyproject.toml))
 
 LIVE := measuring memory_agent $(addprefix executors/,on_dask on_slurm commands) $(addprefix slurm/,live placing sharing ordering seeing faults) $(addprefix kubernetes/,live devices order forecasting tutorial shipped faults node_agent rates soak)
 
@@ -16,11 +17,11 @@ help: ## list the targets
 
 setup: .venv/ready ## build .venv with pinned versions
 
-.venv/ready: pyproject.toml constraints.txt
+.venv/ready: pyproject.toml constraints.txt $(PACKAGES:=/pyproject.toml)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11, 5))' || { echo "The pinned tools need Python 3.11.5 or newer; set PYTHON=..." >&2; exit 1; }
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt pip hatchling editables
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --no-build-isolation --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --no-build-isolation --editable '.[dev]' $(PACKAGES:%=--editable ./%)
 	@touch $@
 
 lint: setup ## check format, lint, types and import contracts
@@ -63,9 +64,10 @@ bench: setup ## run the benchmarks, as ratios within one run
 docs: setup ## build the documentation site in results/site/VERSION, with warnings as errors
 	$(BIN)/mkdocs build --quiet --strict
 
-dist: setup ## build in dist/ the sdist, a wheel for all platforms, and a wheel for x86-64 Linux with compiled kernels
+dist: setup ## build all distributions in dist/: sdists, wheels, and a wheel of the core for x86-64 Linux with compiled kernels
 	rm -rf dist build/kernels
 	$(BIN)/hatchling build --directory dist
+	for each in $(PACKAGES); do (cd $$each && $(CURDIR)/$(BIN)/hatchling build --directory $(CURDIR)/dist) || exit 1; done
 	$(BIN)/poolwise compile --target x86-64-v3 --out build/kernels
 	find build/kernels -name '*.lock' -delete
 	POOLWISE_COMPILED_KERNELS=build/kernels/poolwise $(BIN)/hatchling build --target wheel --directory dist

@@ -8,7 +8,11 @@ from pathlib import Path
 import grimp
 import pytest
 
-GRAPH = grimp.build_graph("poolwise", cache_dir=None)
+from poolwise.distributions import DISTRIBUTIONS, extension_folders
+
+FOLDERS = {"poolwise": Path(__file__).parents[1] / "src" / "poolwise", **extension_folders()}
+"""Package of each distribution -> its folder."""
+GRAPH = grimp.build_graph(*FOLDERS, cache_dir=None)
 
 
 def order(edges: dict[str, set[str]]) -> list[str]:
@@ -26,7 +30,13 @@ def test_a_circle_would_be_found() -> None:
         order({"a": {"b"}, "b": {"c"}, "c": {"a"}})
 
 
-PACKAGE = Path(__file__).parents[1] / "src" / "poolwise"
+def test_core_imports_no_other_distribution() -> None:
+    assert {*FOLDERS} == {"poolwise", *DISTRIBUTIONS}
+    core = {module for module in GRAPH.modules if module.partition(".")[0] == "poolwise"}
+    imported = {name.partition(".")[0] for module in core for name in GRAPH.find_modules_directly_imported_by(module)}
+    assert imported == {"poolwise"}
+
+
 IMPORTERS = {
     "registry.py": "finds registered classes by name",
     "lazy_exports.py": "imports the names in the stub of a package when they are first used",
@@ -42,13 +52,17 @@ def text_imports(code: str) -> Iterator[str]:
         if isinstance(node, ast.Call) and node.args:
             function = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
             argument = node.args[0]
-            foreign = isinstance(argument, ast.Constant) and str(argument.value).partition(".")[0] != "poolwise"
+            foreign = isinstance(argument, ast.Constant) and str(argument.value).partition(".")[0] not in FOLDERS
             if function in ("import_module", "__import__") and not foreign:
                 yield ast.unparse(argument)
 
 
 def test_modules_are_imported_by_text_only_where_it_is_justified() -> None:
-    found = {file.relative_to(PACKAGE).as_posix(): [*text_imports(file.read_text("utf-8"))] for file in PACKAGE.rglob("*.py")}
+    found = {
+        file.relative_to(folder).as_posix(): [*text_imports(file.read_text("utf-8"))]
+        for folder in FOLDERS.values()
+        for file in folder.rglob("*.py")
+    }
     assert {name for name, arguments in found.items() if arguments} == {*IMPORTERS}
 
 

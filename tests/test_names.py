@@ -13,10 +13,15 @@ import pytest
 
 import poolwise
 from poolwise.cli import app as cli
+from poolwise.distributions import extension_folders
 from poolwise.files.fields import Section
 
 ROOT = Path(poolwise.__file__).parent
-TREES = {file.relative_to(ROOT).as_posix(): ast.parse(file.read_text(encoding="utf-8")) for file in ROOT.rglob("*.py")}
+FILES = {file.relative_to(ROOT).as_posix(): file for file in ROOT.rglob("*.py")}
+FILES |= {
+    file.relative_to(folder.parent).as_posix(): file for folder in extension_folders().values() for file in folder.rglob("*.py")
+}
+TREES = {name: ast.parse(file.read_text(encoding="utf-8")) for name, file in FILES.items()}
 SHARED_CONSTANTS = ("NEVER", "Z95", "HORIZON", "OVERDUE")
 """Numbers with one meaning in the whole package."""
 PUBLIC = ("poolwise", "poolwise.interfaces", "poolwise.policies")
@@ -76,7 +81,7 @@ def imported_functions(trees: dict[str, ast.Module]) -> Iterator[tuple[str, str]
             continue
         for node in ast.walk(tree):
             if isinstance(node, ast.ImportFrom) and node.module is not None and node.level == 0:
-                module = node.module.removeprefix("poolwise").lstrip(".").replace(".", "/")
+                module = node.module.replace(".", "/").removeprefix("poolwise/")
                 for alias in node.names:
                     if (f"{module}.py", alias.name) in defined:
                         yield alias.name, f"{module}.py"

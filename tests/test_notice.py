@@ -9,7 +9,7 @@ OWN = {".toml", ".py", ".md"}  # file types that were written for this project
 
 
 def data_files() -> list[str]:
-    folders = (ROOT / "src" / "poolwise" / "catalog", ROOT / "tests" / "data")
+    folders = (ROOT / "src" / "poolwise" / "catalog", *ROOT.glob("packages/*/src/*/catalog"), ROOT / "tests" / "data")
     files = [p for folder in folders for p in folder.rglob("*") if p.is_file() and p.suffix not in OWN]
     return [str(p.relative_to(ROOT)) for p in files if "__pycache__" not in p.parts]
 
@@ -17,13 +17,13 @@ def data_files() -> list[str]:
 def test_notice_lists_every_data_file() -> None:
     named = set((ROOT / "NOTICE").read_text(encoding="utf-8").split())
     files = data_files()
-    assert {Path(path).parts[0] for path in files} == {"src", "tests"}
+    assert {Path(path).parts[0] for path in files} == {"src", "packages", "tests"}
     assert [path for path in files if not {path, f"{Path(path).parent}/"} & named] == []
 
 
 def test_paths_in_notice_exist() -> None:
     lines = (ROOT / "NOTICE").read_text(encoding="utf-8").splitlines()
-    named = [line for line in lines if re.fullmatch(r"(src|tests)/\S+", line)]
+    named = [line for line in lines if re.fullmatch(r"(src|packages|tests)/\S+", line)]
     assert len(named) > 20
     assert [path for path in named if not (ROOT / path).exists()] == []
 

@@ -2,6 +2,7 @@
 
 A module reaches every module that it imports anywhere, every module whose full name it contains as a string, and, if it names
 a registry group, every module registered there. A module that imports its package's submodules by name reaches all of them.
+The other distributions of Poolwise are followed like the core, so that a case of a reproduction covers the reproduction's code.
 The analysis reads source text and imports nothing. It may include too many files but never too few.
 """
 
@@ -13,6 +14,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
+from poolwise.distributions import extension_folders
 from poolwise.hashing import digest
 from poolwise.registry import GROUPS
 
@@ -20,7 +22,7 @@ PACKAGE = Path(__file__).parent
 
 _FROM = re.compile(r"\bfrom (poolwise[\w.]*) import (\([^)]*\)|[^\n]*)")
 _IMPORT = re.compile(r"\bimport (poolwise[\w.]+)")
-_TEXT = re.compile(r"""["'](poolwise\.[\w.]+)["']""")
+_TEXT = re.compile(r"""["'](poolwise\w*\.[\w.]+)["']""")
 _OF_COMMANDS = ("plans", "plots", "reproductions")  # groups that only commands look up, never runs
 _GROUP = re.compile(rf"""["']({"|".join(group for group in GROUPS if group not in _OF_COMMANDS)})["']""")
 _OWN_PARTS = re.compile(r"""import_module\(f["']\{__name__\}""")
@@ -29,20 +31,31 @@ _REGISTRY = "poolwise.registry"  # names all groups, but loads only those that o
 
 @lru_cache(maxsize=64)
 def sources(*modules: str, package: Path = PACKAGE) -> str:
-    """Return the SHA-256 over all files of the package that these modules can reach.
+    """Return the SHA-256 over all files that these modules can reach.
 
-    Different hashes mean that results may differ. Without modules, all Python files count.
+    Different hashes mean that results may differ. Without modules, all Python files of the core count.
     """
     files = _reached(modules, package) if modules else frozenset(package.rglob("*.py"))
     total = hashlib.sha256()
-    for name, file in sorted((file.relative_to(package).as_posix(), file) for file in files):
+    for name, file in sorted((_name(file, package), file) for file in files):
         total.update(f"{name}\0{digest(file.read_bytes())}\n".encode())
     return total.hexdigest()
 
 
 def reached(*modules: str, package: Path = PACKAGE) -> frozenset[str]:
-    """Return the files that these modules can reach, including their own, relative to the package."""
-    return frozenset(file.relative_to(package).as_posix() for file in _reached(modules, package))
+    """Return the files that these modules can reach, including their own.
+
+    Files of the core are relative to its package; files of other distributions begin with the name of theirs.
+    """
+    return frozenset(_name(file, package) for file in _reached(modules, package))
+
+
+def _name(file: Path, package: Path) -> str:
+    """Return a file's name, which is independent of where the distributions are installed."""
+    for name, folder in extension_folders().items():
+        if file.is_relative_to(folder):
+            return f"{name}/{file.relative_to(folder).as_posix()}"
+    return file.relative_to(package).as_posix()
 
 
 def _reached(modules: tuple[str, ...], package: Path) -> frozenset[Path]:
@@ -78,9 +91,10 @@ def _next(file: Path, package: Path) -> Iterator[Path]:
 
 
 def _file(module: str, package: Path) -> Path | None:
-    """Return the file of a module, or None if the package has no such module."""
+    """Return the file of a module, or None if no distribution of Poolwise has such a module."""
     first, *parts = module.split(".")
-    if first != "poolwise" or not parts:
+    root = package if first == "poolwise" else extension_folders().get(first)
+    if root is None or not parts:
         return None
-    place = package.joinpath(*parts)
+    place = root.joinpath(*parts)
     return next((file for file in (place.with_suffix(".py"), place / "__init__.py") if file.is_file()), None)

@@ -41,11 +41,11 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "affinities": ("poolwise.traces.affinity",),
     "metrics": ("poolwise.metrics.measures",),
     "methods": ("poolwise.batch.methods",),
-    "reproductions": ("poolwise.reproductions",),
+    "reproductions": (),
     "plans": ("poolwise.plans",),
     "plots": ("poolwise.report.notebook",),
 }
-"""Group -> packages (or a module) that register its classes when they are imported."""
+"""Group -> packages (or a module) that register its classes when they are imported; other distributions use entry points."""
 
 FILE = "file"
 InputFile = Annotated[str, FILE]

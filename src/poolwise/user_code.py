@@ -8,6 +8,8 @@ import sysconfig
 import traceback
 from pathlib import Path
 
+from poolwise.distributions import DISTRIBUTIONS, extension_folders
+
 _PACKAGE = Path(__file__).parent
 _INSTALLED = tuple(
     Path(path).resolve()
@@ -16,9 +18,14 @@ _INSTALLED = tuple(
 )
 
 
+def _own_folders() -> tuple[Path, ...]:
+    """Return the folders of Poolwise and its other distributions, which may be installed from a checkout."""
+    return _PACKAGE, *extension_folders().values()
+
+
 def loads_user_code() -> bool:
     """Return whether this process has imported a module outside Poolwise, Python and installed packages."""
-    own = tuple(f"{path}/" for path in (_PACKAGE, *_INSTALLED))
+    own = tuple(f"{path}/" for path in (*_own_folders(), *_INSTALLED))
     files = (getattr(module, "__file__", None) for module in [*sys.modules.values()])
     return not all(file is None or str(Path(file).resolve()).startswith(own) for file in files)
 
@@ -26,7 +33,7 @@ def loads_user_code() -> bool:
 def class_location(thing: object) -> tuple[str, int] | None:
     """Return file and line of an object's class if it is defined outside Poolwise; None if not, or if unknown."""
     kind = thing if isinstance(thing, type) else type(thing)
-    if kind.__module__.partition(".")[0] in ("poolwise", "builtins"):
+    if kind.__module__.partition(".")[0] in ("poolwise", "builtins", *DISTRIBUTIONS):
         return None
     try:
         return str(inspect.getsourcefile(kind)), inspect.getsourcelines(kind)[1]
@@ -49,7 +56,7 @@ def user_failure(error: BaseException) -> str | None:
     inside, found = False, None
     for frame in traceback.extract_tb(error.__traceback__):
         file = Path(frame.filename)
-        if file.is_relative_to(_PACKAGE):
+        if any(file.is_relative_to(own) for own in _own_folders()):
             inside = True
         elif inside and file.is_file() and not any(file.resolve().is_relative_to(other) for other in _INSTALLED):
             found = frame

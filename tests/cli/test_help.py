@@ -92,7 +92,7 @@ def test_long_examples_run_up_to_the_computation(everything, tmp_path, monkeypat
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("poolwise.plans.plan.plan", work)
-    monkeypatch.setattr("poolwise.reproductions.reproduction.reproduce", work)
+    monkeypatch.setattr("poolwise_reproductions.reproduction.reproduce", work)
     monkeypatch.setattr("poolwise.cli.compile._load", work)
     monkeypatch.setattr("joblib.Parallel.__call__", work)
     monkeypatch.setattr("poolwise.profiling.control_groups.find_hierarchy", work)

@@ -11,6 +11,7 @@ from tests.helpers import prose
         "README.md",
         "docs",
         "src",
+        "packages",
         "deploy",
         "tests",
         "benchmarks",

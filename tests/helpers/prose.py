@@ -121,7 +121,9 @@ def texts(*roots: str) -> Iterator[Path]:
 def main(paths: Iterable[str]) -> int:
     """List findings; the exit status is 1 where there are any."""
     found = [
-        finding for path in texts(*(paths or ("README.md", "docs", "src", "deploy", "tests"))) for finding in findings(path)
+        finding
+        for path in texts(*(paths or ("README.md", "docs", "src", "packages", "deploy", "tests")))
+        for finding in findings(path)
     ]
     print(*found, f"{len(found)} findings", sep="\n")
     return bool(found)

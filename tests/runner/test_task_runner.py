@@ -7,8 +7,6 @@ import pytest
 
 from poolwise.errors import InputError, PolicyError
 from poolwise.hashing import digest
-from poolwise.reproductions.cases import Measurer
-from poolwise.reproductions.nvme_composition.cells import LoadCalibration
 from poolwise.runner import Local, Record, Store, TaskRunner, TaskType
 
 
@@ -110,17 +108,3 @@ def test_error_names_the_task(tmp_path, error, kind):
     store = Store(tmp_path)
     with pytest.raises(kind, match=r"wrong \(in cell n=3\)"), store.writing():
         TaskRunner(store, Local(1)).run(Squares({3: error}), [1, 2, 3])
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("jobs", [1, 2])
-def test_internal_error_names_the_task(tmp_path, jobs):
-    cases = [LoadCalibration(load) for load in (None, "")]  # an error in Poolwise: they have no physics
-    with pytest.raises(AttributeError) as caught:
-        Measurer(tmp_path, Local(jobs))(cases)
-    assert any(f"in cell {case}" in caught.value.__notes__ for case in cases)
-
-
-def test_reproduction_requires_the_write_lock(tmp_path):
-    with Store(tmp_path).writing(), pytest.raises(InputError, match="another run is writing"):
-        Measurer(tmp_path, Local(1))([LoadCalibration(None)])

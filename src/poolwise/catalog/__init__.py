@@ -22,15 +22,15 @@ def shipped(kind: str) -> list[tuple[str, str]]:
     return found
 
 
-def find(kind: str, name: str) -> Path:
+def find(kind: str, name: str, *, folder: Path = FOLDER) -> Path:
     """Return the path of a shipped file of a kind, by its name with or without ".toml" or ".csv".
 
-    Raises UnknownNameError.
+    `folder` is the catalog to search: this one, or that of another distribution. Raises UnknownNameError.
     """
-    for path in (FOLDER / kind / name, FOLDER / kind / f"{name}.toml", FOLDER / kind / f"{name}.csv"):
+    for path in (folder / kind / name, folder / kind / f"{name}.toml", folder / kind / f"{name}.csv"):
         if path.is_file():
             return path
-    files = [path for path in (FOLDER / kind).iterdir() if path.is_file()]
+    files = [path for path in (folder / kind).iterdir() if path.is_file()]
     known = [path.stem if path.suffix == ".toml" else path.name for path in files]
     singular = {"studies": "study", "batches": "batch", "searches": "search"}.get(kind, kind.removesuffix("s"))
     raise UnknownNameError.of(f"shipped {singular}", name, known)

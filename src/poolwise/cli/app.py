@@ -14,6 +14,7 @@ from typing import Any
 import typer
 
 from poolwise.cli.console import INTERRUPTED, error, forget_warnings, warn
+from poolwise.cli.contributed import contribute
 from poolwise.cli.panels import arrange
 from poolwise.cli.usage_errors import UsageProblem, explain_usage
 from poolwise.errors import InputError, PolicyError, PoolwiseError
@@ -43,6 +44,7 @@ def _discover() -> None:
     package = importlib.import_module("poolwise.cli")
     for module in pkgutil.iter_modules(package.__path__):
         importlib.import_module(f"poolwise.cli.{module.name}")
+    contribute(app)
 
 
 def main() -> None:

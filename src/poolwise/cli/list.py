@@ -8,6 +8,7 @@ import typer
 
 from poolwise.catalog import PREFIX, shipped
 from poolwise.cli.app import app
+from poolwise.cli.contributed import missing_distribution
 from poolwise.cli.examples import command
 from poolwise.cli.output import print_json, provenance
 from poolwise.cli.tables import print_table
@@ -78,7 +79,10 @@ def _rows(group: ListedGroup) -> list[tuple[str, str]]:
 
     rows = []
     if group not in _FILES:
-        for name in registry.names(group.value):
+        known = registry.names(group.value)
+        if group is ListedGroup.REPRODUCTIONS and not known:
+            raise missing_distribution("`poolwise list reproductions`", "poolwise-reproductions")
+        for name in known:
             doc = inspect.getdoc(registry.find(group.value, name)) or ""
             rows.append((name, doc.partition("\n")[0]))
     if group in (*_FILES, ListedGroup.SCHEDULERS):

@@ -23,6 +23,8 @@ MOST = 12
 
 COMMON, SCHEDULER, LOG, MEMORY, TABLES = "Common options", "Scheduler", "Log format", "Memory", "Tables"
 OUTPUT, SERVICE, ADVANCED = "Output", "Service", "Advanced"
+OTHERS = "Other packages"
+"""Panel of the commands that no panel lists: other packages contribute them."""
 _ORDER = (COMMON, SCHEDULER, LOG, MEMORY, TABLES, OUTPUT, SERVICE, ADVANCED)
 """Panels of options, in the order of help pages."""
 
@@ -30,6 +32,7 @@ _ORDER = (COMMON, SCHEDULER, LOG, MEMORY, TABLES, OUTPUT, SERVICE, ADVANCED)
 def arrange(root: Any) -> None:
     """Assign all commands and options to their panels, in order."""
     named = [(name, panel) for panel, names in PANELS.items() for name in names]
+    named += [(name, OTHERS) for name in sorted({*root.commands} - {name for name, _ in named})]
     for name, panel in named:
         root.commands[name].rich_help_panel = panel
     order = [name for name, _ in named]

@@ -1,0 +1,76 @@
+"""Fixtures of all tests, and the examples that property tests draw."""
+
+import os
+import secrets
+import zlib
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from poolwise.cli import app
+from poolwise.version import __version__
+from tests.helpers.small_study import write
+
+EXAMPLES = os.environ.get("POOLWISE_EXAMPLES")
+"""Factor on the number of examples of each property test, which are then new ones."""
+CI = os.environ.get("CI") == "true"
+
+# No limit may depend on the speed of the machine.
+settings.register_profile(
+    "poolwise",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    derandomize=False,
+    database=None if CI else settings.default.database,
+    print_blob=True,
+)
+settings.load_profile("poolwise")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Choose the seed of property tests: a new one for more examples, the same for a release in CI, else Hypothesis's own.
+
+    The fixed seed of CI makes a failure a consequence of the change.
+    """
+    if config.option.hypothesis_seed is None and (EXAMPLES or CI):
+        config.option.hypothesis_seed = str(secrets.randbits(32) if EXAMPLES else zlib.crc32(__version__.encode()))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Print how to repeat new or failing examples."""
+    if config.option.hypothesis_seed is not None and (EXAMPLES or terminalreporter.stats.get("failed")):
+        repeat = f"POOLWISE_EXAMPLES={EXAMPLES or 1} pytest --hypothesis-seed={config.option.hypothesis_seed}"
+        terminalreporter.write_line(f"repeat the examples of property tests with: {repeat}")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Scale the number of examples of each property test."""
+    for test in {getattr(item.obj, "__func__", item.obj) for item in items if isinstance(item, pytest.Function)}:
+        if getattr(test, "is_hypothesis_test", False):
+            own = test._hypothesis_internal_use_settings or settings.default
+            test._hypothesis_internal_use_settings = settings(
+                own,
+                max_examples=max(1, round(own.max_examples * float(EXAMPLES or 1))),
+                suppress_health_check=[*own.suppress_health_check, HealthCheck.too_slow],
+            )
+
+
+@pytest.fixture(scope="session")
+def commands() -> None:
+    """Every command of the command line is known."""
+    if not app.app.registered_commands:
+        app._discover()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Return a folder with a study that a test may change."""
+    return write(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def kept_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with a study that tests share and leave unchanged."""
+    return write(tmp_path_factory.mktemp("study"))

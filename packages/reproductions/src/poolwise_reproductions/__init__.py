@@ -1,0 +1,1 @@
+"""Comparisons of Poolwise with published systems, one package per paper, for `poolwise reproduce` and `poolwise overview`."""

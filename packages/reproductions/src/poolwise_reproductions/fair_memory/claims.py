@@ -1,0 +1,302 @@
+"""Results of the Fair Memory runs, and the measured values of the claims: those of the paper, and the rows that we add."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from poolwise.arrays import FloatArray
+from poolwise.model import Machine
+from poolwise.model.rules import PoolScope
+from poolwise.performance.remote_memory import FAR, NEAR, sld_factor
+from poolwise_reproductions.fair_memory.readings import AS_RUN, COMPARED, SPEC, FairMemoryReading
+from poolwise_reproductions.fair_memory.runs import FAIRNESS, MACHINES, ORDERS, FairMemoryCase, PaperMachine, cell_of
+from poolwise_reproductions.fair_memory.traces import TRACES
+from poolwise_reproductions.published import Measured
+from poolwise_reproductions.results import KeyedRow, SeedResults
+
+DOLLARS_PER_GB = 4.9
+TB = 1024 * 1024  # MiB
+SLOWDOWN, THROUGHPUT = "mean_bounded_slowdown", "throughput_per_100s"
+PER_DOLLAR = "throughput_per_100s_per_memory_dollar"
+BY_NODES = FairMemoryReading("nodes only, no extra")
+over_seeds = Measured.over_seeds
+
+
+@dataclass(frozen=True)
+class FairMemoryResults(SeedResults[FairMemoryCase]):
+    """Runs on one machine and trace under a reading: (n_seed,) values per metric, order and size; NaN where nothing ran."""
+
+    seed_count: int
+    machine: str
+    reading: FairMemoryReading = SPEC
+    trace: str = ""
+
+    def seeded(self, case: FairMemoryCase) -> list[FairMemoryCase]:
+        """Return a case with each of its seeds."""
+        return [replace(case, seed=seed) for seed in range(self.seed_count)]
+
+    def on(self, machine: str, reading: FairMemoryReading = SPEC, trace: str = "") -> FairMemoryResults:
+        """Return the same runs viewed on another machine, under another reading or on another trace."""
+        return replace(self, machine=machine, reading=reading, trace=trace)
+
+    def under(self, reading: FairMemoryReading, trace: str = "") -> FairMemoryResults:
+        """Return the same runs under another reading, or on another trace."""
+        return self.on(self.machine, reading, trace)
+
+    def case(self, order: str, size: int, **more: Any) -> FairMemoryCase:
+        """Return the case of an order and pool size with the reading's backfilling and seed 0."""
+        return FairMemoryCase(self.machine, 0, order, size, **{"backfill": self.reading.backfill, "trace": self.trace, **more})
+
+    def sample(self, size: int, name: str, scope: PoolScope = "rack") -> list[float] | None:
+        """Return a distribution of FM with the first seed; None where nothing ran."""
+        return self.measurements.get(self.case("fm", size, scope=scope), {}).get(name)
+
+    @property
+    def paper(self) -> PaperMachine:
+        """Machine as the paper describes it."""
+        return MACHINES[self.machine]
+
+    @cached_property
+    def sizes(self) -> list[int]:
+        """Pool sizes that were run, TB per rack."""
+        here = self.machine, self.trace
+        return sorted({case.size_tb for case in self.measurements if case.size_tb and (case.machine, case.trace) == here})
+
+    def __call__(self, metric: str, order: str, size: int, scope: PoolScope = "rack") -> FloatArray:
+        """Return (n_seed,) values of a metric under an order; fairness is measured against the reading's baseline."""
+        order = self.reading.f1 if order == "f1" else order
+        if self.reading.baseline == "512 GB" and metric in (*FAIRNESS.values(), "compared_jobs"):
+            metric = f"plain_{metric}"
+        found = self.values(self.case(order, size, scope=scope), metric)
+        return found if len(found) else np.full(1, np.nan)
+
+    def others(self, metric: str, order: str, size: int, best: Callable[..., FloatArray]) -> FloatArray:
+        """Return the best (np.min) or worst (np.max) value of all other orders, seed by seed."""
+        return best([self(metric, other, size) for other in ORDERS if other != order], axis=0)
+
+    def lead(self, size: int, metric: str = SLOWDOWN) -> FloatArray:
+        """Return by how much the mean bounded slowdown of the best other order exceeds that of FM, as a ratio less 1."""
+        found: FloatArray = self.others(metric, "fm", size, np.min) / self(metric, "fm", size) - 1
+        return found
+
+
+def kernels(cells: FairMemoryResults) -> Iterator[KeyedRow]:
+    """Measure Figure 5 and Section III-A, which are inputs: the slowdown of single programs on any machine."""
+    for ns, found in (("180 ns", NEAR), ("280 ns", FAR)):
+        for what, value in (("mean", float(np.mean(found))), ("minimum", min(found)), ("maximum", max(found))):
+            yield ("Figure 5", ns, f"{what} slowdown of the 11 kernels"), Measured(value)
+    yield ("Section III-A", "190 ns", "slowdown of Canneal"), Measured(100 * sld_factor(10.5 / 11, 190))
+    yield ("Section III-A", "190 ns", "slowdown of Streamcluster"), Measured(100 * sld_factor(9.5 / 11, 190))
+
+
+def figure_7(cells: FairMemoryResults) -> Iterator[KeyedRow]:
+    """Measure Figure 7: every order at every pool size."""
+    machine, first, last = cells.machine, cells.sizes[0], cells.sizes[-1]
+    for order in ORDERS:
+        where = f"{machine}, {order}"
+        fall = cells(SLOWDOWN, order, first) / cells(SLOWDOWN, order, last) - 1
+        metric = "fall of mean bounded slowdown from the smallest to the largest pool"
+        yield ("Figure 7", where, metric), over_seeds(fall)
+        for metric, name in ((THROUGHPUT, "throughput"), ("utilization", "utilization")):
+            rise = cells(metric, order, last) / cells(metric, order, first) - 1
+            yield ("Figure 7", where, f"rise of {name} from the smallest to the largest pool"), over_seeds(rise)
+    for size in cells.sizes:
+        if machine == "perlmutter" or size < cells.paper.limited:
+            for which, metric in ((f"{machine}, {size} TB", SLOWDOWN), (f"{machine}, {size} TB, all jobs", f"all_{SLOWDOWN}")):
+                name = "lead of FM in mean bounded slowdown over the best other order"
+                yield ("Figure 7", which, name), over_seeds(cells.lead(size, metric))
+    last_place = cells.others(THROUGHPUT, "fcfs", last, np.min) / cells(THROUGHPUT, "fcfs", last) - 1
+    yield ("Figure 7", machine, "how far FCFS is the last in throughput at the largest pool"), over_seeds(last_place)
+    for metric, name in ((THROUGHPUT, "throughput"), ("utilization", "utilization")):
+        fm, least, most = cells(metric, "fm", last), *(cells.others(metric, "fm", last, f) for f in (np.min, np.max))
+        inside = np.minimum(fm / least, most / fm) - 1
+        name = f"how far FM is from the first and the last in {name} at the largest pool"
+        yield ("Figure 7", machine, name), over_seeds(inside)
+    yield from _figure_7_perlmutter(cells) if machine == "perlmutter" else _figure_7_juwels(cells)
+
+
+def _figure_7_perlmutter(cells: FairMemoryResults) -> Iterator[KeyedRow]:
+    last, where = cells.sizes[-1], ("Figure 7", "perlmutter")
+    lead = [100 * (1 - cells(SLOWDOWN, "fm", s) / cells(SLOWDOWN, "sjf", s)) for s in cells.sizes]
+    yield (*where, "maximum lead of FM over SJF in mean bounded slowdown"), over_seeds(np.max(lead, axis=0))
+    fair = np.max([cells(THROUGHPUT, "fair", s) for s in cells.sizes], axis=0)
+    yield (*where, "throughput of FAIR at its best"), over_seeds(fair)
+    yield (*where, "throughput of FCFS at the largest pool"), over_seeds(cells(THROUGHPUT, "fcfs", last))
+    first_place = cells(THROUGHPUT, "fair", last) / cells.others(THROUGHPUT, "fair", last, np.max) - 1
+    yield (*where, "lead of FAIR in throughput at the largest pool"), over_seeds(first_place)
+    if 44 in cells.sizes:
+        yield from _utilizations(cells, 44, "fair", "sjf")
+
+
+def _figure_7_juwels(cells: FairMemoryResults) -> Iterator[KeyedRow]:
+    yield from _utilizations(cells, cells.sizes[-1], "fcfs", "f1")
+    ahead = np.array([cells(SLOWDOWN, "sjf", s) < cells(SLOWDOWN, "fm", s) for s in cells.sizes])
+    sizes = np.array(cells.sizes, dtype=np.float64)
+    least = np.where(ahead.any(axis=0), sizes[ahead.argmax(axis=0)], np.nan)  # NaN for seeds in which SJF never leads
+    yield ("Figure 7", "juwels", "smallest pool from which SJF beats FM in mean bounded slowdown"), over_seeds(least)
+
+
+def _utilizations(cells: FairMemoryResults, size: int, first: str, last: str) -> Iterator[KeyedRow]:
+    """Yield the utilization of the orders that the paper ranks first and last, and their margins in percentage points."""
+    where, metric = ("Figure 7", f"{cells.machine}, {size} TB"), "utilization"
+    for order in (first, last):
+        yield (*where, f"utilization of {order.upper()}"), over_seeds(100 * cells(metric, order, size))
+    ahead = 100 * (cells(metric, first, size) - cells.others(metric, first, size, np.max))
+    yield (*where, f"lead of {first.upper()} in utilization"), over_seeds(ahead)
+    behind = 100 * (cells.others(metric, last, size, np.min) - cells(metric, last, size))
+    yield (*where, f"how far {last.upper()} is the last in utilization"), over_seeds(behind)
+
+
+def figure_8(cells: FairMemoryResults) -> Iterator[KeyedRow]:
+    """Measure Figure 8: the fairness margins in hours per job, so that they are comparable with waits."""
+    for size in (cells.paper.limited, cells.paper.sufficient):
+        jobs, where = cells("compared_jobs", "fm", size) * 3600, ("Figure 8", f"{cells.machine}, {size} TB")
+        for short, metric in FAIRNESS.items():
+            lead = (cells.others(metric, "fm", size, np.min) - cells(metric, "fm", size)) / jobs
+            yield (*where, f"lead of FM in {short}"), over_seeds(lead)
+            worst = _most_discriminating(cells.machine, size, short)
+            if worst is not None:
+                behind = (cells(metric, worst, size) - cells.others(metric, worst, size, np.max)) / jobs
+                yield (*where, f"how far {worst.upper()} is the last in {short}"), over_seeds(behind)
+
+
+def _most_discriminating(machine: str, size: int, metric: str) -> str | None:
+    """Return the order that the paper calls least fair, or None if it names none."""
+    if machine == "perlmutter" and metric in ("D", "MD"):
+        return "fcfs"
+    return "f1" if machine == "juwels" or size == MACHINES[machine].sufficient else None
+
+
+def figure_9(cells: FairMemoryResults) -> Iterator[KeyedRow]:
+    """Measure Figure 9: pools for the whole system over pools for each rack."""
+
+    def over(metric: str, size: int) -> FloatArray:
+        found: FloatArray = cells(metric, "fm", size, scope="system") / cells(metric, "fm", size)
+        return found
+
+    machine, limited, sufficient = cells.machine, cells.paper.limited, cells.paper.sufficient
+    tail = over_seeds(over("all_p999_bounded_slowdown", limited) - 1)
+    yield ("Figure 9", f"{machine}, {limited} TB", "99.9th percentile of bounded slowdown: system over rack"), tail
+    mean = over_seeds(over(f"all_{SLOWDOWN}", sufficient))
+    yield ("Figure 9", f"{machine}, {sufficient} TB", "mean bounded slowdown: system over rack"), mean
+
+
+def figure_10(cells: FairMemoryResults) -> Iterator[KeyedRow]:
+    """Measure Figure 10: throughput per memory dollar."""
+    paper, here = cells.paper, ("Figure 10", cells.machine)
+    gain = {s: cells(PER_DOLLAR, "fm", s) / cells(PER_DOLLAR, "fm", 0) for s in cells.sizes}
+    all_gains = np.array(list(gain.values()))
+    best = np.array(cells.sizes)[all_gains.argmax(axis=0)].astype(np.float64)
+    yield (*here, "pool per rack with the best throughput per memory dollar"), over_seeds(best)
+    yield (*here, "best throughput per memory dollar over the 512 GB baseline"), over_seeds(all_gains.max(axis=0))
+    for word, outer, inner in (("rise", paper.sizes[0], paper.plateau), ("decline", paper.sizes[-1], paper.optimum)):
+        if outer in gain and inner in gain:
+            metric = f"{word} of throughput per memory dollar, {inner} TB over {outer} TB"
+            yield (*here, metric), over_seeds(gain[inner] / gain[outer] - 1)
+    if paper.plateau != paper.optimum and paper.plateau in gain:
+        metric = f"throughput per memory dollar, {paper.plateau} TB over {paper.optimum} TB"
+        yield (*here, metric), over_seeds(gain[paper.plateau] / gain[paper.optimum])
+
+
+def memory_saved(cells: FairMemoryResults) -> Iterator[KeyedRow]:
+    """Measure the arithmetic of Section IV-C, which needs no runs."""
+    where, paper = ("Section IV-C", cells.machine), cells.paper
+    installed, pooled = (_terabytes(cell_of(cells.machine, size).machine) for size in (0, paper.optimum))
+    yield (*where, "total memory of the baseline"), Measured(installed)
+    yield (*where, "total memory at the published optimum"), Measured(pooled)
+    yield (*where, "memory saved at the published optimum"), Measured(100 * (1 - pooled / installed))
+    dollars = (installed - pooled) * 1024 * DOLLARS_PER_GB / 1e6
+    yield (*where, "memory cost saved at the published optimum"), Measured(dollars)
+
+
+def _terabytes(machine: Machine) -> float:
+    """Return the memory of all nodes and pools, TB."""
+    layout = machine.racks
+    nodes = int(machine.capacity[layout.nodes, layout.node_column] @ layout.local)
+    pools = sum(int(machine.capacity[p, layout.memory_column]) for p in layout.pools.tolist() if p >= 0)
+    return (nodes + pools) / TB
+
+
+def figure_11(cells: FairMemoryResults) -> Iterator[KeyedRow]:
+    """Measure Figure 11: memory utilization."""
+    size = cells.paper.optimum
+    for where, pool in ((f"{cells.machine}, baseline", 0), (f"{cells.machine}, {size} TB", size)):
+        memory, mode = (cells(metric, "fm", pool) for metric in ("mean_memory_utilization", "modal_memory_bin"))
+        yield ("Figure 11", where, "mean memory utilization"), over_seeds(100 * memory)
+        yield ("Figure 11", where, "middle of the most frequent 10 % bin"), over_seeds(mode)
+
+
+def figure_12(cells: FairMemoryResults) -> Iterator[KeyedRow]:
+    """Measure Figure 12: degradation."""
+    names = ("share_under_5pct_degradation", "mean_degradation", "share_150pct_degradation")
+    few, mean, extreme = (100 * cells(name, "fm", cells.paper.optimum) for name in names)
+    at = f"{cells.machine}, {cells.paper.optimum} TB"
+    yield ("Figure 12", at, "jobs degraded by less than 5 %"), over_seeds(few)
+    yield ("Figure 12", at, "mean degradation"), over_seeds(mean)
+    yield ("Figure 12", at, "how far jobs degraded by 150 % or more stay below 0.01 %"), over_seeds(0.01 - extreme)
+
+
+def parity(cells: FairMemoryResults) -> Iterator[KeyedRow]:
+    """Measure how much each deviation of the authors' own runs changes the mean bounded slowdown."""
+    printed = cells.under(FairMemoryReading(f1="f1_as_printed"))
+    for size in (cells.paper.limited, cells.paper.sufficient):
+        at = f"{cells.machine}, {size} TB"
+        inverted = printed(SLOWDOWN, "f1", size) / cells(SLOWDOWN, "f1", size)
+        name = "F1 as printed over F1 as its authors defined it: mean bounded slowdown"
+        yield ("Parity", at, name), over_seeds(inverted)
+        for order in ("sjf", "fm"):
+            curved = cells.values(cells.case(order, size, backfill="easy", curve="quadratic"), SLOWDOWN)
+            if len(curved):
+                name = "quadratic over empirical slowdown curve: mean bounded slowdown"
+                yield ("Parity", f"{at}, {order}", name), over_seeds(curved / cells(SLOWDOWN, order, size))
+
+
+def discrimination(cells: FairMemoryResults) -> Iterator[KeyedRow]:
+    """Measure what the reasons of Figure 8 state: the margin of FCFS in discrimination, and the benefit of SJF over FM."""
+    for size in (cells.paper.limited, cells.paper.sufficient):
+        jobs, where = cells("compared_jobs", "fm", size) * 3600, ("Discrimination", f"{cells.machine}, {size} TB")
+        least = (cells.others(FAIRNESS["D"], "fcfs", size, np.min) - cells(FAIRNESS["D"], "fcfs", size)) / jobs
+        yield (*where, "lead of FCFS in D against the same machine"), over_seeds(least)
+        more = (cells("benefit_s", "sjf", size) - cells("benefit_s", "fm", size)) / jobs
+        yield (*where, "benefit of SJF minus that of FM"), over_seeds(more)
+
+
+def backfills(cells: FairMemoryResults) -> Iterator[KeyedRow]:
+    """Measure the lead of FM over SJF under each backfilling, to find the part of the authors' backfilling that decides it."""
+    for size in cells.sizes:
+        for backfill in COMPARED:
+            under = cells.under(FairMemoryReading(backfill))
+            lead = under(SLOWDOWN, "sjf", size) / under(SLOWDOWN, "fm", size) - 1
+            where = f"{cells.machine}, {size} TB, {backfill}"
+            yield ("Backfilling", where, "lead of FM over SJF in mean bounded slowdown"), over_seeds(lead)
+
+
+def sensitivity(cells: FairMemoryResults) -> Iterator[KeyedRow]:
+    """Measure the lead of FM, and the share of jobs hardly degraded, on other traces with the backfilling the authors ran."""
+    optimum = cells.paper.optimum
+    for trace, variant in TRACES.items():
+        other = cells.under(BY_NODES, trace)
+        for size in other.sizes:
+            where = f"{cells.machine}, {size} TB, {trace}, {BY_NODES.backfill}"
+            yield ("Sensitivity", where, "lead of FM over the best other order"), over_seeds(other.lead(size))
+        if variant.share is not None and optimum in other.sizes:
+            few = 100 * other("share_under_5pct_degradation", "fm", optimum)
+            where = f"{cells.machine}, {optimum} TB, {trace}"
+            yield ("Sensitivity", where, "jobs degraded by less than 5 %"), over_seeds(few)
+
+
+def explain(results: FairMemoryResults) -> list[str]:
+    """Describe which order has the lowest mean bounded slowdown at each pool size, in both readings."""
+    paragraphs = []
+    for machine, (name, reading) in product(MACHINES, (("spec", SPEC), ("as run", AS_RUN))):
+        cells = results.on(machine, reading)
+        best = {size: min(ORDERS, key=lambda order: float(cells(SLOWDOWN, order, size).mean())) for size in cells.sizes}
+        words = ", ".join(f"{size} TB {order.upper()}" for size, order in best.items())
+        paragraphs.append(f"{machine}, {name}: the order with the lowest mean bounded slowdown at each pool size: {words}.")
+    return paragraphs

@@ -1,0 +1,68 @@
+"""Reproduction of IRoP (bounded slowdown at minimum energy): Figures 4 to 7 and all claims, under both readings of theta."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from poolwise_reproductions.cases import Measurer
+from poolwise_reproductions.irop import claims, figures
+from poolwise_reproductions.irop.plan import QUICK, THETAS, Grid
+from poolwise_reproductions.irop.runs import MemoryTimeCase
+from poolwise_reproductions.published import Key, Measured
+from poolwise_reproductions.reproduction import ALL, Part, Reproduction, ReproductionResult, Wanted, rows_of
+
+AT_SIZE = Part(
+    ("Figure 4", "Figure 5", "Figure 6", "Section V-B", "Ours"),
+    Grid.at_size,
+    (
+        claims.figure_4, claims.figure_5, claims.figure_6, claims.longest, claims.ours, claims.witnesses,
+        claims.against_memory_time,
+    ),
+    conditions={"Ours": ("theta", "eta", "Delta")},
+)  # fmt: skip
+SMALLER = Part(
+    ("Figure 7", "Ours"),
+    Grid.smaller,
+    (claims.figure_7, claims.optimum_witnesses, claims.growth),
+    conditions={"Ours": ("30 x 30",)},
+)
+"""Figures at the paper's size and at smaller sizes, the cases that they need, and their claims under each reading of theta."""
+
+
+class IropReproduction(Reproduction):
+    """Reproduction of Sefati et al.: workload placement with bounded slowdown."""
+
+    title: ClassVar[str] = "Workload placement with bounded slowdown (IRoP)"
+    paper: ClassVar[str] = "Sefati, Dolati, Ghaderi: Workload Placement with Bounded Slowdown in Disaggregated Datacenters"
+
+    def run(self, measure: Measurer, *, quick: bool, wanted: Wanted = ALL) -> ReproductionResult:
+        """Measure the placements of the grid; see `Reproduction.run`."""
+        grid, parts = QUICK if quick else Grid(), wanted.parts((AT_SIZE, SMALLER))
+        runs = measure(case for part in parts for case in part.cases(grid))
+        by_memory_time = [MemoryTimeCase(seed) for seed in range(grid.seeds if AT_SIZE in parts else 0)]
+        memory_time = measure(by_memory_time)
+        views = [claims.View(grid, runs, theta, memory_time) for theta in THETAS]
+        measured = {key: value for view in views for key, value in rows_of(parts, view).items()}
+        drawn = list(figures.at_size(grid, runs)) if AT_SIZE in parts else []
+        drawn += figures.times(grid, runs) if SMALLER in parts else []
+        switches = claims.switches(grid, runs) if AT_SIZE in parts else {}
+        explanation = [] if wanted.figure else claims.explain(measured)
+        return ReproductionResult(measured, drawn, _notes(grid, measured), explanation, switches=switches)
+
+
+def _notes(grid: Grid, measured: Mapping[Key, Measured]) -> list[str]:
+    """Return the assumptions and restrictions that a reader must know before the numbers."""
+    return [
+        f"{grid.seeds} seeds (the paper: 100), {grid.small_seeds} for the comparison with OPT; intervals are 95 % by Student's "
+        "t. Maxima and minima are taken over these seeds.",
+        f"Delta {grid.tolerances}, eta {grid.etas}; the time limit of OPT is {grid.opt_seconds:g} s, and {grid.patience_s:g} s "
+        "at sizes that it can solve.",
+        "Profiles are read off Figure 2 at their end points and assumed convex in between; a third of the modules is of each "
+        "type.",
+        "Table III, the errors of the fitted profiles, cannot be tested: the measured points are not published.",
+        "CFM runs as its own authors ran it, with all memory local where it fits. As this paper describes it (local shares "
+        f"that minimize memory times time), workloads take longer{claims.by_memory_time(measured)} (rows Ours).",
+        "The mean completion ratio (1 + P^m) phi / F compares all methods, whichever theta a problem minimizes.",
+        "The switches were chosen after the first runs had been inspected: a switch shows that a cause is sufficient.",
+    ]

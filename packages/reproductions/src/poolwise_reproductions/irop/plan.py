@@ -1,0 +1,75 @@
+"""Cases of the IRoP reproduction: the paper's size over tolerances and weights, small sizes compared with OPT, switches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+from typing import get_args
+
+from poolwise.batch.problem.definition import Theta
+from poolwise_reproductions.irop.runs import FILLED_UP, HEEP_BY_MODULE, LARGEST_FIRST, IropCase
+
+THETAS: tuple[Theta, ...] = get_args(Theta)
+METHODS = ("irop", "place", "heep", "cfm", "first-fit", HEEP_BY_MODULE)
+TIMED = ("irop", "opt")
+SMALL = 30
+FEW = 10
+"""Number of workloads that OPT places on a few modules within a minute."""
+TENTH, LOOSE = 0.10, 0.25
+"""Accepted slowdowns: one in the middle of the paper's range, up to which its reduction against CFM is checked; the loosest."""
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Parameters of the runs.
+
+    Attributes
+    ----------
+    tolerances, etas : accepted slowdowns and weights of energy
+    seeds, small_seeds : number of seeds at the paper's size, and of the comparison with OPT
+    sizes, opt_seconds : sizes of Figure 7, and the time limit of OPT there, s
+    few_workloads, few_modules : sizes that OPT can solve: workloads on 30 modules, modules for 10 workloads
+    few_seeds, patience_s : their number of seeds, and the time limit of OPT there, s
+    """
+
+    tolerances: tuple[float, ...] = (0.05, 0.10, 0.15, 0.20, 0.25)
+    etas: tuple[float, ...] = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
+    seeds: int = 10
+    small_seeds: int = 10
+    sizes: tuple[int, ...] = (15, 20, 25, 30)
+    opt_seconds: float = 10.0
+    few_workloads: tuple[int, ...] = (4, 6, 8, 10)
+    few_modules: tuple[int, ...] = (6, 9, 12, 15)
+    few_seeds: int = 3
+    patience_s: float = 60.0
+
+    def at_size(self) -> list[IropCase]:
+        """Return the cases at the paper's size, and those in which IRoP rounds large workloads first."""
+        points = product(range(self.seeds), THETAS, METHODS, self.tolerances, self.etas)
+        found = [IropCase(method, theta, eta, tolerance, seed) for seed, theta, method, tolerance, eta in points]
+        return found + [IropCase(LARGEST_FIRST, theta, 1.0, LOOSE, seed) for theta, seed in product(THETAS, range(self.seeds))]
+
+    def smaller(self) -> list[IropCase]:
+        """Return the smaller cases of Figure 7, seed by seed so that an interrupted run has complete seeds."""
+        points = product(THETAS, range(self.small_seeds), ("irop", "opt", "place", LARGEST_FIRST, FILLED_UP))
+        found = [self.small(method, theta, seed) for theta, seed, method in points]
+        sizes = [(size, SMALL) for size in self.sizes] + [(SMALL, size) for size in self.sizes]
+        found += [self.sized(method, size) for size in sizes for method in TIMED]
+        few = [*((size, SMALL) for size in self.few_workloads), *((FEW, size) for size in self.few_modules)]
+        return found + [self.few(method, size, seed) for seed in range(self.few_seeds) for size in few for method in TIMED]
+
+    def small(self, method: str, theta: Theta, seed: int) -> IropCase:
+        """Return a case at the size that the paper compares with OPT."""
+        seconds = {"opt": self.opt_seconds, "place": 4.0}.get(method, 0.05)
+        return IropCase(method, theta, 0.5, None, seed, SMALL, SMALL, seconds)
+
+    def sized(self, method: str, size: tuple[int, int]) -> IropCase:
+        """Return a case of a size of Figure 7, of which only the run time is used."""
+        return IropCase(method, "printed", 0.5, None, 0, *size, self.opt_seconds if method == "opt" else 0.05)
+
+    def few(self, method: str, size: tuple[int, int], seed: int) -> IropCase:
+        """Return a case of a size that OPT can solve."""
+        return IropCase(method, "printed", 0.5, None, seed, *size, self.patience_s if method == "opt" else 0.05)
+
+
+QUICK = Grid((0.05, 0.25), (0.0, 0.8, 1.0), 2, 2, (15, 30), 5.0, (4, 10), (6, 15), 1, 20.0)

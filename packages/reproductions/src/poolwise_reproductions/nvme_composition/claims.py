@@ -1,0 +1,187 @@
+"""Results of the runs of Call et al., and the measured values of the claims: tables, figures, origins of the gap."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from poolwise.traces.generators.nvme_mix import SHARES, MixScenario
+from poolwise_reproductions.nvme_composition import plan as nvme
+from poolwise_reproductions.nvme_composition.cells import Infrastructure, NvmeCase, NvmePolicy
+from poolwise_reproductions.nvme_composition.plan import CELLS, COLUMNS, INFRASTRUCTURES, LOADS, POLICIES, TABLES, NvmePlan
+from poolwise_reproductions.published import Key, Measured
+from poolwise_reproductions.results import KeyedRow, RunMetric, SeedResults, without_nan
+
+AWARE: NvmePolicy = "disaggregation_aware"
+LEAD = "first_fit minus disaggregation_aware"
+MISSED = "missed_deadlines_pct"
+LEAST = 1.0
+"""Percent of missed deadlines below which a relative reduction is meaningless."""
+POOLING, SHARING = "maximum fall of missed deadlines by pooling", "maximum sharing ratio of disaggregation_aware"
+"""Metrics of the abstract that a switch affects."""
+
+
+@dataclass(frozen=True)
+class NvmeResults(SeedResults[NvmeCase]):
+    """Measurements of every case of a plan, looked up under the physics that `mode` names."""
+
+    plan: NvmePlan
+    mode: str = "default"
+
+    def seeded(self, case: NvmeCase) -> list[NvmeCase]:
+        """Return a case with each seed."""
+        return [nvme.seeded(case, seed) for seed in range(self.plan.seeds)]
+
+    def at(
+        self, scenario: MixScenario, load: float, policy: NvmePolicy, where: Infrastructure = "disaggregated", **more: Any
+    ) -> NvmeCase:
+        """Return a case under the physics."""
+        return nvme.base(scenario, load, policy, where, self.mode, **more)
+
+    def less(self, one: NvmeCase, other: NvmeCase, metric: RunMetric = MISSED) -> Measured:
+        """Return a metric of `one` less that of `other`, seed by seed on the same workloads; NaN if one was not run."""
+        above, below = self.values(one, metric), self.values(other, metric)
+        return Measured.over_seeds(above - below if len(above) and len(below) else [])
+
+    def lead(self, scenario: MixScenario, load: float, metric: RunMetric = MISSED, **more: Any) -> Measured:
+        """Return a metric under first_fit less that under disaggregation_aware, on pooled devices."""
+        first, aware = (self.at(scenario, load, policy, **more) for policy in POLICIES)
+        return self.less(first, aware, metric)
+
+
+def maximized_pct(run: Any) -> float:
+    """Return the percentage of NVMe workloads that maximize composition placed."""
+    return float(100 * run["maximized"] / max(run["maximized"] + run["minimized"], 1))
+
+
+def table(results: NvmeResults, scenario: MixScenario) -> Iterator[KeyedRow]:
+    """Measure Table III, IV or V: its cells, and the lead of the disaggregation-aware policy."""
+    name, metrics = TABLES[scenario], (*COLUMNS, "true_composition_size", "true_sharing_ratio")
+    for load, (infrastructure, policy) in product(LOADS, CELLS):
+        case = results.at(scenario, load, policy, infrastructure)
+        for metric in metrics:
+            yield (name, f"{scenario}, load {load}, {infrastructure}, {policy}", metric), results.mean(case, metric)
+    for load in LOADS:
+        yield (name, f"{scenario}, load {load}, disaggregated", LEAD), results.lead(scenario, load)
+
+
+def pooling(results: NvmeResults) -> Iterator[KeyedRow]:
+    """Measure how many more deadlines are missed on attached than on pooled devices (Table III)."""
+    for policy, load in product(POLICIES, LOADS[1:]):
+        key = "Table III", f"high_bandwidth, load {load}, {policy}", "attached minus disaggregated"
+        yield key, _by_pooling(results, load, policy)
+
+
+def _by_pooling(results: NvmeResults, load: float, policy: NvmePolicy) -> Measured:
+    pooled, attached = (results.at("high_bandwidth", load, policy, where) for where in INFRASTRUCTURES)
+    return results.less(attached, pooled)
+
+
+def figure_5(results: NvmeResults) -> Iterator[KeyedRow]:
+    """Measure the shares of NVMe workloads on the nodes."""
+    pooled, attached = (results.at("high_bandwidth", 0.7, AWARE, where) for where in INFRASTRUCTURES)
+    least = results.mean(pooled, lambda run: 100 * (min(run["node_nvme"]) / sum(run["node_nvme"])))
+    yield ("Figure 5", "high_bandwidth, load 0.7, disaggregated", "minimum share of NVMe workloads on a node"), least
+    outside = results.mean(attached, lambda run: 100 * (sum(np.delete(run["node_nvme"], [0, 2])) / sum(run["node_nvme"])))
+    yield ("Figure 5", "high_bandwidth, load 0.7, physically_attached", "NVMe workloads outside nodes 0 and 2"), outside
+
+
+def figure_6(results: NvmeResults) -> Iterator[KeyedRow]:
+    """Measure the shares of the two algorithms."""
+    for scenario, load in product(SHARES, LOADS):
+        share = results.mean(results.at(scenario, load, AWARE), maximized_pct)
+        yield ("Figure 6", f"{scenario}, load {load}", "placed by maximize composition"), share
+
+
+def figure_7(results: NvmeResults) -> Iterator[KeyedRow]:
+    """Measure how many more high-priority deadlines first_fit misses."""
+    for scenario, factor in product(SHARES, (1.0, 1.2, 1.5, 2.0)):
+        lead = results.lead(scenario, 0.7, "missed_high_priority_pct", high_priority_factor=factor)
+        yield ("Figure 7", f"{scenario}, factor {factor}", LEAD), lead
+
+
+def figures_8_9(results: NvmeResults) -> Iterator[KeyedRow]:
+    """Measure sharing and composition sizes."""
+    for scenario in SHARES:
+        for name, metric in (("Figure 8", "sharing_ratio"), ("Figure 9", "composition_size")):
+            above = results.values(results.at(scenario, 0.7, AWARE), f"true_{metric}") - 1
+            yield (name, f"{scenario}, load 0.7", f"{metric} above 1"), Measured.over_seeds(above)
+
+
+def figure_10(results: NvmeResults) -> Iterator[KeyedRow]:
+    """Measure how many more deadlines first_fit misses with fewer devices."""
+    for scenario, count in product(SHARES, (2, 6, 10)):
+        yield ("Figure 10", f"{scenario}, {count} devices", LEAD), results.lead(scenario, 0.7, devices=count)
+
+
+def figure_11(results: NvmeResults) -> Iterator[KeyedRow]:
+    """Measure how many more deadlines first_fit misses with FIO in the mix."""
+    for (mix, fio), load in product(nvme.MIXES.items(), (0.7, 0.8, 0.9)):
+        yield ("Figure 11", f"{mix}, load {load}", LEAD), results.lead("high_bandwidth", load, fio=fio)
+
+
+def abstract(results: NvmeResults) -> Iterator[KeyedRow]:
+    """Measure the "up to" statements of the abstract and the conclusion: the cell with the greatest mean."""
+    pooled = [_by_pooling(results, load, policy) for load in LOADS for policy in POLICIES]
+    yield ("Abstract", "high_bandwidth", POOLING), _greatest(pooled)
+    metric = "maximum fall of missed deadlines by disaggregation_aware against first_fit"
+    yield ("Abstract", "high_bandwidth", metric), _greatest([_fall(results, load) for load in LOADS])
+    shared = [results.mean(results.at("high_bandwidth", load, AWARE), "true_sharing_ratio") for load in LOADS]
+    yield ("Abstract", "high_bandwidth", SHARING), _greatest(shared)
+
+
+def _fall(results: NvmeResults, load: float) -> Measured:
+    """Return the percentage by which the policy reduces missed deadlines; NaN if first_fit misses less than `LEAST`."""
+    first, aware = (results.mean(results.at("high_bandwidth", load, policy), MISSED).value for policy in POLICIES)
+    return Measured(100 * (1 - aware / first) if first >= LEAST else np.nan)
+
+
+def _greatest(found: Iterable[Measured]) -> Measured:
+    measured = (value for value in found if not np.isnan(value.value))
+    return max(measured, key=lambda value: value.value, default=Measured(np.nan))
+
+
+def origins(results: NvmeResults) -> Iterator[KeyedRow]:
+    """Measure the missed deadlines and the gap between the policies under each difference of the authors' simulator alone."""
+    for load, step in product(nvme.STEP_LOADS, nvme.STEPS if results.mode == "default" else ()):
+        first, aware = nvme.step_pair(load, step)
+        condition = f"high_bandwidth, load {load}, disaggregated, {step}"
+        yield ("Origin of the gap", condition, "first_fit"), results.mean(first, MISSED)
+        yield ("Origin of the gap", condition, AWARE), results.mean(aware, MISSED)
+        yield ("Origin of the gap", condition, LEAD), results.less(first, aware)
+
+
+def switches(results: NvmeResults) -> dict[str, dict[Key, Measured]]:
+    """Return switch -> claim -> measurement with that switch alone, for the claims that each switch affects."""
+    faster: list[KeyedRow] = []
+    for case in nvme.FASTER:
+        scenario = case.load.scenario
+        condition = f"{scenario}, load 0.9, {case.infrastructure}, {case.policy}"
+        faster += [((TABLES[scenario], condition, metric), results.mean(case, metric)) for metric in COLUMNS]
+    alone = ("Abstract", "high_bandwidth", POOLING), _by_pooling(results, 0.6, "first_fit")
+    ratios = [results.mean(results.at("high_bandwidth", load, AWARE), "sharing_ratio") for load in LOADS]
+    return {
+        f"one arrival in {nvme.FASTER_S:g} s": without_nan(faster),
+        "first_fit at load 0.6 alone": without_nan([alone]),
+        "ratios rounded down": without_nan([(("Abstract", "high_bandwidth", SHARING), _greatest(ratios))]),
+    }
+
+
+def explain(results: NvmeResults) -> list[str]:
+    """Describe how much each difference changes the gap between the policies at S1."""
+    sentences = []
+    for load in nvme.STEP_LOADS:
+        gaps = {}
+        for name in nvme.STEPS:
+            first, aware = (results.mean(case, MISSED).value for case in nvme.step_pair(load, name))
+            gaps[name] = first - aware
+        parts = ", ".join(f"{name} {gap - gaps['default']:+.1f}" for name, gap in gaps.items() if name != "default")
+        sentences.append(
+            f"S1 at load {load}, disaggregated: first_fit misses {gaps['default']:.1f} points more deadlines than "
+            f"disaggregation_aware under the text's physics. Change of that gap with each difference alone: {parts}."
+        )
+    return sentences

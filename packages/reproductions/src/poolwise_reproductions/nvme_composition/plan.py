@@ -1,0 +1,174 @@
+"""Runs of the NVMe composition reproduction: parameter ranges, and the cases that each figure and table needs."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from poolwise.traces.generators.nvme_mix import SHARES, MixScenario
+from poolwise_reproductions.nvme_composition.cells import (
+    DEFAULT,
+    INFERRED,
+    PARITY,
+    Infrastructure,
+    NvmeCase,
+    NvmeLoad,
+    NvmePolicy,
+    Physics,
+)
+
+TABLES: Mapping[MixScenario, str] = {"high_bandwidth": "Table III", "high_capacity": "Table IV", "high_compute": "Table V"}
+SHORT: Mapping[MixScenario, str] = {"high_bandwidth": "S1", "high_capacity": "S2", "high_compute": "S3"}
+MODES: Mapping[str, Physics] = {"default": DEFAULT, "parity": PARITY}
+"""Physics under which every row and figure is shown."""
+SOURCES: Mapping[str, Physics] = {**MODES, "inferred": INFERRED}
+LOADS = (0.5, 0.6, 0.7, 0.8, 0.9)
+FACTORS = tuple(k / 10 for k in range(10, 21))
+DEVICES = tuple(range(1, 11))
+MIXES = {"M1": 1.0, "M2": 0.7, "M3": 0.5}
+INFRASTRUCTURES: tuple[Infrastructure, ...] = ("disaggregated", "physically_attached")
+POLICIES: tuple[NvmePolicy, ...] = ("first_fit", "disaggregation_aware")
+CELLS = tuple(itertools.product(INFRASTRUCTURES, POLICIES))
+"""Columns of Tables III to V."""
+COLUMNS: Mapping[str, tuple[str, int]] = {
+    "cpu_load": ("CPU load", 2),
+    "bandwidth_load": ("bandwidth load", 2),
+    "capacity_load": ("capacity load", 2),
+    "missed_deadlines_pct": ("missed deadlines (%)", 2),
+    "missed_high_priority_pct": ("missed high priority (%)", 2),
+    "nvme_usage_pct": ("NVMe usage (%)", 2),
+    "mean_wait_s": ("mean wait (s)", 0),
+    "composition_size": ("composition size", 2),
+    "sharing_ratio": ("sharing ratio", 2),
+}
+"""Metric of Tables III to V -> its heading and the number of decimals that the paper prints."""
+STEPS: Mapping[str, Physics] = {
+    "default": DEFAULT,
+    "constant gaps": Physics(constant_gaps=True),
+    "correlated priorities": Physics(correlated=True),
+    "frozen residents": Physics(frozen=True),
+    "base times under first_fit": Physics(base_times=True),
+    "window of all resources": Physics(all_resources=True),
+    "a seventh sharer": Physics(seventh=True),
+    "all six (parity)": PARITY,
+    "late workloads alone (inferred)": Physics(late_alone=True),
+    "parity and late workloads alone (inferred)": replace(PARITY, late_alone=True),
+}
+"""Differences of the authors' simulator, one at a time, to attribute the gap between the policies; the last two are ours."""
+STEP_LOADS = (0.7, 0.8)
+MIDDLE = 0.7
+"""Load of the figures that vary another parameter."""
+
+
+@dataclass(frozen=True)
+class NvmePlan:
+    """Number of seeds, parameter ranges, and whether core packing runs (`packings`)."""
+
+    seeds: int
+    loads: Sequence[float] = LOADS
+    factors: Sequence[float] = FACTORS
+    devices: Sequence[int] = DEVICES
+    sweeps: Sequence[RateSweep] = field(default_factory=lambda: SWEEPS)
+    packings: bool = True
+
+    def table(self, scenario: MixScenario) -> list[NvmeCase]:
+        """Return the cells of a scenario's table, and those of load 0.9 at another arrival rate."""
+        return [*self._cells(scenario), *FASTER]
+
+    def tables(self) -> list[NvmeCase]:
+        """Return the cells of all tables, which Figures 4 and 6 draw."""
+        return [case for scenario in SHARES for case in self._cells(scenario)]
+
+    def middle(self) -> list[NvmeCase]:
+        """Return the cells in the middle of the loads, which Figure 5 draws."""
+        return [case for case in self.tables() if case.load.target == MIDDLE]
+
+    def priorities(self) -> list[NvmeCase]:
+        """Return the cases of Figures 7 to 9: several deadline factors of high priority."""
+        return [*self.middle(), *(replace(case, high_priority_factor=f) for case in self._varied() for f in self.factors)]
+
+    def sizes(self) -> list[NvmeCase]:
+        """Return the cases of Figure 10: several numbers of devices."""
+        return [*self.middle(), *(replace(case, devices=count) for case in self._varied() for count in self.devices)]
+
+    def mixes(self) -> list[NvmeCase]:
+        """Return the cases of Figure 11: several shares of FIO."""
+        points = itertools.product(MODES, POLICIES, MIXES.values(), self.loads)
+        return [base("high_bandwidth", load, policy, mode=mode, fio=fio) for mode, policy, fio, load in points]
+
+    def origins(self) -> list[NvmeCase]:
+        """Return the cases with the differences of the authors' simulator."""
+        return [case for step in STEPS for load in STEP_LOADS for case in step_pair(load, step)]
+
+    def rates(self) -> list[NvmeCase]:
+        """Return the cells of the tables at several arrival rates."""
+        return [case for sweep in self.sweeps for policy in POLICIES for case in sweep.cases(policy)]
+
+    def _cells(self, scenario: MixScenario) -> list[NvmeCase]:
+        points = itertools.product(SOURCES, self.loads, CELLS)
+        return [base(scenario, load, policy, where, mode) for mode, load, (where, policy) in points]
+
+    def _varied(self) -> list[NvmeCase]:
+        """Return the cases in which Figures 7 to 10 vary another parameter than the load."""
+        points = itertools.product(MODES, POLICIES, SHARES)
+        return [base(scenario, MIDDLE, policy, mode=mode) for mode, policy, scenario in points]
+
+
+def step_pair(load: float, step: str) -> tuple[NvmeCase, NvmeCase]:
+    """Return the cases of S1 under both policies with a difference of the authors' simulator, with seed 0."""
+    first, aware = (NvmeCase(NvmeLoad("high_bandwidth", load, 0, physics=STEPS[step]), policy) for policy in POLICIES)
+    return first, aware
+
+
+def base(
+    scenario: MixScenario, target: float, policy: NvmePolicy, infrastructure: Infrastructure = "disaggregated",
+    mode: str = "default", fio: float = 0.0, **more: Any,
+) -> NvmeCase:  # fmt: skip
+    """Return a case of the tables, with seed 0."""
+    return NvmeCase(NvmeLoad(scenario, target, 0, fio, SOURCES[mode]), policy, infrastructure, **more)
+
+
+def seeded(case: NvmeCase, seed: int) -> NvmeCase:
+    """Return the same case with another seed."""
+    return replace(case, load=replace(case.load, seed=seed))
+
+
+FASTER_S = 50.0
+"""Seconds between arrivals at which runs match the published core loads and waits of load 0.9 under first_fit."""
+FASTER: tuple[NvmeCase, ...] = (
+    *(base("high_bandwidth", 0.9, policy, infrastructure, gap_s=FASTER_S) for infrastructure, policy in CELLS),
+    base("high_capacity", 0.9, "first_fit", "physically_attached", gap_s=FASTER_S),
+)
+"""Cells of load 0.9 at that arrival rate."""
+
+
+@dataclass(frozen=True)
+class RateSweep:
+    """Cells of the tables at several arrival rates around a knee, where a small difference in the rate decides the result.
+
+    Attributes
+    ----------
+    scenario, load, infrastructure : the cells, under both policies
+    gaps_s : seconds between arrivals
+    """
+
+    scenario: MixScenario
+    load: float
+    infrastructure: Infrastructure
+    gaps_s: tuple[float, ...]
+
+    def cases(self, policy: NvmePolicy) -> list[NvmeCase]:
+        """Return one case per rate, with seed 0."""
+        return [base(self.scenario, self.load, policy, self.infrastructure, gap_s=gap) for gap in self.gaps_s]
+
+
+SWEEPS: tuple[RateSweep, ...] = (
+    RateSweep("high_bandwidth", 0.9, "disaggregated", (45.0, 50.0, 55.0, 60.0, 65.0, 75.0, 90.0)),
+    RateSweep("high_capacity", 0.9, "disaggregated", (50.0, 54.0, 58.0, 62.0, 66.0, 75.0)),
+    RateSweep("high_bandwidth", 0.6, "physically_attached", (120.0, 130.0, 140.0, 150.0, 160.0, 180.0)),
+)
+"""Cells of the tables that are at a knee of the curve."""
+
+QUICK = NvmePlan(2, (0.7, 0.8), (1.0, 1.2), (2, 10), sweeps=(), packings=False)

@@ -1,0 +1,152 @@
+"""Overview page of all reproductions: the number of claims of each paper that hold, and the causes of the others."""
+
+from __future__ import annotations
+
+import csv
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import get_args
+
+from poolwise import registry
+from poolwise.errors import InputError
+from poolwise_reproductions import catalog
+from poolwise_reproductions.causes import pattern
+from poolwise_reproductions.headlines import JUDGED, OURS, SPEC, Headline, HeadlineVerdict, answer_of, read_headlines
+from poolwise_reproductions.published import COLUMNS, ONE_RUN, READINGS
+
+ANSWERS = get_args(HeadlineVerdict)
+ComparisonRows = list[dict[str, str]]
+"""Rows of a comparison.csv, column -> text."""
+
+MAX_CAUSES = 6
+"""Maximum number of causes listed per paper; its page and its CSV list all."""
+
+_INDEPENDENT = """Many rows test one claim of a paper, so the independent claims are counted separately. The page of each
+reproduction quotes them. A claim is reproduced if all rows that it rests on hold under one reading, and partly if some do.
+"""
+_HEAD = """# Reproduction results
+
+Each published value and claim is a row of a claims file. The rule of the row computes a verdict from our 95 % interval over
+seeds: the claim holds, fails, or is undetermined if the interval straddles the rule. The table counts the testable claims of
+the papers; it excludes their inputs and arithmetic, and our own additions. The specification's reading of a paper comes first.
+"As run" is what the authors' own runs did, where that is known to differ, and "inferred" is what we infer of them. A cause is
+verified if a run changes the verdict or shows what the cause states; its numbers are those of its first row. Claims for which
+the paper prints one run, and single runs of ours scatter as widely, are counted separately: the scatter can explain the
+difference, but does not change the verdict. `poolwise overview` generates this page from the `comparison.csv` and the notes of
+`poolwise reproduce`.
+"""
+
+
+def read_comparison(path: Path) -> ComparisonRows:
+    """Read a comparison.csv; raise InputError for a missing file or other columns."""
+    if not path.is_file():
+        raise InputError("no such file", file=path, remedy="give a comparison.csv, or the folder of a reproduction")
+    with path.open(newline="", encoding="utf-8") as file:
+        table = csv.DictReader(file)
+        rows = list(table)
+        if tuple(table.fieldnames or ()) != COLUMNS:
+            raise InputError("not a comparison.csv", file=path, line=1, remedy=f"its columns are {', '.join(COLUMNS)}")
+    return rows
+
+
+def read_notes(path: Path) -> tuple[str, ...]:
+    """Read the notes of a comparison: notes.txt in its folder, or NAME.txt for NAME.csv; return () without a file."""
+    notes = path.with_name("notes.txt") if path.name == "comparison.csv" else path.with_suffix(".txt")
+    return tuple(notes.read_text(encoding="utf-8").splitlines()) if notes.is_file() else ()
+
+
+def overview(
+    comparisons: Mapping[str, ComparisonRows],
+    titles: Mapping[str, str],
+    notes: Mapping[str, tuple[str, ...]] | None = None,
+    pages: Mapping[str, str] | None = None,
+) -> str:
+    """Return the Markdown of the page.
+
+    All arguments map the name of a reproduction: to its rows, its title, notes on the run, and the address of its report.
+    """
+    header = ("paper", "testable claims", "hold", *(f"hold, {reading}" for reading in READINGS), "undetermined", "fail")
+    causes = ("cause verified by a run", "scatter of single runs", "cause inferred", "cause unknown")
+    lines = [_HEAD, f"| {' | '.join((*header, *causes))} |", "|---" * (len(header) + len(causes)) + "|"]
+    for name, rows in comparisons.items():
+        link = (pages or {}).get(name)
+        title = titles.get(name, name)
+        lines.append(f"| {' | '.join((f'[{title}]({link})' if link else title, *_counts(rows)))} |")
+    lines += _independent(comparisons, titles)
+    for name, rows in comparisons.items():
+        lines += ["", f"## {titles.get(name, name)}", "", f"`poolwise reproduce {name}`", ""]
+        lines += [f"- {_escaped(note)}" for note in (notes or {}).get(name, ())]
+        lines += ["", *_causes(rows)]
+    return "\n".join(lines) + "\n"
+
+
+def _paper(rows: ComparisonRows) -> ComparisonRows:
+    """Return the testable claims of the paper."""
+    return [row for row in rows if row["class"] == "paper" and row["verdict"] in JUDGED]
+
+
+def held_in(row: Mapping[str, str], reading: str) -> bool:
+    """Return whether a row holds under a reading; under the specification's if that reading does not affect it."""
+    verdict = "" if reading == SPEC else row[f"{reading.replace(' ', '_')}_verdict"]
+    return (verdict or row["verdict"]) == "holds"
+
+
+def _counts(rows: ComparisonRows) -> list[str]:
+    mine = _paper(rows)
+    found = [str(len(mine)), str(sum(held_in(row, SPEC) for row in mine))]
+    for reading in READINGS:
+        affected = any(row[f"{reading.replace(' ', '_')}_verdict"] for row in mine)
+        found.append(str(sum(held_in(row, reading) for row in mine)) if affected else "")
+    failing = [row for row in mine if row["verdict"] == "fails"]
+    basis = Counter("scatter" if row["shown_by"].startswith(ONE_RUN) else row["basis"] for row in failing)
+    undetermined = sum(row["verdict"] == "undetermined" for row in mine)
+    shown = (str(basis[name]) for name in ("verified", "scatter", "inferred", "unknown"))
+    return [*found, str(undetermined), str(len(failing)), *shown]
+
+
+def _independent(comparisons: Mapping[str, ComparisonRows], titles: Mapping[str, str]) -> Iterable[str]:
+    """Yield the table of the independent claims of each paper by their answers; nothing without headlines."""
+    found = {name: _answers(rows, name) for name, rows in comparisons.items()}
+    if not any(found.values()):
+        return
+    yield from ("", _INDEPENDENT, f"| paper | claims | {' | '.join(ANSWERS)} |", "|---" * (2 + len(ANSWERS)) + "|")
+    for name, answers in found.items():
+        if answers:
+            counts = (answers.total(), *(answers[answer] for answer in ANSWERS))
+            yield f"| {' | '.join((titles.get(name, name), *map(str, counts)))} |"
+
+
+def _answers(rows: ComparisonRows, name: str) -> Counter[HeadlineVerdict]:
+    """Return answer -> number of the paper's headlines that have it."""
+    if name not in registry.names("reproductions"):
+        return Counter()
+    claims = [one for one in read_headlines(catalog.find("headlines", f"{name}.csv")) if one.where != OURS]
+    return Counter(_answer(rows, claim) for claim in claims)
+
+
+def _answer(rows: ComparisonRows, claim: Headline) -> HeadlineVerdict:
+    """Answer a claim from the rows that it rests on."""
+    mine = [row for row in rows if row["verdict"] in JUDGED and claim.names((row["artifact"], row["condition"], row["metric"]))]
+    return answer_of([(sum(held_in(row, reading) for row in mine), len(mine)) for reading in (SPEC, *READINGS)])
+
+
+def _causes(rows: ComparisonRows) -> Iterable[str]:
+    """Yield the causes of claims that do not hold, each once, those of most rows first."""
+    mine = [row for row in _paper(rows) if row["verdict"] != "holds"]
+    if not mine:
+        yield "Every testable claim holds."
+        return
+    groups: dict[tuple[str, str], ComparisonRows] = {}
+    for row in mine:
+        groups.setdefault((pattern(row["cause"]), row["basis"]), []).append(row)
+    for (_, basis), found in sorted(groups.items(), key=lambda item: -len(item[1]))[:MAX_CAUSES]:
+        artifacts = ", ".join(dict.fromkeys(row["artifact"] for row in found))
+        many = f"{len(found)} {'row' if len(found) == 1 else 'rows'}"
+        yield f"- **{artifacts}, {many}, {basis}:** {_escaped(found[0]['cause'] or 'no known cause')}"
+    if len(groups) > MAX_CAUSES:
+        yield f"- The CSV lists {len(groups) - MAX_CAUSES} more causes."
+
+
+def _escaped(text: str) -> str:
+    return text.replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*")

@@ -1,0 +1,460 @@
+"""Published values compared with ours: the claim, the rule that judges it, the measurement, and the verdict.
+
+The claims of a reproduction are in a data file (catalog/claims/NAME.csv) that is fixed before anything runs; the verdict
+is computed from the row alone.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal, cast, get_args
+
+from numpy.typing import ArrayLike
+
+from poolwise.errors import InputError, UnknownNameError
+from poolwise.metrics.intervals import mean_interval
+from poolwise_reproductions.causes import faults, named_rows, render
+
+ClaimRule = Literal["within_ci", "relative", "order", "sign", "exact", "shown"]
+Holds = Literal["true", "false", "not_measured", "shown"]
+ClaimVerdict = Literal["holds", "fails", "undetermined", "shown", "not measured"]
+
+
+MIN_RUNS = 5
+"""Minimum number of runs for a prediction interval of one run; with fewer, the bounds are too wide to be useful."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Our value, with its 95 % interval (Student's t) over several seeds; the bounds are NaN for a single value.
+
+    `runs` is the number of seeds if the value is the mean of independent runs.
+    """
+
+    value: float
+    low: float = math.nan
+    high: float = math.nan
+    note: str = ""
+    runs: int = 0
+
+    @classmethod
+    def over_seeds(cls, values: ArrayLike, note: str = "") -> Measured:
+        """Return the mean of (n,) values of independent runs, one per seed, with its interval; NaN without values."""
+        found = mean_interval(values)
+        return cls(found.mean, found.low, found.high, note, found.n)
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Bounds of the interval; the value itself if there is none."""
+        low = self.value if math.isnan(self.low) else self.low
+        high = self.value if math.isnan(self.high) else self.high
+        return low, high
+
+    @property
+    def prediction_interval(self) -> tuple[float, float]:
+        """Bounds that contain one more run with 95 % probability (Student's t); NaN for fewer than `MIN_RUNS` runs.
+
+        The interval of the mean of n runs extends t s / sqrt(n) to either side, that of one more run t s sqrt(1 + 1 / n).
+        """
+        if self.runs < MIN_RUNS:
+            return math.nan, math.nan
+        factor = math.sqrt(self.runs + 1)
+        return self.value - factor * (self.value - self.low), self.value + factor * (self.high - self.value)
+
+
+_HOLDS: Mapping[ClaimVerdict, Holds] = {
+    "holds": "true",
+    "fails": "false",
+    "not measured": "not_measured",
+    "shown": "shown",
+}
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """Condition that a measurement must meet: the published value, the rule and its tolerance; see `Claim`."""
+
+    rule: ClaimRule
+    published: float
+    tolerance: float
+
+    def holds(self, measured: Measured | None) -> Holds:
+        """Judge the measured value alone."""
+        alone = None if measured is None else (measured.value, measured.value)
+        return _HOLDS[self._judge(measured, alone)]
+
+    def verdict(self, measured: Measured | None) -> ClaimVerdict:
+        """Judge the measured interval: the claim holds if both ends meet the rule, and fails if both miss it on the same side.
+
+        Anything else is undetermined and needs more seeds. With `within_ci` the interval is the rule, so the claim either
+        holds or fails.
+        """
+        return self._judge(measured, None if measured is None else measured.bounds)
+
+    def _judge(self, measured: Measured | None, bounds: tuple[float, float] | None) -> ClaimVerdict:
+        if measured is None or bounds is None or math.isnan(measured.value):
+            return "not measured"
+        if self.rule == "shown":
+            return "shown"
+        if self.rule == "within_ci":
+            return "holds" if measured.bounds[0] <= self.published <= measured.bounds[1] else "fails"
+        low, high = map(self._side, bounds)
+        return "undetermined" if low != high else "fails" if low else "holds"
+
+    def met_by_one_run(self, measured: Measured | None) -> bool:
+        """Return whether a single run could plausibly meet the claim: its prediction interval contains such values."""
+        if measured is None or self.rule == "shown" or any(math.isnan(bound) for bound in measured.prediction_interval):
+            return False
+        low, high = (self._side(bound) for bound in measured.prediction_interval)
+        return low == 0 or low != high
+
+    def _side(self, value: float) -> int:
+        """Return 0 if a value meets the rule, -1 if it is too low, 1 if it is too high."""
+        match self.rule:
+            case "order":
+                return 0 if value > self.tolerance else -1
+            case "sign":
+                if value != 0 and math.copysign(1, value) == math.copysign(1, self.published):
+                    return 0
+                return -1 if self.published > 0 else 1
+            case _:
+                margin = self.tolerance * (abs(self.published) if self.rule == "relative" else 1.0)
+                if abs(value - self.published) <= margin:
+                    return 0
+                return -1 if value < self.published else 1
+
+
+ClaimClass = Literal["paper", "input", "ours"]
+ReasonBasis = Literal["verified", "inferred", "unknown"]
+READINGS = ("as run", "inferred")
+"""Readings in addition to the specification's, each with its own columns: the authors' own runs, and what we infer."""
+COLUMNS = (
+    "artifact", "condition", "metric", "unit", "published", "measured", "ci95_low", "ci95_high",
+    "rule", "tolerance", "holds", "note", "class", "verdict", "basis", "shown_by", "cause",
+    *(f"{reading.replace(' ', '_')}{part}" for reading in READINGS for part in ("", "_low", "_high", "_verdict")),
+)  # fmt: skip
+
+Key = tuple[str, str, str]
+"""(artifact, condition, metric), which identify a row."""
+SEPARATOR = " | "
+"""Separator of the three parts when a row is named in one text."""
+ONE_RUN = "one run"
+"""Value of `shown_by` if a claim rests on one run, and one of our runs could plausibly meet it."""
+UNEXPLAINED = "not explained"
+"""Beginning of the reason of a claim whose failure has no known cause."""
+VALUES = ("measured", "low", "high", "published", "switched", *READINGS)
+"""Values of a row that the template of a cause may show."""
+SWITCH = "switch: "
+"""Prefix of the name of a single changed setting that makes a claim hold."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A published value or statement.
+
+    Attributes
+    ----------
+    artifact : figure, table or section of the paper
+    condition : machine, policy, load, ... of the claim
+    metric, unit : measured quantity
+    published : the value; for rule `order`, the margin that the paper prints, if any
+    rule : how the claim is judged
+        within_ci: the published value lies in our 95 % interval;
+        relative: |measured - published| <= tolerance * |published|;
+        exact: |measured - published| <= tolerance (a rounding, in the metric's unit);
+        sign: measured has the published value's sign;
+        order: measured, the margin by which the claimed order holds (in the metric's unit), is > tolerance;
+        shown: not judged
+    tolerance : see `rule`
+    note : remark on the claim for readers
+    reason : why the claim does not hold, if it does not: a template, see `poolwise_reproductions.causes`
+    kind : "paper" for the paper's claims, "input" for its inputs and arithmetic, "ours" for our additions
+    basis : evidence for the reason: "verified" by a run, "inferred", or "unknown"
+    shown_by : for a verified reason: a reading under which the claim holds, the row "artifact | condition | metric" of a claim
+        that shows it, "switch: NAME" of the setting that changes the verdict alone, or "one run" if single runs scatter enough
+    """
+
+    artifact: str
+    condition: str
+    metric: str
+    unit: str
+    published: float
+    rule: ClaimRule
+    tolerance: float
+    note: str = ""
+    reason: str = ""
+    kind: ClaimClass = "paper"
+    basis: ReasonBasis = "unknown"
+    shown_by: str = ""
+
+    @property
+    def criterion(self) -> Criterion:
+        """Condition that a measurement must meet."""
+        return Criterion(self.rule, self.published, self.tolerance)
+
+    @property
+    def key(self) -> Key:
+        """Identity of the row."""
+        return self.artifact, self.condition, self.metric
+
+
+@dataclass(frozen=True)
+class ClaimRow:
+    """A claim and its measurements.
+
+    Attributes
+    ----------
+    measured : measurement under the specification's reading
+    readings : other reading -> measurement under it
+    backed : whether the row that `shown_by` names holds
+    switched : measurement with only the switch of `shown_by` changed; None without one
+    filled : the claim's reason with the measured values; None if it shows none
+    """
+
+    claim: Claim
+    measured: Measured | None
+    readings: Mapping[str, Measured] = field(default_factory=dict)
+    backed: bool = False
+    switched: Measured | None = None
+    filled: str | None = None
+
+    @property
+    def reason(self) -> str:
+        """Reason of the claim, with the measured values that it shows."""
+        return self.claim.reason if self.filled is None else self.filled
+
+    def value(self, kind: str) -> float:
+        """Return a value that causes may show, see `VALUES`; NaN if it was not measured."""
+        if kind == "published":
+            return self.claim.published
+        found = {"switched": self.switched, **self.readings}.get(kind)
+        if kind in ("measured", "low", "high"):
+            found = self.measured
+        if found is None:
+            return math.nan
+        return {"low": found.low, "high": found.high}.get(kind, found.value)
+
+    @property
+    def holds(self) -> Holds:
+        """Verdict from the measured value alone."""
+        return self.claim.criterion.holds(self.measured)
+
+    @property
+    def verdict(self) -> ClaimVerdict:
+        """Verdict from the measured interval."""
+        return self.claim.criterion.verdict(self.measured)
+
+    def verdict_under(self, reading: str) -> ClaimVerdict:
+        """Judge the interval under another reading; under the specification's if that reading does not affect the row."""
+        return self.claim.criterion.verdict(self.readings.get(reading, self.measured))
+
+    @property
+    def shown_by(self) -> str:
+        """Evidence that verifies the reason: a reading under which the claim holds, a switch, or another row; "" without."""
+        if self.verdict not in ("fails", "undetermined"):
+            return ""
+        holding = [reading for reading in READINGS if self.verdict_under(reading) == "holds"]
+        if holding:
+            return f"reading: {holding[0]}"
+        criterion, named = self.claim.criterion, self.claim.shown_by
+        if self.switched is not None and criterion.verdict(self.switched) == "holds":
+            return f"{named}, {_value_and_bounds(self.switched.value, self.switched.bounds)}"
+        if named == ONE_RUN:
+            for reading, found in {"": self.measured, **self.readings}.items():
+                if found is not None and criterion.met_by_one_run(found):
+                    bounds = _value_and_bounds(found.value, found.prediction_interval)
+                    return f"{ONE_RUN}{f' {reading}' if reading else ''}, {bounds}"
+        return named if self.backed else ""
+
+    @property
+    def basis(self) -> ReasonBasis | Literal[""]:
+        """Basis of the reason; empty if the claim holds or is not judged.
+
+        Only evidence from a run of this reproduction counts as "verified"; a reason that earlier runs verified and this one
+        does not is "inferred".
+        """
+        if self.verdict not in ("fails", "undetermined"):
+            return ""
+        if not self.cause or self.cause.startswith(UNEXPLAINED):
+            return "unknown"
+        if self.shown_by:
+            return "verified"
+        return "inferred" if self.claim.basis == "verified" else self.claim.basis
+
+    @property
+    def cause(self) -> str:
+        """Reason why the claim does not hold; empty if it holds, is not judged, or has no known cause.
+
+        Without a reason, a reading under which the claim holds is the cause.
+        """
+        if self.verdict not in ("fails", "undetermined"):
+            return ""
+        if self.reason and not self.reason.startswith(UNEXPLAINED):
+            return self.reason
+        for reading in READINGS:
+            if self.verdict_under(reading) == "holds":
+                value = self.readings[reading].value
+                return (
+                    f"the claim holds under the reading '{reading}', at {value:.3g}; the notes state how that reading differs"
+                )
+        return self.reason
+
+    @property
+    def note(self) -> str:
+        """Notes of the measurement and the claim, after the reason if the claim does not hold."""
+        measured = "" if self.measured is None else self.measured.note
+        reason = self.cause or (self.reason if self.holds == "false" else "")
+        reason = reason if self.holds == "false" or self.verdict == "fails" else ""
+        return "; ".join(text for text in (reason, measured, self.claim.note) if text)
+
+    def cells(self) -> list[str]:
+        """Return the row as text, in the order of `COLUMNS`."""
+        c, others = self.claim, list[str]()
+        for reading in READINGS:
+            found = self.readings.get(reading)
+            others += [*_value_cells(found), "" if found is None else self.verdict_under(reading)]
+        ours = (_number(c.published), *_value_cells(self.measured), c.rule, _number(c.tolerance), self.holds, self.note)
+        return [*c.key, c.unit, *ours, c.kind, self.verdict, self.basis, self.shown_by, self.cause, *others]
+
+
+def compare(
+    claims: Iterable[Claim],
+    measured: Mapping[Key, Measured],
+    readings: Mapping[str, Mapping[Key, Measured]] | None = None,
+    switches: Mapping[str, Mapping[Key, Measured]] | None = None,
+) -> list[ClaimRow]:
+    """Join claims with their measurements, claim key -> measurement; return one row per claim, in their order.
+
+    `measured` is under the specification's reading, `readings` maps other readings to theirs, and `switches` maps the name of a
+    single changed setting to its measurements. Raises KeyError for a measurement without a claim, and for a reason whose
+    `shown_by` names a missing row.
+    """
+    rows, others, alone = list(claims), readings or {}, switches or {}
+    known = {SEPARATOR.join(claim.key): claim for claim in rows}
+    for found in (measured, *others.values(), *alone.values()):
+        unknown = set(found) - {claim.key for claim in rows}
+        if unknown:
+            raise KeyError(f"measurements without a claim: {sorted(unknown)[:5]}")
+
+    def backed(claim: Claim) -> bool:
+        if not _names_row(claim.shown_by):
+            return False
+        witness = known[claim.shown_by]
+        return witness.criterion.verdict(measured.get(witness.key)) == "holds"
+
+    judged = {
+        name: ClaimRow(
+            claim,
+            measured.get(claim.key),
+            {reading: found[claim.key] for reading, found in others.items() if claim.key in found},
+            backed(claim),
+            alone.get(claim.shown_by.removeprefix(SWITCH), {}).get(claim.key),
+        )
+        for name, claim in known.items()
+    }
+
+    def explained(row: ClaimRow) -> ClaimRow:
+        text = render(row.claim.reason, lambda kind, name: (judged[name] if name else row).value(kind))
+        return replace(row, filled=text)
+
+    return [explained(row) for row in judged.values()]
+
+
+def claims_csv(rows: Sequence[ClaimRow]) -> str:
+    """Return the text of comparison.csv."""
+    text = io.StringIO()
+    table = csv.writer(text, lineterminator="\n")
+    table.writerow(COLUMNS)
+    table.writerows(row.cells() for row in rows)
+    return text.getvalue()
+
+
+def read_claims(path: Path) -> list[Claim]:
+    """Read a claims file: columns artifact, condition, metric, unit, published, rule, tolerance, note, reason.
+
+    The columns class, basis and shown_by are optional: by default a claim is the paper's, and the basis of its reason is
+    unknown. An empty published value is NaN (only with the rules order and shown). Raises InputError with file and line.
+    """
+    claims: list[Claim] = []
+    with path.open(newline="", encoding="utf-8") as file:
+        for line, row in enumerate(csv.DictReader(file), start=2):
+            rule = _one_of(ClaimRule, row, "rule", "", path, line)
+            kind = _one_of(ClaimClass, row, "class", "paper", path, line)
+            basis = _one_of(ReasonBasis, row, "basis", "unknown", path, line)
+            published, tolerance = (_parse(row[name], path, line, name) for name in ("published", "tolerance"))
+            if math.isnan(published) and rule not in ("order", "shown"):
+                raise InputError(f"rule {rule} needs a published value", file=path, line=line, field="published")
+            claims.append(
+                Claim(
+                    row["artifact"], row["condition"], row["metric"], row["unit"], published,
+                    cast(ClaimRule, rule), 0.0 if math.isnan(tolerance) else tolerance, row.get("note") or "",
+                    row.get("reason") or "", cast(ClaimClass, kind), cast(ReasonBasis, basis), row.get("shown_by") or "",
+                )
+            )  # fmt: skip
+    _check_rows(claims, path)
+    return claims
+
+
+def _check_rows(claims: Sequence[Claim], path: Path) -> None:
+    keys = [claim.key for claim in claims]
+    if len(set(keys)) != len(keys):
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise InputError(f"the row {twice} appears twice", file=path, remedy="name each claim once")
+    rows = {SEPARATOR.join(key) for key in keys}
+    for line, claim in enumerate(claims, start=2):
+        wrong = faults(claim.reason, VALUES) + [f"no row is named '{n}'" for n in named_rows(claim.reason) if n not in rows]
+        if claim.reason.startswith(UNEXPLAINED) and (claim.basis != "unknown" or claim.shown_by):
+            wrong.append("a claim that is not explained has no basis")
+        if wrong:
+            remedy = "show a measured value, or quote a number with its place; see poolwise_reproductions.causes"
+            raise InputError("; ".join(wrong), file=path, line=line, field="reason", remedy=remedy)
+        if _names_row(claim.shown_by) and claim.shown_by not in rows:
+            raise InputError(
+                f"no row is named '{claim.shown_by}'",
+                file=path,
+                line=line,
+                field="shown_by",
+                remedy=f"name a reading ({', '.join(READINGS)}), '{SWITCH}NAME', '{ONE_RUN}' or a row: "
+                f"artifact{SEPARATOR}condition{SEPARATOR}metric",
+            )
+
+
+def _names_row(shown_by: str) -> bool:
+    """Return whether `shown_by` names a row."""
+    return bool(shown_by) and shown_by not in (*READINGS, ONE_RUN) and not shown_by.startswith(SWITCH)
+
+
+def _one_of(names: Any, row: Mapping[str, str], field: str, default: str, path: Path, line: int) -> str:
+    """Read a cell that must contain one of some names."""
+    found = row.get(field) or default
+    if found not in get_args(names):
+        raise UnknownNameError.of(field, found, get_args(names), file=path, line=line, field=field)
+    return found
+
+
+def _parse(text: str, path: Path, line: int, field: str) -> float:
+    try:
+        return float(text) if text else math.nan
+    except ValueError as error:
+        raise InputError(f"'{text}' is not a number", file=path, line=line, field=field) from error
+
+
+def _value_cells(measured: Measured | None) -> list[str]:
+    """Return value and interval as text."""
+    found = measured or Measured(math.nan)
+    return [_number(found.value), _number(found.low), _number(found.high)]
+
+
+def _value_and_bounds(value: float, bounds: tuple[float, float]) -> str:
+    """Format a value and its bounds."""
+    low, high = bounds
+    return f"{value:.4g}" if low == high else f"{value:.4g} ({low:.4g} to {high:.4g})"
+
+
+def _number(value: float) -> str:
+    return "" if math.isnan(value) else f"{value:.6g}"

@@ -1,0 +1,257 @@
+"""Report of a reproduction: headline claims, the paper's figures from our runs, causes of deviations, and commands."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from pathlib import Path
+
+from poolwise.atomic_write import write_whole
+from poolwise.hashing import digest
+from poolwise.presentation.answer import Answer
+from poolwise.presentation.figure import Figure, Panels
+from poolwise.presentation.figure_data import figure_csv
+from poolwise.presentation.table import RowMark, Table
+from poolwise.report.figures import save
+from poolwise.report.page import write_report
+from poolwise_reproductions import catalog
+from poolwise_reproductions.causes import pattern
+from poolwise_reproductions.headlines import JUDGED, SPEC, answer_headlines, count_holding, readings_of
+from poolwise_reproductions.published import ClaimRow, claims_csv
+from poolwise_reproductions.reproduction import Reproduced
+
+SCRIPT_COLUMNS = ("figure", "command", "seconds", "sha256")
+
+
+@dataclass(frozen=True)
+class FigureScript:
+    """Command of a figure: its name, the command, CPU seconds (0 if not measured), and the SHA-256 of its CSV.
+
+    A figure whose numbers vary between runs has no hash.
+    """
+
+    figure: str
+    command: str
+    seconds: float
+    sha256: str
+
+
+def scripts_of(done: Reproduced) -> list[FigureScript]:
+    """Return the commands of the drawn figures."""
+    known = expected(done.name)
+    found = []
+    for figure in done.findings.figures:
+        number = figure.artifact.removeprefix("Figure ")
+        option = f' --figure "{number}"' if " " in number else f" --figure {number}" if number else ""
+        recorded = known.get(figure.name)
+        found.append(
+            FigureScript(
+                figure.name,
+                f"poolwise reproduce {done.name}{option}",
+                0.0 if recorded is None else recorded.seconds,
+                "" if figure.varies else digest(figure_csv(figure)),
+            )
+        )
+    return found
+
+
+def expected(name: str) -> Mapping[str, FigureScript]:
+    """Return figure name -> command and recorded hash of a full run of this version."""
+    path = catalog.find("figures", f"{name}.csv")
+    with path.open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    return {row["figure"]: FigureScript(row["figure"], row["command"], float(row["seconds"]), row["sha256"]) for row in rows}
+
+
+def scripts_csv(scripts: Sequence[FigureScript]) -> str:
+    """Return the text of figures.csv."""
+    text = io.StringIO()
+    table = csv.writer(text, lineterminator="\n")
+    table.writerow(SCRIPT_COLUMNS)
+    table.writerows((s.figure, s.command, f"{s.seconds:g}", s.sha256) for s in scripts)
+    return text.getvalue()
+
+
+def compare_figures(done: Reproduced) -> list[str]:
+    """Return one line per figure that states whether its numbers match the recorded ones."""
+    known, varies = expected(done.name), {figure.name: figure.varies for figure in done.findings.figures}
+    lines = []
+    for script in scripts_of(done):
+        recorded = known.get(script.figure)
+        if varies[script.figure]:
+            lines.append(f"{script.figure}: not compared, because its numbers are {varies[script.figure]}")
+        elif recorded is None:
+            lines.append(f"{script.figure}: not compared, no recorded hash")
+        else:
+            verdict = (
+                "matches the recorded numbers" if recorded.sha256 == script.sha256 else "differs from the recorded numbers"
+            )
+            lines.append(f"{script.figure}: {verdict}")
+    return lines
+
+
+def verdict_counts(count: Mapping[str, int]) -> str:
+    """Return the numbers of rows by verdict in words: "1 holds, 3 fail, 0 undetermined, ..."."""
+    verbs = {"holds": "hold", "fails": "fail"}
+    words = [
+        f"{count.get(verdict, 0)} {verbs[verdict] if verdict in verbs and count.get(verdict, 0) != 1 else verdict}"
+        for verdict in VERDICTS
+    ]
+    return ", ".join(words)
+
+
+VERDICTS = ("holds", "fails", "undetermined", "not measured", "shown")
+MARKS: Mapping[str, RowMark] = {"reproduced": "true", "partly": "partly", "not": "false", "cannot be tested": ""}
+CLASSES = {"paper": "claims of the paper", "input": "inputs and arithmetic of the paper", "ours": "our additions"}
+MAX_CAUSES = 16
+"""Maximum number of causes on the page; the CSV lists all."""
+
+
+def write_reproduction(done: Reproduced, folder: Path) -> None:
+    """Write comparison.csv, notes.txt, the figures (PNG, SVG, PDF, CSV), figures.csv and report.html into a folder."""
+    write_whole(folder / "comparison.csv", claims_csv(done.rows).encode())
+    write_whole(folder / "notes.txt", "".join(f"{note}\n" for note in done.findings.notes).encode())
+    (folder / "figures").mkdir(exist_ok=True)
+    for figure in done.findings.figures:
+        save(figure, folder / "figures")
+        write_whole(folder / "figures" / f"{figure.name}.csv", figure_csv(figure).encode())
+    scripts = scripts_of(done)
+    write_whole(folder / "figures.csv", scripts_csv(scripts).encode())
+    write_report(reproduction_answer(done), folder / "report.html")
+
+
+def reproduction_answer(done: Reproduced) -> Answer:
+    """Return which claims of a paper hold, with its figures from our runs."""
+    mine = [row for row in done.rows if row.claim.kind == "paper"]
+    parts = []
+    for reading in readings_of(done.rows):
+        holds, judged = count_holding(mine, reading)
+        parts.append(f"{holds} of {judged}{'' if reading == SPEC else f' {reading}'}")
+    lead = f"{', '.join(parts)}: testable claims of the paper that hold."
+    undetermined = sum(row.verdict == "undetermined" for row in mine)
+    count = f"{undetermined} {'claim is' if undetermined == 1 else 'claims are'}"
+    because = [
+        f"A claim holds or fails if its whole 95 % interval over seeds does; {count} undetermined.",
+        f"Source: {done.paper}.",
+    ]
+    beyond = done.findings.beyond
+    return Answer(
+        title=f"Reproduction: {done.title}",
+        headline=lead,
+        because=because,
+        head=[*_headlines(done), _classes(done.rows), *_causes(mine)],
+        notes=done.findings.notes,
+        figures=as_printed([figure for figure in done.findings.figures if figure.name not in beyond]),
+        further={"Beyond the paper": as_printed([figure for figure in done.findings.figures if figure.name in beyond])},
+        tables=[*done.findings.tables, *_scripts(scripts_of(done), done)],
+        after={"Findings": done.findings.explanation, "Questions to the authors": done.questions},
+        links={f"All {len(done.rows)} rows as CSV": "comparison.csv", "Figures with their hashes as CSV": "figures.csv"},
+        provenance=done.provenance,
+    )
+
+
+def as_printed(figures: Sequence[Figure]) -> list[Figure]:
+    """Combine consecutive panels, such as Figure 5a to 5f, into one figure as in the paper."""
+    drawn: list[Figure] = []
+    for number, found in groupby(figures, lambda figure: _number(figure) or figure.name):
+        panels = list(found)
+        if len(panels) == 1:
+            drawn += panels
+            continue
+        titles = [replace(panel, title=panel.title.removeprefix(f"{number}")) for panel in panels]
+        caption = " ".join(dict.fromkeys(panel.caption for panel in panels if panel.caption))
+        name = number.lower().replace(" ", "-")
+        drawn.append(Panels(name, number, caption, artifact=number, panels=titles, columns=min(3, len(panels))))
+    return drawn
+
+
+def _number(figure: Figure) -> str:
+    """Return the paper's figure of which this one is a panel; "" for other figures."""
+    found = None if isinstance(figure, Panels) else re.fullmatch(r"(Figure \d+)[a-z]", figure.artifact)
+    return found[1] if found else ""
+
+
+def _headlines(done: Reproduced) -> list[Table]:
+    """Return the table of headline claims."""
+    readings = readings_of(done.rows)
+    rows, marks = [], {}
+    for k, found in enumerate(answer_headlines(done.headlines, done.rows)):
+        counts = [f"{holds} of {judged}" if judged else "-" for holds, judged in found.counts.values()]
+        text = found.headline
+        quotation = f'{text.where}: "{text.quotation}"' if text.quotation else text.where
+        rows.append([text.claim, quotation, found.answer, *counts, text.why])
+        marks[k] = MARKS[found.answer]
+    header = (
+        "claim",
+        "place and words of the paper",
+        "answer",
+        *(f"rows that hold, {reading}" for reading in readings),
+        "note",
+    )
+    caption = "Reproduced: all rows that support the claim hold under one reading. Partly: some of them hold."
+    return [Table("Headline claims", header, rows, caption, marks=marks, text=True)] if rows else []
+
+
+def _classes(rows: Sequence[ClaimRow]) -> Table:
+    """Return a table of verdicts by class of the claims."""
+    verdicts = ("holds", "fails", "undetermined", "shown", "not measured")
+    table = []
+    for kind, label in CLASSES.items():
+        mine = [row for row in rows if row.claim.kind == kind]
+        counts = [str(sum(row.verdict == verdict for row in mine)) for verdict in verdicts]
+        others = [str(count_holding(mine, reading)[0]) for reading in readings_of(rows)[1:]]
+        table.append([label, *counts, *others])
+    header = ("class", *verdicts, *(f"holds, {reading}" for reading in readings_of(rows)[1:]))
+    return Table("Verdicts by class", header, table)
+
+
+def _causes(rows: Sequence[ClaimRow]) -> list[Table]:
+    """Return a table of the causes of failed and undetermined claims, the most frequent first."""
+    groups: dict[tuple[str, str], list[ClaimRow]] = {}
+    for row in rows:
+        if row.verdict in JUDGED[1:]:
+            groups.setdefault((pattern(row.cause), row.basis), []).append(row)
+    table = []
+    for (_, basis), found in sorted(groups.items(), key=lambda item: -len(item[1])):
+        named = list(dict.fromkeys(f"{row.claim.artifact}: {row.claim.metric}" for row in found))
+        shown = list(dict.fromkeys(row.shown_by for row in found if row.shown_by))
+        more = f" and {len(named) - 1} more" if len(named) > 1 else ""
+        more_shown = f" and {len(shown) - 1} more" if len(shown) > 1 else ""
+        table.append(
+            [
+                str(len(found)),
+                named[0] + more,
+                found[0].cause or "Not explained.",
+                basis,
+                (shown[0] + more_shown) if shown else "",
+            ]
+        )
+    caption = (
+        "Verified: the named run changes the verdict, or shows what the cause states. Inferred: no run shows it yet. Numbers "
+        "are those of the first row with the cause."
+    )
+    header = ("rows", "claims", "cause", "basis", "shown by")
+    title = "Claims that do not hold, and their causes"
+    if len(table) > MAX_CAUSES:
+        caption += f" The table lists the {MAX_CAUSES} most frequent of {len(table)} causes."
+    return [Table(title, header, table[:MAX_CAUSES], caption, text=True)] if table else []
+
+
+def _scripts(scripts: Sequence[FigureScript], done: Reproduced) -> list[Table]:
+    """Return a table of the commands that reproduce each figure."""
+    known = expected(done.name)
+    rows = []
+    for script in scripts:
+        recorded = known.get(script.figure)
+        seconds = f"{recorded.seconds:.0f}" if recorded is not None and recorded.seconds else ""
+        rows.append([script.figure, script.command, seconds, script.sha256[:16] or "varies"])
+    caption = (
+        "Approximate CPU seconds of a full run of the figure alone on one core, and the SHA-256 of its CSV (first 16 digits), "
+        "which the command compares with the recorded one."
+    )
+    header = ("figure", "command", "CPU seconds", "SHA-256 of its CSV")
+    return [Table("Commands of the figures", header, rows, caption, text=True)] if rows else []

@@ -1,0 +1,203 @@
+"""Reproduction of DRMaestro: the smallest scenario is simulated, and every claim is measured."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from poolwise.files.factory import scheduler_of
+from poolwise.performance.device_profiles import read_device_profiles
+from poolwise.runner import Local
+from poolwise_reproductions import catalog, drmaestro
+from poolwise_reproductions.cases import Measurer
+from poolwise_reproductions.drmaestro.cells import (
+    OUR_PHASE,
+    POINTS,
+    POLICIES,
+    SCENARIOS,
+    SOLVED_ONCE,
+    VARIANTS,
+    DrMaestroCase,
+    RoundTimes,
+    gpus_in_use,
+)
+from poolwise_reproductions.drmaestro.changes import CHANGES, FIXED
+from poolwise_reproductions.drmaestro.claims import FOUR_TIMES, DrMaestroResults, switches
+from poolwise_reproductions.published import SWITCH, compare, read_claims
+from poolwise_reproductions.reproduction import reproduce
+
+SMALLEST = SCENARIOS[0]
+
+
+@pytest.mark.long
+def test_disaggregation_uses_gpus_of_machines_without_free_cores():
+    found = {policy: DrMaestroCase(SMALLEST, policy, 0).measure() for policy in POLICIES}
+    assert found["firmament"]["most_used_before"] == 0.5
+    assert found["drmaestro"]["most_used_before"] == found["network_aware"]["most_used_before"] == 1.0
+    assert 1.3 < found["firmament"]["makespan_s"] / found["drmaestro"]["makespan_s"] < 1.8
+    assert found["firmament"]["execution_s"] < found["drmaestro"]["execution_s"]
+
+
+def test_policies_are_equal_if_every_machine_has_free_cores():
+    spread = replace(SMALLEST, spread=True)
+    firmament, plain = (DrMaestroCase(spread, policy, 0).measure()["makespan_s"] for policy in POLICIES[:2])
+    assert firmament == pytest.approx(plain, rel=0.01)
+
+
+def test_timing_does_not_change_the_schedule():
+    case = DrMaestroCase(SMALLEST, "drmaestro", 1)
+    rounds = RoundTimes(case).measure()
+    assert len(rounds["total_s"]) == len(rounds["solver_s"])
+    assert rounds["solved"] > 0
+    assert all(0 <= solver <= total for solver, total in zip(rounds["solver_s"], rounds["total_s"], strict=True))
+    schedule = case.simulate()
+    time, used = gpus_in_use(schedule)
+    assert (used[0] >= 0) and used[-1] == 0 and used.max() == 16
+    held = float((np.diff(time) * used[:-1]).sum())
+    work = (schedule.end - schedule.start)[schedule.workload.request("gpu")[schedule.job] > 0].sum() / 1e9
+    assert held == pytest.approx(work)
+
+
+def test_changes_keep_published_slowdowns():
+    known = read_device_profiles("catalog:rodinia")
+    for name, change in CHANGES.items():
+        for kind in ("nw", "hotspot"):
+            assert change.apply(known[kind]).sensitivity == pytest.approx(known[kind].sensitivity), name
+    assert CHANGES["half the stretch under load"].apply(known["srad"]).sensitivity == pytest.approx(
+        known["srad"].sensitivity / 2
+    )
+    changed = [change for change in CHANGES.values() if change.warm_up == 1 and change.every_s == 0]
+    assert all(any(change.apply(p) != p for p in known.values()) for change in changed)
+
+
+@pytest.mark.parametrize("name", ["FULL", "QUICK"])
+def test_measurements_match_the_claims(tmp_path, monkeypatch, name):
+    def fake_measure(measurer, cases):
+        """Return metrics that differ between cases; their values do not matter here."""
+        names = ("makespan_s", "violations", "violations_queueing", "execution_s", "most_used_before")
+        times = {"total_s": [0.1, 0.2], "solver_s": [0.01, 0.02], "solved": 3, "solving": 2}
+        lists = {"grid_s": list(range(POINTS)), "used": [1] * POINTS, "normalised": [2.0, 1.0], "beyond": [6, 5, 4, 3, 2, 1]}
+        return {case: {**dict.fromkeys(names, 1.0 + k % 7), **lists, **times} for k, case in enumerate(dict.fromkeys(cases))}
+
+    monkeypatch.setattr(Measurer, "__call__", fake_measure)
+    monkeypatch.setattr(drmaestro, "QUICK", getattr(drmaestro, name))
+    found = drmaestro.DRMaestro().run(Measurer(tmp_path, Local(1)), quick=True)
+    rows = compare(read_claims(catalog.find("claims", "drmaestro.csv")), found.measured)
+    missing = [row.claim.key for row in rows if row.holds == "not_measured"]
+    assert (not missing) == (name == "FULL")
+    named = [row.claim for row in rows if row.claim.shown_by.startswith(SWITCH)]
+    assert named and all(claim.key in found.switches[claim.shown_by.removeprefix(SWITCH)] for claim in named)
+    assert {figure.name for figure in found.figures} >= {"gpus_4x128", "gpus_128x4096", "normalised_128x4096", "rounds_16x512"}
+    for figure in found.figures:
+        for line in figure.series.values():
+            assert all(math.isfinite(value) for value in line)
+    assert [len(found.tables), len(found.explanation)] == ([3, 2] if name == "FULL" else [1, 1])
+
+
+@pytest.mark.parametrize(
+    ("figure", "cases", "timed"),
+    [("4", {(SMALLEST, "")}, set()), ("9", {(SCENARIOS[3], "")}, set()), ("10", {(SCENARIOS[3], "")}, set()),
+     ("6", set(), {4}), ("8", set(), {16, 128})],
+)  # fmt: skip
+def test_single_figure_runs_only_its_own_cases(tmp_path, monkeypatch, figure, cases, timed):
+    requested = []
+
+    def fake_measure(measurer, wanted):
+        now = list(wanted)
+        requested.extend(now)
+        lists = {"grid_s": list(range(POINTS)), "used": [1] * POINTS, "normalised": [2.0, 1.0], "beyond": [6, 5, 4, 3, 2, 1]}
+        names = ("makespan_s", "violations", "violations_queueing", "execution_s", "most_used_before")
+        times = {"total_s": [0.1, 0.2], "solver_s": [0.01, 0.02], "solved": 3, "solving": 2}
+        return {case: {**dict.fromkeys(names, 1.0), **lists, **times} for case in now}
+
+    monkeypatch.setattr(Measurer, "__call__", fake_measure)
+    done = reproduce("drmaestro", drmaestro.DRMaestro(), tmp_path, figure=figure, executor=Local(1))
+    rounds = [timed.case for timed in requested if isinstance(timed, RoundTimes)]
+    runs = [case for case in requested if isinstance(case, DrMaestroCase)]
+    assert {(case.scenario, case.variant) for case in runs} == cases
+    assert {case.seed for case in runs + rounds} == {0}
+    assert {case.scenario.machines for case in rounds} == timed
+    assert done.findings.figures and {drawn.artifact for drawn in done.findings.figures} == {f"Figure {figure}"}
+
+
+def planned(plan, figure=""):
+    return [case for part in drmaestro.PARTS if part.concerns(figure) for case in part.cases(plan)]
+
+
+def test_table_needs_all_seeds_and_variants_of_its_settings():
+    cases = planned(drmaestro.FULL, "Table 2")
+    assert {case.scenario.machines for case in cases} == {4}
+    assert {case.variant for case in cases} == set(VARIANTS)
+    assert not any(case.change for case in cases)
+    assert set(cases) < set(planned(drmaestro.FULL))
+
+
+def scheduler(case):
+    return scheduler_of(case.cell().scheduler)
+
+
+def test_variants_apply_only_to_their_policies():
+    assert scheduler(DrMaestroCase(SMALLEST, "network_aware", 0, variant=SOLVED_ONCE)).solve_again is False
+    assert scheduler(DrMaestroCase(SMALLEST, "drmaestro", 0, variant=OUR_PHASE)).local_first
+    plain = scheduler(DrMaestroCase(SMALLEST, "network_aware", 0))
+    assert plain.solve_again and not plain.local_first and plain.at_ends
+    assert not scheduler(DrMaestroCase(SMALLEST, "firmament", 0, FIXED)).at_ends
+    with pytest.raises(ValueError, match="does not apply to policy"):
+        scheduler(DrMaestroCase(SMALLEST, "firmament", 0, variant=OUR_PHASE))
+    with pytest.raises(KeyError):
+        DrMaestroCase(SMALLEST, "firmament", 0, "no such change").measure()
+
+
+def test_unaffected_policies_are_looked_up_without_the_variant():
+    cases = {
+        DrMaestroCase(SMALLEST, "firmament", 0): {"makespan_s": 6.0},
+        DrMaestroCase(SMALLEST, "drmaestro", 0): {"makespan_s": 4.0},
+        DrMaestroCase(SMALLEST, "network_aware", 0): {"makespan_s": 3.0},
+        DrMaestroCase(SMALLEST, "network_aware", 0, variant=SOLVED_ONCE): {"makespan_s": 2.0},
+    }
+    results = DrMaestroResults(cases, {})
+    assert results.ratio(SMALLEST, "firmament", "network_aware", variant=SOLVED_ONCE).tolist() == [3.0]
+    assert results.ratio(SMALLEST, "firmament", "drmaestro", variant=SOLVED_ONCE).tolist() == [1.5]
+    assert results.ratio(SMALLEST, "firmament", "network_aware").tolist() == [2.0]
+
+
+def test_figures_show_the_papers_first_phase():
+    """Runs of a variant do not replace those of the paper's first phase."""
+    lists = {"grid_s": [0.0, 1.0], "normalised": [2.0, 1.0], "beyond": [6, 5, 4, 3, 2, 1]}
+    rest = dict.fromkeys(("makespan_s", "violations", "violations_queueing", "execution_s", "most_used_before"), 1.0)
+    cases = {
+        DrMaestroCase(SMALLEST, policy, 0, variant=variant): {**rest, **lists, "used": [7, 7] if variant else [3, 3]}
+        for variant, known in VARIANTS.items()
+        for policy in known.policies
+    }
+    (gpus,) = drmaestro.figures.gpus(DrMaestroResults(cases, {}), SMALLEST)
+    assert gpus.name == "gpus_4x128"
+    assert {value for line in gpus.series.values() for value in line} == {3}
+
+
+def test_plan_up_to_a_number_of_machines_omits_larger_scenarios():
+    small = drmaestro.FULL.up_to(16)
+    assert {case.scenario.machines for case in planned(small)} == {4, 16}
+    assert {case for case in planned(drmaestro.FULL) if case.scenario.machines <= 16} == set(planned(small))
+    assert {case.scenario.machines for case in small.timings()} == {4, 16}
+    assert "Settings with more than 16 machines were not run." in small.describe()[0]
+    assert "were not run" not in drmaestro.FULL.describe()[0]
+
+
+def test_switch_with_goals_four_times_as_long_counts_the_fourth_multiple():
+    cases = {
+        DrMaestroCase(SMALLEST, policy, seed): {
+            "makespan_s": 1.0,
+            "violations": 0,
+            "violations_queueing": 0,
+            "beyond": [9, 9, 9, count + seed, 9, 9],
+        }
+        for policy, count in zip(POLICIES, (60, 40, 30), strict=True)
+        for seed in range(2)
+    }
+    found = switches(DrMaestroResults(cases, {}))[FOUR_TIMES]
+    less = ("Table 3", str(SMALLEST), "violations of DRMaestro minus network-aware; submission to end longer than the goal")
+    times = ("Table 3", str(SMALLEST), "violations of Firmament / network-aware; submission to end longer than the goal")
+    assert found[less].value == 10.0
+    assert found[times].value == pytest.approx((60 / 30 + 61 / 31) / 2)

@@ -1,0 +1,158 @@
+"""Reproduction of Fair Memory: every published value is a claim, and every measurement belongs to one."""
+
+import csv
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from poolwise.errors import UnknownNameError
+from poolwise.presentation.figure_data import figure_csv
+from poolwise.studies.cells import Cell, GeneratorSource
+from poolwise.studies.study import load
+from poolwise.traces.generators import generate
+from poolwise_reproductions import catalog
+from poolwise_reproductions.cases import Measurer
+from poolwise_reproductions.fair_memory import OURS, PAPER, FairMemory, claims, figures, measured, plan, runs, traces
+from poolwise_reproductions.fair_memory.claims import FairMemoryResults
+from poolwise_reproductions.fair_memory.readings import AS_RUN, SPEC, ablations, switched
+from poolwise_reproductions.fair_memory.runs import MACHINES, ORDERS, FairMemoryCase
+from poolwise_reproductions.fair_memory.traces import TRACES
+from poolwise_reproductions.published import compare, read_claims
+from poolwise_reproductions.reproduction import figures_of, reproduce
+from tests.helpers.data import PUBLISHED
+
+CLAIMS = catalog.find("claims", "fair-memory.csv")
+
+
+def test_every_published_value_is_a_claim() -> None:
+    claimed = read_claims(CLAIMS)
+    with (PUBLISHED / "fair_memory_claims.csv").open(newline="", encoding="utf-8") as file:
+        published = list(csv.DictReader(file))
+    assert published
+    for row in published:
+        machines = ("perlmutter", "juwels") if row["trace"] == "both" else (row["trace"],)
+        for value in re.findall(r"[\d.]+", row["value"]):
+            found = [
+                c
+                for c in claimed
+                if c.published == float(value) and (any(m in c.condition for m in machines) or c.condition.endswith(" ns"))
+            ]
+            assert found, row
+
+
+@pytest.fixture(scope="module")
+def results() -> FairMemoryResults:
+    """Runs of a few hundred jobs on both machines and scopes, at the sizes of a quick run, and on one other trace."""
+    patch, whole = pytest.MonkeyPatch(), FairMemoryCase.cell
+
+    def small(case: FairMemoryCase) -> Cell:
+        cell = replace(whole(case), warm_up=100)
+        generated = isinstance(cell.workload, GeneratorSource)
+        return (
+            replace(cell, workload=replace(cell.workload, settings=f'{{"jobs":400,"seed":{case.seed}}}')) if generated else cell
+        )
+
+    patch.setattr(FairMemoryCase, "cell", small)
+    patch.setattr(traces, "generate", lambda name, **settings: generate(name, **{**settings, "jobs": 400}))
+    try:
+        trace = next(iter(TRACES))
+        other = [FairMemoryCase("perlmutter", 0, order, 8, plan.READ[1], trace=trace) for order in ORDERS]
+        return FairMemoryResults({case: case.measure() for case in (*plan.QUICK.cases(), *other)}, 1, "perlmutter")
+    finally:
+        patch.undo()
+        runs.baseline_outcomes.cache_clear()
+
+
+def test_every_measurement_belongs_to_a_claim(results: FairMemoryResults) -> None:
+    rows = compare(read_claims(CLAIMS), measured([*PAPER, *OURS], results), {"as run": measured(PAPER, results, AS_RUN)})
+    judged = [row for row in rows if row.verdict in ("holds", "fails")]
+    assert len(judged) > 60
+    assert {row.claim.kind for row in judged} == {"paper", "input", "ours"}
+    assert claims.explain(results)
+
+
+@pytest.mark.long
+def test_figures_of_the_paper_are_drawn(results: FairMemoryResults) -> None:
+    ablated = {label: measured(PAPER, results, reading) for label, reading in ablations().items()}
+    drawn = [*figures_of([*PAPER, *OURS], results), figures.ablation(read_claims(CLAIMS), ablated)]
+    names = [figure.name for figure in drawn]
+    assert len(set(names)) == len(names)
+    shown = {figure.artifact for figure in drawn}
+    assert {f"Figure {number}" for number in range(5, 13)} | {"Sensitivity"} <= shown and "ablation" in names
+    assert all("nan" not in figure_csv(figure) and figure_csv(figure).count("\n") > 4 for figure in drawn)
+
+
+@pytest.mark.parametrize("number", [7, 8, 9, 10, 11, 12])
+def test_runs_of_a_single_figure_measure_its_rows(results: FairMemoryResults, number: int) -> None:
+    figure = f"Figure {number}"
+    parts = [one for one in PAPER if one.concerns(figure)]
+    needed = {case for part in parts for case in part.cases(plan.QUICK)}
+    assert 0 < len(needed) < len(plan.QUICK.cases())
+    part = replace(results, measurements={case: run for case, run in results.measurements.items() if case in needed})
+    whole, alone = (
+        {key: value for key, value in measured(parts, found).items() if key[0] == figure} for found in (results, part)
+    )
+    assert whole.keys() == alone.keys() and whole
+    assert [whole[key].value for key in whole] == [alone[key].value for key in whole]
+
+
+@pytest.mark.parametrize("figure", ["8", "9", "11", "12", "Parity"])
+def test_single_figure_measures_only_claimed_rows(results: FairMemoryResults, tmp_path, monkeypatch, figure: str) -> None:
+    monkeypatch.setattr(Measurer, "__call__", lambda measurer, cases: {case: results.measurements[case] for case in cases})
+    done = reproduce("fair-memory", FairMemory(), tmp_path, quick=True, jobs=1, figure=figure)
+    assert done.rows and all(row.claim.artifact in (f"Figure {figure}", figure) for row in done.rows)
+
+
+def test_readings_differ_only_in_the_three_switches(results: FairMemoryResults) -> None:
+    for reading, metric, order, where in (
+        (switched(["F1 as printed"]), "mean_bounded_slowdown", "f1", {"order": "f1_as_printed", "backfill": "easy"}),
+        (switched(["fairness against 512 GB"]), "plain_discrimination_s", "fm", {"order": "fm", "backfill": "easy"}),
+        (AS_RUN, "plain_discrimination_s", "f1", {"order": "f1_as_printed", "backfill": "nodes only, no extra"}),
+    ):
+        expected = results.measurements[FairMemoryCase("perlmutter", 0, size_tb=16, **where)][metric]
+        assert results.under(reading)(metric.removeprefix("plain_"), order, 16).tolist() == [expected]
+    first, *others, last = ablations().values()
+    assert (first, last) == (SPEC, AS_RUN)
+    assert len({first, *others, last}) == 8
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_study_file_has_the_cells_of_the_papers_orders(machine: str) -> None:
+    """`poolwise run` of the file simulates the cells of Figure 7, and their baselines are those of the reproduction."""
+    study = load(catalog.find("studies", f"fair-memory-{machine}.toml"))
+    planned = [
+        case
+        for case in plan.FULL.pools()
+        if (case.machine, case.backfill, case.curve) == (machine, "easy", "quantile") and case.order in ORDERS
+    ]
+    assert {case.cell().key for case in planned} == {cell.key for cell in study.cells} and len(planned) == len(study.cells)
+    assert {case.without_backfill().cell().key for case in planned} == {cell.key for cell in study.baselines}
+    without = [case for case in plan.FULL.cases() if case.machine == machine and not case.size_tb]
+    found = {case.cell().key for case in without if case.backfill == "easy"}
+    assert len(found) == 20 and found <= {cell.key for cell in study.memory_baselines}
+
+
+@pytest.mark.parametrize("name", TRACES)
+def test_other_traces_keep_published_properties(name: str) -> None:
+    """Nodes and runtimes are those of the generated jobs; the weighted mean memory is met where `meets` claims it."""
+    means = []
+    for seed in range(4):
+        drawn, other = generate("perlmutter_like", seed=seed), TRACES[name].workload("perlmutter_like", seed)
+        for column in ("nodes", "memory"):
+            if not (column == "memory" and TRACES[name].share is not None):
+                assert np.array_equal(np.sort(drawn.request(column)), np.sort(other.request(column)))
+        assert np.array_equal(np.sort(drawn.duration), np.sort(other.duration))
+        work = other.request("nodes") * other.duration.astype(np.float64)
+        means.append(float((work * other.request("memory")).sum() / work.sum()) / 1024)
+    assert (abs(np.mean(means) - 140) < 15) == TRACES[name].meets
+
+
+def test_figure_of_inputs_needs_no_run(tmp_path) -> None:
+    done = reproduce("fair-memory", FairMemory(), tmp_path, jobs=1, figure="5")
+    assert [figure.name for figure in done.findings.figures] == ["figure5"]
+    assert {row.verdict for row in done.rows} == {"holds"}
+    assert {row.claim.artifact for row in done.rows} == {"Figure 5"}
+    with pytest.raises(UnknownNameError):
+        reproduce("fair-memory", FairMemory(), tmp_path, jobs=1, figure="99")

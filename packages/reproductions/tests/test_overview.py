@@ -1,0 +1,53 @@
+"""Overview page of all reproductions."""
+
+from pathlib import Path
+
+import pytest
+
+from poolwise import registry
+from poolwise.errors import InputError
+from poolwise_reproductions.overview import overview, read_comparison, read_notes
+from poolwise_reproductions.published import Claim, ClaimRow, Measured, claims_csv
+
+PAGES = Path(__file__).parents[3] / "docs" / "reproductions"
+
+
+def comparison(tmp_path: Path, *rows: ClaimRow) -> Path:
+    path = tmp_path / "comparison.csv"
+    path.write_text(claims_csv(rows))
+    return path
+
+
+def test_overview_counts_claims_by_reading_and_lists_each_cause_once(tmp_path: Path) -> None:
+    claims = [Claim("Figure 1", f"load {k}", "wait", "s", 10.0, "relative", 0.1, reason="arrivals differ") for k in range(4)]
+    rows = [ClaimRow(claims[0], Measured(10.5)), ClaimRow(claims[1], Measured(20.0)), ClaimRow(claims[2], Measured(30.0))]
+    rows.append(ClaimRow(claims[3], Measured(30.0), {"as run": Measured(10.0)}))
+    rows.append(ClaimRow(Claim("Figure 3", "", "wait", "s", 10.0, "exact", 1.0), Measured(10.0, 8.0, 12.0)))
+    one = Claim("Figure 4", "", "wait", "s", 10.0, "exact", 1.0, reason="one run", shown_by="one run")
+    rows.append(ClaimRow(one, Measured(13.0, 12.0, 14.0, runs=20)))
+    rows.append(ClaimRow(Claim("Figure 2", "", "wait", "s", 1.0, "shown", 0.0), Measured(2.0)))
+    rows.append(ClaimRow(Claim("Figure 2", "x", "wait", "s", 2.0, "exact", 0.0, kind="input"), Measured(2.0)))
+    text = overview({"paper": read_comparison(comparison(tmp_path, *rows))}, {"paper": "A paper"}, pages={"paper": "p.html"})
+    # 6 testable: 1 holds, 2 as run, none inferred, 1 undetermined, 4 fail, of which 1 holds as run and 1 may be scatter
+    assert "| [A paper](p.html) | 6 | 1 | 2 |  | 1 | 4 | 1 | 1 | 0 | 2 |" in text
+    assert "**Figure 1, 2 rows, unknown:** arrivals differ" in text
+    assert "**Figure 1, 1 row, verified:** arrivals differ" in text
+
+
+def test_other_files_are_rejected(tmp_path: Path) -> None:
+    (tmp_path / "comparison.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(InputError, match="not a comparison"):
+        read_comparison(tmp_path / "comparison.csv")
+    with pytest.raises(InputError, match="no such file"):
+        read_comparison(tmp_path / "nowhere.csv")
+
+
+def test_documentation_page_matches_its_comparisons() -> None:
+    comparisons = {path.stem: read_comparison(path) for path in sorted(PAGES.glob("*.csv"))}
+    known = registry.names("reproductions")
+    assert set(comparisons) <= set(known)
+    titles = {name: registry.find("reproductions", name).title for name in known}
+    notes = {path.stem: read_notes(path) for path in PAGES.glob("*.csv")}
+    assert all(notes.values())
+    pages = {name: f"{name}.html" for name in comparisons if (PAGES / f"{name}.html").is_file()}
+    assert (PAGES / "index.md").read_text() == overview(comparisons, titles, notes, pages)

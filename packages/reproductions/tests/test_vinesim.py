@@ -1,0 +1,134 @@
+"""Reproduction of VineSim: every claim is measured, and the set-ups match the report."""
+
+import numpy as np
+import pytest
+
+from poolwise.runner import Local
+from poolwise_reproductions import catalog
+from poolwise_reproductions.cases import Measurer
+from poolwise_reproductions.published import SWITCH, compare, read_claims
+from poolwise_reproductions.reproduction import switches_of
+from poolwise_reproductions.results import without_nan
+from poolwise_reproductions.vinesim import PARTS, claims, extensions
+from poolwise_reproductions.vinesim.claims import VineSimResults, mean_over_seeds
+from poolwise_reproductions.vinesim.plan import QUICK, VineSimPlan
+from poolwise_reproductions.vinesim.setups import KB64, MB1, Setup, mixed_sizes
+
+
+def content(setup: Setup) -> dict:
+    """Return metrics that depend on the set-up alone, so that ratios and intervals are defined."""
+    value = 100.0 + setup.gap % 7 + setup.gpus + 3 * setup.seed
+    series = {"begin_us": [0.0], "by_type": {"cpu-intel": [0.0], "gpu": [1.0]}}
+    return {
+        "mean_job_latency_us": value,
+        "makespan_s": value / 1e6,
+        "unit_utilization": 0.5,
+        "unit_utilization_by_type.cpu-intel": 0.25,
+        "unit_utilization_by_type.gpu": 0.75,
+        "energy_j": 1.0,
+        "measured_tasks": 2,
+        "series": series,
+    }
+
+
+def results_of(plan: VineSimPlan, run=content) -> VineSimResults:
+    """Return the results of every set-up of a plan, measured by a fake run."""
+    setups = (seeded for part in PARTS for setup in part.cases(plan) for seeded in plan.seeded(setup))
+    return VineSimResults({setup: run(setup) for setup in setups}, plan)
+
+
+@pytest.mark.parametrize("plan", [QUICK, VineSimPlan()], ids=["quick", "full"])
+def test_measurements_match_the_claims(plan: VineSimPlan) -> None:
+    results = results_of(plan)
+    measured = without_nan(row for part in PARTS for rows in part.rows for row in rows(results))
+    rows = compare(read_claims(catalog.find("claims", "vinesim.csv")), measured)
+    missing = [row.claim.key for row in rows if row.holds == "not_measured"]
+    assert missing == [("Figure 8a", "crossover", "time between arrivals below which DFE alone beats the mix")]
+    drawn = [one for part in PARTS for draw in part.draw for one in draw(results)]
+    drawn += extensions.draw(results)
+    assert len({figure.name for figure in drawn}) == len(drawn)
+    assert [table.title for table in extensions.tables(results)]
+
+
+def test_mixed_workload_has_25000_tasks() -> None:
+    for seed in range(5):
+        sizes = mixed_sizes(seed)
+        assert (len(sizes), int(sizes.sum())) == (500, 25_000)
+        assert int((sizes <= 20).sum()) == 450
+    assert not np.array_equal(mixed_sizes(0), mixed_sizes(1))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_workload_with_even_large_jobs_has_25000_tasks(seed: int) -> None:
+    sizes = np.sort(mixed_sizes(seed, "even"))
+    assert (len(sizes), int(sizes.sum())) == (500, 25_000)
+    assert int((sizes <= 20).sum()) == 450
+    assert sizes[-1] <= 3.1 * sizes[450]
+    assert mixed_sizes(seed).max() > 3 * sizes[-1]
+
+
+def test_varied_tasks_differ_by_at_most_the_share() -> None:
+    plain, varied = (Setup(0, data_size=MB1, varied=share).tasks().table for share in (0.0, 0.05))
+    assert set(plain[:, 4].tolist()) == {30_000_000}
+    assert np.abs(varied[:, 4] / 30_000_000 - 1).max() <= 0.05 and len(set(varied[:, 4].tolist())) > 2000
+    assert np.array_equal(np.delete(plain, 4, axis=1), np.delete(varied, 4, axis=1))
+
+
+def test_every_switch_that_a_claim_names_measures_it() -> None:
+    found = switches_of(PARTS, results_of(VineSimPlan()))
+    named = 0
+    for claim in read_claims(catalog.find("claims", "vinesim.csv")):
+        if claim.shown_by.startswith(SWITCH):
+            assert claim.key in found[claim.shown_by.removeprefix(SWITCH)], claim.shown_by
+            named += 1
+    assert named >= 12
+
+
+def test_switch_looks_up_the_changed_set_ups() -> None:
+    """Latencies without and with GPUs are 1000 and 10 us if large jobs are even, and 10 us otherwise."""
+
+    def fake_content(setup: Setup) -> dict:
+        slow = setup.large == "even" and setup.gpus == 0
+        return content(setup) | {"mean_job_latency_us": 1000.0 if slow else 10.0}
+
+    found = claims.size_switches(results_of(VineSimPlan(), fake_content))
+    key = ("Figure 5f", "INT, low load", "mean job latency, 0 % over 100 % GPUs")
+    assert found[claims.ANOTHER_LOAD][key].value == 1.0
+    assert found[f"{claims.ANOTHER_LOAD}, {claims.EVEN}"][key].value == 100.0
+
+
+def test_data_near_the_cpus_are_in_their_rack() -> None:
+    table = Setup(0, layout="split", data="first rack", data_size=MB1).tasks().table
+    assert set(table[:, 2].tolist()) == {0}
+    everywhere = Setup(0, layout="split", data_size=MB1).tasks().table
+    assert set(everywhere[:, 2].tolist()) == {0, 1}
+
+
+def test_high_reaches_gpu_latency_and_flat_does_not() -> None:
+    assert Setup(1000).measure()["mean_job_latency_us"] == 25.0
+    assert Setup(1000, policy="flat").measure()["mean_job_latency_us"] > 400.0
+
+
+def test_high_and_closer_to_data_are_equal_at_64_kb() -> None:
+    high, closer = (Setup(1000, layout="alternate", data_size=KB64, policy=p) for p in ("high", "closer_to_data"))
+    latency = {setup.policy: setup.measure()["mean_job_latency_us"] for setup in (high, closer)}
+    assert 0.9 < latency["high"] / latency["closer_to_data"] < 1.1
+
+
+def test_cached_set_ups_are_not_run_again(tmp_path, monkeypatch) -> None:
+    ran: list[float] = []
+    measure = Measurer(tmp_path, Local(1))
+
+    def count(setup: Setup) -> dict:
+        ran.append(setup.gap)
+        return {"value": setup.gap}
+
+    monkeypatch.setattr(Setup, "measure", count)
+    assert measure([Setup(1), Setup(2), Setup(1)])[Setup(2)] == {"value": 2}
+    measure([Setup(1), Setup(3)])
+    assert ran == [1, 2, 3]
+
+
+def test_equal_values_have_no_interval() -> None:
+    assert np.isnan(mean_over_seeds(np.array([5.0, 5.0])).low)
+    assert mean_over_seeds(np.array([4.0, 6.0])).low < 4
