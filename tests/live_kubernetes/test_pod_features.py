@@ -20,13 +20,11 @@ SCHEDULER = ListScheduler(placement=FirstNodes())
 TERM = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"a": "b"}}}
 SPREAD = {"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "labelSelector": {}}
 PREFERENCE = {"weight": 1, "preference": {"matchExpressions": [{"key": "a", "operator": "Exists"}]}}
-REQUIRED, PREFERRED = "requiredDuringSchedulingIgnoredDuringExecution", "preferredDuringSchedulingIgnoredDuringExecution"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 REFUSED: dict[str, dict[str, Any]] = {
-    "spec.affinity.podAffinity.required": {"affinity": {"podAffinity": {REQUIRED: [TERM]}}},
     "spec.affinity.podAffinity.preferred": {"affinity": {"podAffinity": {PREFERRED: [{"weight": 1, "podAffinityTerm": TERM}]}}},
-    "spec.affinity.podAntiAffinity.required": {"affinity": {"podAntiAffinity": {REQUIRED: [TERM]}}},
     "spec.affinity.podAntiAffinity.preferred": {
         "affinity": {"podAntiAffinity": {PREFERRED: [{"weight": 1, "podAffinityTerm": TERM}]}}
     },

@@ -204,7 +204,7 @@ class _Placing:
         key = request_key(self.job, task, self.cache)
         if why := self.failures.everywhere.get(key):
             raise DoesNotFit(why)
-        first_pod, self.kept_away = not self.taken and not self.held, False
+        first_pod, self.kept_away = not self.taken and not self.held, self.domain is not None
         whole = self.state.mapping.view == "whole"
         try:
             if self._is_excluded(name):
@@ -212,7 +212,7 @@ class _Placing:
             return self._start_on(task, pod, name, key)
         except DoesNotFit as problem:
             movable = isinstance(problem, KeptAway) or (
-                not whole and (bool(self.job.claims[task]) or name in self.failures.moved_to)
+                not whole and (bool(self.job.claims[task]) or name in self.failures.moved_to or name in self.moved_to)
             )
             if not movable:
                 raise

@@ -9,7 +9,7 @@ from typing import Literal
 from poolwise.live.kubernetes.objects import Pod, PodGroup
 
 ELSEWHERE = "remove it, or let kube-scheduler place the pod"
-_REQUIRED, _PREFERRED = "requiredDuringSchedulingIgnoredDuringExecution", "preferredDuringSchedulingIgnoredDuringExecution"
+_PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 _DISKS = {
     "gce_persistent_disk": "gcePersistentDisk",
     "aws_elastic_block_store": "awsElasticBlockStore",
@@ -33,17 +33,12 @@ class PodFeature:
     find: Callable[[Pod], Iterable[str]] = lambda pod: ()
 
 
-def _affinity(name: str, rule: str) -> Callable[[Pod], Iterator[str]]:
+def _preferred_pods(name: str) -> Callable[[Pod], Iterator[str]]:
     def find(pod: Pod) -> Iterator[str]:
         affinity = pod.spec.affinity
         terms = (affinity.pod_affinity if name == "podAffinity" else affinity.pod_anti_affinity) if affinity else None
-        required = rule == _REQUIRED
-        if terms is not None and (
-            terms.required_during_scheduling_ignored_during_execution
-            if required
-            else terms.preferred_during_scheduling_ignored_during_execution
-        ):
-            yield f"spec.affinity.{name}.{rule}"
+        if terms is not None and terms.preferred_during_scheduling_ignored_during_execution:
+            yield f"spec.affinity.{name}.{_PREFERRED}"
 
     return find
 
@@ -85,7 +80,12 @@ FEATURES: tuple[PodFeature, ...] = (
     PodFeature("`nodeSelector`, required node affinity", "applied", "restricts the nodes"),
     PodFeature("taints of nodes, tolerations", "applied", "restricts the nodes; tolerations may be added to a waiting pod"),
     PodFeature("requests of containers, sidecars and init containers, overhead", "applied", "counted as in kube-scheduler"),
-    PodFeature("required `podAntiAffinity` of running pods", "applied", "keeps other pods away, checked when they start"),
+    PodFeature(
+        "`podAffinity`, required", "applied", "restricts the nodes; the first pod of a group that selects itself may start"
+    ),
+    PodFeature(
+        "`podAntiAffinity`, required", "applied", "restricts the nodes of the pod, and those of the pods that it selects"
+    ),
     PodFeature(
         "`hostPort`, also through `hostNetwork`", "applied", "no two pods on a node use the same port; 0.0.0.0 is every address"
     ),
@@ -100,10 +100,8 @@ FEATURES: tuple[PodFeature, ...] = (
         "reported",
         "no pod is evicted for another, and the condition states it",
     ),
-    PodFeature(f"`podAffinity`, required (`{_REQUIRED}`)", "refused", ELSEWHERE, _affinity("podAffinity", _REQUIRED)),
-    PodFeature("`podAffinity`, preferred", "refused", ELSEWHERE, _affinity("podAffinity", _PREFERRED)),
-    PodFeature("`podAntiAffinity`, required", "refused", ELSEWHERE, _affinity("podAntiAffinity", _REQUIRED)),
-    PodFeature("`podAntiAffinity`, preferred", "refused", ELSEWHERE, _affinity("podAntiAffinity", _PREFERRED)),
+    PodFeature("`podAffinity`, preferred", "refused", ELSEWHERE, _preferred_pods("podAffinity")),
+    PodFeature("`podAntiAffinity`, preferred", "refused", ELSEWHERE, _preferred_pods("podAntiAffinity")),
     PodFeature("node affinity, preferred", "refused", "require it, or remove it", _preferred_nodes),
     PodFeature("topology spread, `DoNotSchedule`", "refused", ELSEWHERE, _spread("DoNotSchedule")),
     PodFeature("topology spread, `ScheduleAnyway`", "refused", ELSEWHERE, _spread("ScheduleAnyway")),
