@@ -29,9 +29,6 @@ REFUSED: dict[str, dict[str, Any]] = {
         "affinity": {"podAntiAffinity": {PREFERRED: [{"weight": 1, "podAffinityTerm": TERM}]}}
     },
     "spec.affinity.nodeAffinity.preferred": {"affinity": {"nodeAffinity": {PREFERRED: [PREFERENCE]}}},
-    "spec.topologySpreadConstraints with DoNotSchedule": {
-        "topologySpreadConstraints": [{**SPREAD, "whenUnsatisfiable": "DoNotSchedule"}]
-    },
     "spec.topologySpreadConstraints with ScheduleAnyway": {
         "topologySpreadConstraints": [{**SPREAD, "whenUnsatisfiable": "ScheduleAnyway"}]
     },

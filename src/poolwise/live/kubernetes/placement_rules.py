@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from functools import cached_property
 
 from poolwise.live.kubernetes.cache import ClusterCache
@@ -11,6 +12,7 @@ from poolwise.live.kubernetes.objects import Node, Pod
 from poolwise.live.kubernetes.pod_affinity import AffinityFilter, PlacedPod
 from poolwise.live.kubernetes.pod_rules import PodRules
 from poolwise.live.kubernetes.state import ClusterState
+from poolwise.live.kubernetes.topology_spread import SpreadFilter
 
 
 class PlacedPods:
@@ -20,6 +22,11 @@ class PlacedPods:
         self.cache, self.state = cache, state
         self.namespaces = {name: one.metadata.labels for name, one in cache.namespaces.items()}
         self._added: list[PlacedPod] = []
+
+    @property
+    def nodes(self) -> Collection[Node]:
+        """All nodes of the cluster."""
+        return self.cache.nodes.values()
 
     @cached_property
     def all(self) -> list[PlacedPod]:
@@ -65,12 +72,13 @@ class PlacementRules:
     def __init__(self, pod: Pod, rules: PodRules | None, constraints: NodeConstraints, placed: PlacedPods) -> None:
         self._pod, self._placed, self._constraints = pod, placed, constraints
         self._rules = rules if rules is not None else PodRules()
-        own_terms = self._rules.affinity or self._rules.anti_affinity
+        own_terms, spread = self._rules.affinity or self._rules.anti_affinity, self._rules.required_spread
         self._affinity = AffinityFilter.of(pod, self._rules, placed.all if own_terms else (), placed.related, placed.namespaces)
+        self._spread = SpreadFilter.of(pod, spread, constraints, placed.nodes if spread else (), placed.all if spread else ())
 
     def problem(self, node: Node) -> str | None:
         """Return why the pod may not run on a node, or None if it may."""
-        return self._port_problem(node) or self._affinity.problem(node)
+        return self._port_problem(node) or self._affinity.problem(node) or self._spread.problem(node)
 
     def _port_problem(self, node: Node) -> str | None:
         if not self._rules.ports:

@@ -49,12 +49,9 @@ def _preferred_nodes(pod: Pod) -> Iterator[str]:
         yield f"spec.affinity.nodeAffinity.{_PREFERRED}"
 
 
-def _spread(when: str) -> Callable[[Pod], Iterator[str]]:
-    def find(pod: Pod) -> Iterator[str]:
-        if any(constraint.when_unsatisfiable == when for constraint in pod.spec.topology_spread_constraints):
-            yield f"spec.topologySpreadConstraints with {when}"
-
-    return find
+def _soft_spread(pod: Pod) -> Iterator[str]:
+    if any(constraint.when_unsatisfiable == "ScheduleAnyway" for constraint in pod.spec.topology_spread_constraints):
+        yield "spec.topologySpreadConstraints with ScheduleAnyway"
 
 
 def _comparing_tolerations(pod: Pod) -> Iterator[str]:
@@ -87,6 +84,11 @@ FEATURES: tuple[PodFeature, ...] = (
         "`podAntiAffinity`, required", "applied", "restricts the nodes of the pod, and those of the pods that it selects"
     ),
     PodFeature(
+        "topology spread, `DoNotSchedule`",
+        "applied",
+        "restricts the nodes; the default constraints of a cluster are not applied",
+    ),
+    PodFeature(
         "`hostPort`, also through `hostNetwork`", "applied", "no two pods on a node use the same port; 0.0.0.0 is every address"
     ),
     PodFeature("in-place resize", "applied", "the largest of the desired, admitted and applied amounts counts"),
@@ -103,8 +105,7 @@ FEATURES: tuple[PodFeature, ...] = (
     PodFeature("`podAffinity`, preferred", "refused", ELSEWHERE, _preferred_pods("podAffinity")),
     PodFeature("`podAntiAffinity`, preferred", "refused", ELSEWHERE, _preferred_pods("podAntiAffinity")),
     PodFeature("node affinity, preferred", "refused", "require it, or remove it", _preferred_nodes),
-    PodFeature("topology spread, `DoNotSchedule`", "refused", ELSEWHERE, _spread("DoNotSchedule")),
-    PodFeature("topology spread, `ScheduleAnyway`", "refused", ELSEWHERE, _spread("ScheduleAnyway")),
+    PodFeature("topology spread, `ScheduleAnyway`", "refused", ELSEWHERE, _soft_spread),
     PodFeature("tolerations with `Lt` or `Gt`", "refused", "use Equal or Exists", _comparing_tolerations),
     PodFeature(
         "volume claims, also `WaitForFirstConsumer` and ephemeral ones",
