@@ -22,11 +22,11 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.memory_agent_table import COLUMNS, WAYS, to_table
-from poolwise.profiling.cleanup import OwnedResources, exit_on_signals, owned_resources, records_folder
-from poolwise.profiling.control_groups import ControlGroup, find_hierarchy
-from poolwise.profiling.experiment import MIB, RESERVE, conditions
-from poolwise.profiling.program_run import memory_available
-from poolwise.profiling.zram import ZramSwap
+from poolwise_agents.profiling.cleanup import OwnedResources, exit_on_signals, owned_resources, records_folder
+from poolwise_agents.profiling.control_groups import ControlGroup, find_hierarchy
+from poolwise_agents.profiling.experiment import MIB, RESERVE, conditions
+from poolwise_agents.profiling.program_run import memory_available
+from poolwise_agents.profiling.zram import ZramSwap
 
 PROGRAMS = Path(__file__).parent / "programs"
 MEMORY_MIB = 310

@@ -1,11 +1,10 @@
 #!/bin/sh
 # Measure all programs in this folder with limited local memory; requires root, zram and the servers that the programs start.
-# Usage: measure_all.sh FOLDER. Optional variables: PREFIX, a command that starts each measurement; LATENCY, added to each
-# page-in (such as 5us).
+# Usage: measure_all.sh FOLDER. Optional variable: PREFIX, a command that starts each measurement.
 here=$(dirname "$0") out=$1 failed=0
 run() {
   name=$1; shift
-  ${PREFIX:-} poolwise profile measure --make-swap --clock cpu ${LATENCY:+--latency "$LATENCY"} --repeat 2 --timeout "150 s" --name "$name" --out "$out/$name.csv" "$@" || failed=1
+  ${PREFIX:-} poolwise profile measure --make-swap --clock cpu --repeat 2 --timeout "150 s" --name "$name" --out "$out/$name.csv" "$@" || failed=1
 }
 run measured_kmeans -- python "$here/kmeans.py" 200000
 run measured_conjugate_gradient -- python "$here/conjugate_gradient.py" 72 20

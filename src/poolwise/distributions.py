@@ -7,7 +7,10 @@ from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 
-DISTRIBUTIONS: Mapping[str, str] = {"poolwise_reproductions": "poolwise-reproductions"}
+DISTRIBUTIONS: Mapping[str, str] = {
+    "poolwise_agents": "poolwise-agents",
+    "poolwise_reproductions": "poolwise-reproductions",
+}
 """Package -> distribution."""
 
 

@@ -53,6 +53,7 @@ def without_distributions(monkeypatch: pytest.MonkeyPatch) -> typer.Typer:
     """Return a command line to which no distribution contributes."""
     monkeypatch.setattr(contributed, "entry_points", lambda group: [])
     app = typer.Typer()
+    app.add_typer(typer.Typer(), name="profile")
     contribute(app)
     contribute(app)  # as in a process that runs several commands
     return app
@@ -76,27 +77,27 @@ def test_broken_command_is_an_error_with_its_distribution_and_others_run(capsys:
 @pytest.mark.parametrize("name", COMMANDS)
 def test_missing_command_states_how_to_install_it(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     app, distribution = without_distributions(monkeypatch), COMMANDS[name][0]
-    done = CliRunner().invoke(app, [name, "irop", "--quick", "--set", "seeds=5"])
+    done = CliRunner().invoke(app, [*name.split("."), "irop", "--quick", "--set", "seeds=5"])
     assert isinstance(done.exception, PoolwiseError) and done.exception.exit_code == 1
-    assert str(done.exception) == (
-        f"`poolwise {name}` requires {distribution}, which is not installed\n  remedy: pip install {distribution}"
-    )
+    problem = f"`poolwise {name.replace('.', ' ')}` requires {distribution}, which is not installed"
+    assert str(done.exception) == f"{problem}\n  remedy: pip install {distribution}"
 
 
 def test_missing_commands_are_listed_once_with_their_help(monkeypatch: pytest.MonkeyPatch) -> None:
     app = without_distributions(monkeypatch)
-    assert [command.name for command in app.registered_commands] == [*COMMANDS]
-    text = CliRunner().invoke(app, ["--help"]).output
+    assert [command.name for command in app.registered_commands] == [name for name in COMMANDS if "." not in name]
+    text = "".join(CliRunner().invoke(app, [*group, "--help"]).output for group in ([], ["profile"]))
     assert all(help_ in text for _, help_ in COMMANDS.values())
 
 
 @pytest.mark.usefixtures("commands")
 def test_help_of_missing_commands_equals_that_of_the_distribution() -> None:
-    root = cli.command()
-    assert {name: root.commands[name].help.partition("\n")[0] for name in COMMANDS} == {
-        name: help_ for name, (_, help_) in COMMANDS.items()
-    }
-    assert {*COMMANDS} <= {name for names in PANELS.values() for name in names}
+    for name, (_, help_) in COMMANDS.items():
+        command = cli.command()
+        for part in name.split("."):
+            command = command.commands[part]
+        assert command.help.partition("\n")[0] == help_
+    assert {name.partition(".")[0] for name in COMMANDS} <= {name for names in PANELS.values() for name in names}
 
 
 @pytest.mark.usefixtures("commands")

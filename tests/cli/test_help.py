@@ -95,7 +95,7 @@ def test_long_examples_run_up_to_the_computation(everything, tmp_path, monkeypat
     monkeypatch.setattr("poolwise_reproductions.reproduction.reproduce", work)
     monkeypatch.setattr("poolwise.cli.compile._load", work)
     monkeypatch.setattr("joblib.Parallel.__call__", work)
-    monkeypatch.setattr("poolwise.profiling.control_groups.find_hierarchy", work)
+    monkeypatch.setattr("poolwise_agents.profiling.control_groups.find_hierarchy", work)
     for path in everything:
         if path in LONG:
             for line in lines_of(everything[path].epilog):

@@ -3,7 +3,7 @@
 import csv
 from pathlib import Path
 
-from benchmarks.added_latency import COLUMNS, to_table
+from benchmarks.added_latency.experiment import COLUMNS, to_table
 
 FOLDER = Path(__file__).parents[2] / "docs" / "explanation"
 with (FOLDER / "added-latency.csv").open(newline="") as text:

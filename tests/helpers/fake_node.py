@@ -7,10 +7,10 @@ from pathlib import Path
 
 from prometheus_client import generate_latest
 
-from poolwise.live.memory_agent.agent import MIB, Host, MemoryAgent
-from poolwise.live.memory_agent.config import load_memory_agent
-from poolwise.live.memory_agent.limits import LimitMover, LimitsRecord
-from poolwise.live.memory_agent.metrics import MemoryAgentMetrics
+from poolwise_agents.memory_agent.agent import MIB, Host, MemoryAgent
+from poolwise_agents.memory_agent.config import load_memory_agent
+from poolwise_agents.memory_agent.limits import LimitMover, LimitsRecord
+from poolwise_agents.memory_agent.metrics import MemoryAgentMetrics
 from tests.helpers.pretended_workloads import SimulatedWorkload
 
 PAGE_IN_S = 15e-6

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import grpc
 
-from poolwise.live.node_agent.api import dra_pb2, registration_pb2
-from poolwise.live.node_agent.plugin import DRA, REGISTRATION
+from poolwise_agents.node_agent.api import dra_pb2, registration_pb2
+from poolwise_agents.node_agent.plugin import DRA, REGISTRATION
 from tests.helpers.waiting import longest_s
 
 

@@ -13,13 +13,13 @@ import msgspec
 from poolwise.live.kubernetes.client import ApiError
 from poolwise.live.kubernetes.informer import Synced, WatchEvent
 from poolwise.live.kubernetes.objects import ResourceClaim, ResourceSlice
-from poolwise.live.node_agent.agent import NodeAgent
-from poolwise.live.node_agent.cdi import CdiFolder
-from poolwise.live.node_agent.commands import CommandError
-from poolwise.live.node_agent.config import NodeAgentFile, load_node_agent
-from poolwise.live.node_agent.connector import Connector, Runner
-from poolwise.live.node_agent.records import Records
-from poolwise.live.node_agent.slices import desired_specs, publish_slices
+from poolwise_agents.node_agent.agent import NodeAgent
+from poolwise_agents.node_agent.cdi import CdiFolder
+from poolwise_agents.node_agent.commands import CommandError
+from poolwise_agents.node_agent.config import NodeAgentFile, load_node_agent
+from poolwise_agents.node_agent.connector import Connector, Runner
+from poolwise_agents.node_agent.records import Records
+from poolwise_agents.node_agent.slices import desired_specs, publish_slices
 from tests.helpers.waiting import run_other_tasks, wait_until_async
 
 DRIVER = "gpu.fabric.example"

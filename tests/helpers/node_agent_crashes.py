@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from poolwise.live.node_agent import work_queue
-from poolwise.live.node_agent.connector import AttachError
+from poolwise_agents.node_agent import work_queue
+from poolwise_agents.node_agent.connector import AttachError
 from tests.helpers.node_agent import (
     DRIVER,
     FILE,

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 from hypothesis import strategies as st
 
-from poolwise.live.memory_agent.allocation import MIN_TOLERANCE, ObservedWorkload, decide_limits
-from poolwise.live.memory_agent.curve import MIB, SlowdownCurve
+from poolwise_agents.memory_agent.allocation import MIN_TOLERANCE, ObservedWorkload, decide_limits
+from poolwise_agents.memory_agent.curve import MIB, SlowdownCurve
 
 
 @dataclass

@@ -1,13 +1,10 @@
 """Profiling with real control groups and swap of this computer; skipped, with the reason, without permissions."""
 
 import csv
-import ctypes
 import json
 import os
-import platform
 import shutil
 import signal
-import struct
 import subprocess
 import sys
 import time
@@ -16,21 +13,8 @@ from pathlib import Path
 import pytest
 
 from poolwise.errors import InputError
-from poolwise.profiling import kernel_instructions as bpf
-from poolwise.profiling.added_latency import PROGRAM, TRACEPOINT
-from poolwise.profiling.cleanup import owned_resources
-from poolwise.profiling.control_groups import ROOT, find_hierarchy
-from poolwise.profiling.experiment import MIB
-from poolwise.profiling.kernel_program import CALLS, Tracepoint, running
-from poolwise.profiling.zram import CONTROL, ZramSwap, swaps, top_priority_swaps
-
-LIBC, SYSTEM = ctypes.CDLL(None), f"{platform.system()} {platform.machine()}"
-GET_NEXT, GET_FILE, GET_INFO, NAME_AT = (
-    11,
-    13,
-    15,
-    64,
-)  # commands of bpf(2), and the offset of the name in a program's information
+from poolwise_agents.profiling.control_groups import ROOT, find_hierarchy
+from poolwise_agents.profiling.zram import CONTROL, swaps, top_priority_swaps
 
 TOUCH = "import random; b = bytearray(24 << 20); r = random.Random(0).randrange\nfor _ in range(150_000): b[r(24 << 20)] = 1"
 SLEEP = "import time; b = bytearray(24 << 20); time.sleep(60)"
@@ -92,87 +76,7 @@ def test_program_is_measured_and_resources_are_removed(tmp_path: Path) -> None:
     assert float(half["swapped_mib"]) > 5 and int(half["major_faults"]) > int(local["major_faults"]) + 1000
     about = json.loads(printed)["conditions"]
     assert about["page_in"]["us"]["p50"] > about["page_in"]["there_us"]
-    assert about["wanted_latency_ns"] == 0 and about["added_latency"] == "not added: none requested"
     assert json.loads((tmp_path / "m.csv.provenance.json").read_text())["conditions"] == about
-
-
-def count_delay_programs() -> int:
-    """Return the number of loaded kernel programs that add a latency."""
-    found, before = 0, 0
-    while True:
-        attributes = struct.pack("<III", before, 0, 0).ljust(16, b"\0")
-        words = ctypes.create_string_buffer(attributes, len(attributes))
-        if LIBC.syscall(CALLS[SYSTEM]["bpf"], GET_NEXT, words, len(attributes)) < 0:
-            return found
-        before = struct.unpack_from("<I", words, 4)[0]
-        request = ctypes.create_string_buffer(struct.pack("<III", before, 0, 0), 12)
-        program = LIBC.syscall(CALLS[SYSTEM]["bpf"], GET_FILE, request, 12)
-        info = ctypes.create_string_buffer(80)
-        request = ctypes.create_string_buffer(struct.pack("<IIQ", program, len(info), ctypes.addressof(info)), 16)
-        assert LIBC.syscall(CALLS[SYSTEM]["bpf"], GET_INFO, request, 16) == 0
-        os.close(program)
-        found += info.raw[NAME_AT:].startswith(PROGRAM.encode() + b"\0")
-
-
-def no_latency_reason() -> str:
-    """Return the reason for which no latency can be added here, "" if it can."""
-    if unavailable_reason():
-        return unavailable_reason()
-    try:
-        found = Tracepoint.find(TRACEPOINT)
-        with running("poolwise_test", [bpf.set_value(0, 0), bpf.END], found):
-            return ""
-    except OSError as error:
-        return f"the kernel does not run eBPF programs: {error}"
-
-
-needs_latency = pytest.mark.skipif(bool(no_latency_reason()), reason=no_latency_reason() or "available")
-
-
-@needs_latency
-def test_latency_is_added_to_page_ins_and_counted(tmp_path: Path) -> None:
-    before = resources()
-    options = ("--make-swap", "--shares", "1,0.5", "--repeat", "1", "--latency", "20us", "--json")
-    measuring = start(tmp_path, TOUCH, *options)
-    printed, errors = measuring.communicate(timeout=120)
-    assert measuring.returncode == 0, errors
-    assert resources() == before and count_delay_programs() == 0
-    half = list(csv.DictReader((tmp_path / "m.csv").read_text().splitlines()))[1]
-    about = json.loads(printed)["conditions"]
-    assert about["added_latency"].startswith("20 us added to each read of /dev/zram")
-    slowed = about["slowed"]
-    assert slowed["reads"] > 0.8 * int(half["major_faults"]) and slowed["cut_short"] == 0 and slowed["mean_us"] >= 20
-    assert about["page_in"]["us"]["p10"] >= about["page_in_without"]["us"]["p10"] + 19
-    assert float(half["cpu_s"]) > 20e-6 * int(half["major_faults"]) * 0.8  # the delay is processor time of the program
-
-
-@needs_latency
-def test_killed_measurement_delays_no_reads(tmp_path: Path) -> None:
-    killed = start(tmp_path, TOUCH, "--make-swap", "--shares", "1,0.5", "--repeat", "1000", "--latency", "5us")
-    deadline = time.monotonic() + 60
-    while not count_delay_programs() and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert count_delay_programs() == 1
-    killed.kill()
-    killed.communicate(timeout=60)
-    while count_delay_programs() and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert count_delay_programs() == 0
-    after = start(tmp_path, "b = bytearray(8 << 20)", "--shares", "1", "--repeat", "1")
-    _, errors = after.communicate(timeout=60)
-    assert after.returncode == 0, errors
-
-
-def test_shared_swap_is_not_delayed(tmp_path: Path) -> None:
-    with owned_resources(tmp_path / "records", "measure") as owned:
-        swap = ZramSwap.add()
-        owned.add(swap)
-        swap.enable(64 * MIB)
-        measuring = start(tmp_path, TOUCH, "--shares", "1,0.5", "--repeat", "1", "--latency", "20us", "--json")
-        printed, errors = measuring.communicate(timeout=120)
-        assert measuring.returncode == 0, errors
-        about = json.loads(printed)["conditions"]
-        assert about["added_latency"].startswith("not added: other programs use this swap") and about["slowed"] is None
 
 
 @pytest.mark.parametrize("signal_", [signal.SIGINT, signal.SIGTERM])

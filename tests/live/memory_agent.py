@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from poolwise.live.memory_agent.groups import WatchedGroup
-from poolwise.profiling.cleanup import OwnedResources, owned_resources
-from poolwise.profiling.control_groups import find_hierarchy
-from poolwise.profiling.zram import ZramSwap
+from poolwise_agents.memory_agent.groups import WatchedGroup
+from poolwise_agents.profiling.cleanup import OwnedResources, owned_resources
+from poolwise_agents.profiling.control_groups import find_hierarchy
+from poolwise_agents.profiling.zram import ZramSwap
 from tests.live.measuring import unavailable_reason
 
 MIB = 2**20

@@ -1,7 +1,7 @@
 """Commands of other distributions: modules in the entry-point group `poolwise.commands`, which add a command when imported.
 
-An entry point has the name of its command. Commands of Poolwise's own distributions stay on the help page if the distribution
-is missing; they then state how to install it.
+An entry point has the name of its command, after the groups of which it is part: "profile.measure". Commands of Poolwise's own
+distributions stay on the help page if the distribution is missing; they then state how to install it.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ GROUP = "poolwise.commands"
 COMMANDS = {
     "reproduce": ("poolwise-reproductions", "Reproduce the published results of a system."),
     "overview": ("poolwise-reproductions", "Summarize reproductions on one page."),
+    "agent": ("poolwise-agents", "Run a daemon on a node: for its memory or for fabric devices."),
+    "profile.measure": ("poolwise-agents", "Measure a program with less and less local memory."),
 }
 """Command -> distribution that contributes it, and its help."""
 
 
 def contribute(app: typer.Typer) -> None:
     """Import the contributed commands; add a command that reports the problem for each one that is missing or broken."""
-    known = {command.name or getattr(command.callback, "__name__", "") for command in app.registered_commands}
     installed = set()
     for point in entry_points(group=GROUP):
         installed.add(point.name)
@@ -33,11 +34,10 @@ def contribute(app: typer.Typer) -> None:
             distribution = point.dist.name if point.dist else "an unnamed distribution"
             problem = f"cannot load the command '{point.name}' of {distribution}: {error}"
             failure = PoolwiseError(f"{problem}\n  remedy: update or uninstall {distribution}")
-            if point.name not in known:
-                _add_failing(app, point.name, "Not available: its package cannot be loaded.", failure)
+            _add_failing(app, point.name, "Not available: its package cannot be loaded.", failure)
     for name, (distribution, help_) in COMMANDS.items():
-        if name not in known | installed:
-            _add_failing(app, name, help_, missing_distribution(f"`poolwise {name}`", distribution))
+        if name not in installed:
+            _add_failing(app, name, help_, missing_distribution(f"`poolwise {name.replace('.', ' ')}`", distribution))
 
 
 def missing_distribution(what: str, distribution: str) -> PoolwiseError:
@@ -46,10 +46,15 @@ def missing_distribution(what: str, distribution: str) -> PoolwiseError:
 
 
 def _add_failing(app: typer.Typer, name: str, help_: str, error: PoolwiseError) -> None:
-    """Add a command that accepts any arguments and raises an error."""
+    """Add a command that accepts any arguments and raises an error, unless there is one of this name."""
+    *groups, last = name.split(".")
+    for group in groups:
+        app = next(info.typer_instance for info in app.registered_groups if info.name == group and info.typer_instance)
+    if last in {command.name for command in app.registered_commands}:
+        return
 
     def fail() -> NoReturn:
         raise error
 
     settings = {"ignore_unknown_options": True, "allow_extra_args": True}
-    app.command(name, help=help_, context_settings=settings, epilog=str(error).replace("\n  remedy", ""))(fail)
+    app.command(last, help=help_, context_settings=settings, epilog=str(error).replace("\n  remedy", ""))(fail)
