@@ -17,21 +17,9 @@ from tests.live.kubernetes import objects as make
 
 PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "live-kubernetes.md"
 SCHEDULER = ListScheduler(placement=FirstNodes())
-TERM = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"a": "b"}}}
-SPREAD = {"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "labelSelector": {}}
-PREFERENCE = {"weight": 1, "preference": {"matchExpressions": [{"key": "a", "operator": "Exists"}]}}
-PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 REFUSED: dict[str, dict[str, Any]] = {
-    "spec.affinity.podAffinity.preferred": {"affinity": {"podAffinity": {PREFERRED: [{"weight": 1, "podAffinityTerm": TERM}]}}},
-    "spec.affinity.podAntiAffinity.preferred": {
-        "affinity": {"podAntiAffinity": {PREFERRED: [{"weight": 1, "podAffinityTerm": TERM}]}}
-    },
-    "spec.affinity.nodeAffinity.preferred": {"affinity": {"nodeAffinity": {PREFERRED: [PREFERENCE]}}},
-    "spec.topologySpreadConstraints with ScheduleAnyway": {
-        "topologySpreadConstraints": [{**SPREAD, "whenUnsatisfiable": "ScheduleAnyway"}]
-    },
     "spec.tolerations with operator Gt": {"tolerations": [{"key": "a", "operator": "Gt", "value": "3"}]},
     "spec.volumes[v].persistentVolumeClaim": {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]},
     "spec.volumes[v].ephemeral": {"volumes": [{"name": "v", "ephemeral": {"volumeClaimTemplate": {}}}]},

@@ -11,7 +11,6 @@ from poolwise.errors import InputError
 from poolwise.live.kubernetes.cache import ClusterCache
 from poolwise.live.kubernetes.device_allocation import Devices, allocate, allocation_of
 from poolwise.live.kubernetes.devices import DeviceShare
-from poolwise.live.kubernetes.machine import allocatable_amounts
 from poolwise.live.kubernetes.node_constraints import selector_matches
 from poolwise.live.kubernetes.objects import DeviceId, Node, Pod
 from poolwise.live.kubernetes.placement_rules import PlacedPods, PlacementRules
@@ -147,7 +146,7 @@ class _Placing:
         self.domain = None if domain is None else set(domain)
         self.chosen: list[str] = []  # node of each pod placed so far
         self.moved_to: list[str] = []
-        self.placed_pods = PlacedPods(cache, state) if cache.pod_rules else None
+        self.placed_pods = PlacedPods(cache, state) if cache.pod_rules or cache.soft_tainted else None
         self._rules: dict[str, PlacementRules | None] = {}  # key of a pod -> rules that concern it
 
     def place(self) -> Placed:
@@ -206,6 +205,8 @@ class _Placing:
             raise DoesNotFit(why)
         first_pod, self.kept_away = not self.taken and not self.held, self.domain is not None
         whole = self.state.mapping.view == "whole"
+        if (found := self._start_preferred(task, pod, name, key)) is not None:
+            return found
         try:
             if self._is_excluded(name):
                 raise KeptAway(f"node {name} is in use by a pod of the same start")
@@ -227,6 +228,30 @@ class _Placing:
             raise (KeptAway if self.kept_away else DoesNotFit)(why) from None
         self.moved_to.append(found[0].node)
         return found
+
+    def _start_preferred(self, task: int, pod: Pod, name: str, key: bytes) -> _PodPlaced | None:
+        """Place a pod on the node with the highest score that fits; None without preferences, or if no node fits.
+
+        Among nodes with equal scores, the chosen one comes first.
+        """
+        rules, node = self.rules_for(pod), self.cache.nodes.get(name)
+        if rules is None or node is None or not rules.prefers_others(node):
+            return None
+        whole = self.state.mapping.view == "whole"
+        names = [*([] if self._is_excluded(name) else [name]), *self._alternatives(name)]
+        nodes = (self.cache.nodes[other] for other in names if other in self.cache.nodes and (not whole or self.is_free(other)))
+        candidates = [other for other in nodes if self._problem(pod, other) is None]
+        scores = rules.scores(candidates)
+        for best in sorted(scores, key=lambda other: -scores[other]):
+            try:
+                found = self._start_on(task, pod, best, key)
+            except DoesNotFit:
+                continue
+            if best != name:
+                self.moved = True
+                self.moved_to.append(best)
+            return found
+        return None
 
     def _is_excluded(self, name: str) -> bool:
         """Return whether a pod of this start takes the whole node, or the first pod must go to another domain."""
@@ -313,23 +338,30 @@ class _Placing:
 
     def fits(self, pod: Pod, node: Node) -> None:
         """Check that a node fits the pod in addition to those on it and those being bound; raise DoesNotFit otherwise."""
+        if (problem := self._problem(pod, node)) is not None:
+            raise problem
+        used = self.taken[node.metadata.name]
+        for resource, amount in self.job.demand.amounts.items():
+            used[resource] = used.get(resource, 0) + amount
+
+    def _problem(self, pod: Pod, node: Node) -> DoesNotFit | None:
+        """Return why a node does not fit the pod, without its claims."""
         name = node.metadata.name
         if not self.job.demand.constraints.allows(node):
-            raise DoesNotFit(f"node {name} does not match the pod's node selector, affinity or tolerations")
+            return DoesNotFit(f"node {name} does not match the pod's node selector, affinity or tolerations")
         rules = self.rules_for(pod)
         if rules is not None and (why := rules.problem(node)) is not None:
             self.kept_away = True
-            raise KeptAway(why)
+            return KeptAway(why)
         if name not in self.taken:
             self.taken[name] = self.state.used_on(name)
-        used, has = self.taken[name], allocatable_amounts(node)
+        used, has = self.taken[name], self.state.allocatable(node)
         for resource, amount in self.job.demand.amounts.items():
             left = has.get(resource, 0) - used.get(resource, 0)
             if amount > left:
                 has_left, wanted = (self.state.mapping.machine.amount_text(resource, number) for number in (left, amount))
-                raise DoesNotFit(f"node {name} has {has_left} {resource} left, {wanted} are needed")
-        for resource, amount in self.job.demand.amounts.items():
-            used[resource] = used.get(resource, 0) + amount
+                return DoesNotFit(f"node {name} has {has_left} {resource} left, {wanted} are needed")
+        return None
 
     def _claims(self, task: int, pod: Pod, node: Node) -> tuple[list[DeviceShare], list[ClaimWrite], bool]:
         """Assume devices for a pod's claims; return their shares, the claim writes, and whether to nominate the node."""

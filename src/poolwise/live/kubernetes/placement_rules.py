@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from functools import cached_property
 
 from poolwise.live.kubernetes.cache import ClusterCache
 from poolwise.live.kubernetes.host_ports import conflicting_port
 from poolwise.live.kubernetes.node_constraints import NodeConstraints
 from poolwise.live.kubernetes.objects import Node, Pod
-from poolwise.live.kubernetes.pod_affinity import AffinityFilter, PlacedPod
+from poolwise.live.kubernetes.pod_affinity import AffinityFilter, Domain, PlacedPod
 from poolwise.live.kubernetes.pod_rules import PodRules
+from poolwise.live.kubernetes.preferences import (
+    NODE_AFFINITY_WEIGHT,
+    POD_AFFINITY_WEIGHT,
+    SPREAD_WEIGHT,
+    TAINT_WEIGHT,
+    domain_weights,
+    node_affinity_scores,
+    pod_affinity_scores,
+    taint_count,
+    taint_scores,
+    weighted_sum,
+)
 from poolwise.live.kubernetes.state import ClusterState
-from poolwise.live.kubernetes.topology_spread import SpreadFilter
+from poolwise.live.kubernetes.topology_spread import SpreadFilter, spread_scores
 
 
 class PlacedPods:
@@ -61,7 +73,7 @@ class PlacedPods:
     def rules_for(self, pod: Pod, constraints: NodeConstraints) -> PlacementRules | None:
         """Return the rules that concern a pod, its own and those of the pods on nodes; None if there are none."""
         rules = self.cache.pod_rules.get(pod.metadata.key)
-        if rules is None and not self.related:
+        if rules is None and not self.related and not self.cache.soft_tainted:
             return None
         return PlacementRules(pod, rules, constraints, self)
 
@@ -79,6 +91,34 @@ class PlacementRules:
     def problem(self, node: Node) -> str | None:
         """Return why the pod may not run on a node, or None if it may."""
         return self._port_problem(node) or self._affinity.problem(node) or self._spread.problem(node)
+
+    def prefers_others(self, node: Node) -> bool:
+        """Return whether the pod may prefer another node to this one."""
+        tainted = node.metadata.name in self._placed.cache.soft_tainted
+        return (
+            self._rules.has_preferences
+            or any(self._domain_weights.values())
+            or (tainted and taint_count(self._pod.spec.tolerations, node) > 0)
+        )
+
+    def scores(self, candidates: Sequence[Node]) -> dict[str, int]:
+        """Return node -> weighted sum of the scores of all preferences."""
+        rules, spread, placed = self._rules, self._rules.preferred_spread, self._placed
+        each = [(POD_AFFINITY_WEIGHT, pod_affinity_scores(self._domain_weights, candidates))]
+        if placed.cache.soft_tainted:
+            each.append((TAINT_WEIGHT, taint_scores(self._pod.spec.tolerations, candidates)))
+        if rules.preferred_nodes:
+            each.append((NODE_AFFINITY_WEIGHT, node_affinity_scores(rules.preferred_nodes, candidates)))
+        if spread:
+            scores = spread_scores(self._pod, spread, self._constraints, candidates, placed.nodes, placed.all)
+            each.append((SPREAD_WEIGHT, scores))
+        return weighted_sum(each)
+
+    @cached_property
+    def _domain_weights(self) -> dict[Domain, int]:
+        """Domain -> weight by affinity to the pods in it."""
+        own, placed = self._rules.preferred_pods, self._placed
+        return domain_weights(self._pod, own, placed.all if own else (), placed.related, placed.namespaces)
 
     def _port_problem(self, node: Node) -> str | None:
         if not self._rules.ports:

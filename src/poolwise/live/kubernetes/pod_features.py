@@ -9,7 +9,6 @@ from typing import Literal
 from poolwise.live.kubernetes.objects import Pod, PodGroup
 
 ELSEWHERE = "remove it, or let kube-scheduler place the pod"
-_PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 _DISKS = {
     "gce_persistent_disk": "gcePersistentDisk",
     "aws_elastic_block_store": "awsElasticBlockStore",
@@ -31,27 +30,6 @@ class PodFeature:
     effect: str  # what the scheduler does with it; for refused fields, the remedy
     # for refused fields: the paths of a pod that use it
     find: Callable[[Pod], Iterable[str]] = lambda pod: ()
-
-
-def _preferred_pods(name: str) -> Callable[[Pod], Iterator[str]]:
-    def find(pod: Pod) -> Iterator[str]:
-        affinity = pod.spec.affinity
-        terms = (affinity.pod_affinity if name == "podAffinity" else affinity.pod_anti_affinity) if affinity else None
-        if terms is not None and terms.preferred_during_scheduling_ignored_during_execution:
-            yield f"spec.affinity.{name}.{_PREFERRED}"
-
-    return find
-
-
-def _preferred_nodes(pod: Pod) -> Iterator[str]:
-    nodes = pod.spec.affinity.node_affinity if pod.spec.affinity is not None else None
-    if nodes is not None and nodes.preferred_during_scheduling_ignored_during_execution:
-        yield f"spec.affinity.nodeAffinity.{_PREFERRED}"
-
-
-def _soft_spread(pod: Pod) -> Iterator[str]:
-    if any(constraint.when_unsatisfiable == "ScheduleAnyway" for constraint in pod.spec.topology_spread_constraints):
-        yield "spec.topologySpreadConstraints with ScheduleAnyway"
 
 
 def _comparing_tolerations(pod: Pod) -> Iterator[str]:
@@ -88,6 +66,10 @@ FEATURES: tuple[PodFeature, ...] = (
         "applied",
         "restricts the nodes; the default constraints of a cluster are not applied",
     ),
+    PodFeature("`PreferNoSchedule` taints of nodes", "applied", "a [preference](#preferences) of weight 3"),
+    PodFeature("node affinity, preferred", "applied", "a [preference](#preferences) of weight 2"),
+    PodFeature("`podAffinity`, `podAntiAffinity`, preferred", "applied", "a [preference](#preferences) of weight 2"),
+    PodFeature("topology spread, `ScheduleAnyway`", "applied", "a [preference](#preferences) of weight 2"),
     PodFeature(
         "`hostPort`, also through `hostNetwork`", "applied", "no two pods on a node use the same port; 0.0.0.0 is every address"
     ),
@@ -102,10 +84,6 @@ FEATURES: tuple[PodFeature, ...] = (
         "reported",
         "no pod is evicted for another, and the condition states it",
     ),
-    PodFeature("`podAffinity`, preferred", "refused", ELSEWHERE, _preferred_pods("podAffinity")),
-    PodFeature("`podAntiAffinity`, preferred", "refused", ELSEWHERE, _preferred_pods("podAntiAffinity")),
-    PodFeature("node affinity, preferred", "refused", "require it, or remove it", _preferred_nodes),
-    PodFeature("topology spread, `ScheduleAnyway`", "refused", ELSEWHERE, _soft_spread),
     PodFeature("tolerations with `Lt` or `Gt`", "refused", "use Equal or Exists", _comparing_tolerations),
     PodFeature(
         "volume claims, also `WaitForFirstConsumer` and ephemeral ones",

@@ -23,6 +23,7 @@ from poolwise.live.kubernetes.machine import (
     ClusterParts,
     MachineMapping,
     NodeView,
+    allocatable_amounts,
     is_nvme,
     is_pool,
     is_usable,
@@ -31,7 +32,7 @@ from poolwise.live.kubernetes.machine import (
     view_for,
 )
 from poolwise.live.kubernetes.node_constraints import NodeConstraints, untolerated_taint
-from poolwise.live.kubernetes.objects import DeviceId, Pod, ResourceClaim, Toleration
+from poolwise.live.kubernetes.objects import DeviceId, Node, Pod, ResourceClaim, Toleration
 from poolwise.live.kubernetes.pod_jobs import PodJob
 from poolwise.live.kubernetes.quantity import requested_amount
 from poolwise.live.logs import log_event
@@ -58,6 +59,7 @@ class ClusterState:
         self.avoided: dict[DeviceId, int] = {}  # device -> end of its exclusion after a failed attachment (monotonic ns)
         self.traffic: FloatArray | None = None  # (n_owner,) measured link traffic (MB/s); None without measurements
         self._tolerated = frozenset[Toleration]()
+        self._allocatable: dict[str, tuple[Node, Mapping[str, int]]] = {}
 
     @property
     def free(self) -> IntArray:
@@ -228,6 +230,13 @@ class ClusterState:
             for name, amount in amounts.items():
                 taken[name] = taken.get(name, 0) + amount
         return taken
+
+    def allocatable(self, node: Node) -> Mapping[str, int]:
+        """Return a node's allocatable amounts, by the resource names of schedulers."""
+        known = self._allocatable.get(node.metadata.name)
+        if known is None or known[0] is not node:
+            known = self._allocatable[node.metadata.name] = node, allocatable_amounts(node)
+        return known[1]
 
     def pods_on(self, node: str) -> Iterator[Pod]:
         """Yield the pods on a node that have not terminated, and those that are being bound to it."""

@@ -1,0 +1,80 @@
+"""Preferences of a pod among nodes: scores of 0 to 100 per kind, with the weights of kube-scheduler's default profile."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from poolwise.live.kubernetes.node_constraints import term_matches, tolerates_taint
+from poolwise.live.kubernetes.objects import Node, Pod, PodAffinityTerm, PreferredNodes, Toleration, WeightedPodAffinityTerm
+from poolwise.live.kubernetes.pod_affinity import Domain, NamespaceLabels, PlacedPod, domain_of, term_selects
+from poolwise.live.kubernetes.pod_rules import PodRules
+
+TAINT_WEIGHT, NODE_AFFINITY_WEIGHT, POD_AFFINITY_WEIGHT, SPREAD_WEIGHT = 3, 2, 2, 2
+REQUIRED_WEIGHT = 1
+"""Weight of the required affinity of pods on nodes that selects the pod (`hardPodAffinityWeight`)."""
+
+
+def taint_scores(tolerations: Collection[Toleration], candidates: Iterable[Node]) -> dict[str, int]:
+    """Return node -> score; the node with the most untolerated `PreferNoSchedule` taints scores 0, one without them 100."""
+    counts = {node.metadata.name: taint_count(tolerations, node) for node in candidates}
+    most = max(counts.values(), default=0)
+    return {name: 100 - 100 * count // most if most else 100 for name, count in counts.items()}
+
+
+def taint_count(tolerations: Collection[Toleration], node: Node) -> int:
+    """Return the number of `PreferNoSchedule` taints of a node that are not tolerated."""
+    relevant = [one for one in tolerations if one.effect in ("", "PreferNoSchedule")]
+    taints = (taint for taint in node.spec.taints if taint.effect == "PreferNoSchedule")
+    return sum(not any(tolerates_taint(one, taint) for one in relevant) for taint in taints)
+
+
+def node_affinity_scores(preferred: Sequence[PreferredNodes], candidates: Iterable[Node]) -> dict[str, int]:
+    """Return node -> score, proportional to the weights of the matching terms; an empty term matches nothing."""
+    sums = {
+        node.metadata.name: sum(one.weight for one in preferred if term_matches(one.preference, node)) for node in candidates
+    }
+    most = max(sums.values(), default=0)
+    return {name: 100 * value // most if most else 0 for name, value in sums.items()}
+
+
+def domain_weights(
+    pod: Pod,
+    preferred: Sequence[WeightedPodAffinityTerm],
+    placed: Iterable[PlacedPod],
+    related: Iterable[tuple[Pod, Node, PodRules]],
+    namespaces: NamespaceLabels,
+) -> dict[Domain, int]:
+    """Return domain -> sum of the weights of the pod's terms and of those of the pods on nodes that select it."""
+    weights: dict[Domain, int] = {}
+
+    def add(term: PodAffinityTerm, weight: int, owner: Pod, selected: Pod, home: Node) -> None:
+        domain = domain_of(term, home)
+        if domain is not None and term_selects(term, owner, selected, namespaces):
+            weights[domain] = weights.get(domain, 0) + weight
+
+    if preferred:
+        for other, node in placed:
+            for one in preferred:
+                add(one.pod_affinity_term, one.weight, pod, other, node)
+    for other, node, own in related:
+        for term in own.affinity:
+            add(term, REQUIRED_WEIGHT, other, pod, node)
+        for one in own.preferred_pods:
+            add(one.pod_affinity_term, one.weight, other, pod, node)
+    return weights
+
+
+def pod_affinity_scores(weights: Mapping[Domain, int], candidates: Iterable[Node]) -> dict[str, int]:
+    """Return node -> score by the weights of its domains: 0 for the lowest sum and 100 for the highest."""
+    sums = {node.metadata.name: sum(weights.get(domain, 0) for domain in node.metadata.labels.items()) for node in candidates}
+    least, most = min(sums.values(), default=0), max(sums.values(), default=0)
+    return {name: int(100 * ((value - least) / (most - least))) if most > least else 0 for name, value in sums.items()}
+
+
+def weighted_sum(each: Iterable[tuple[int, Mapping[str, int]]]) -> dict[str, int]:
+    """Return node -> sum of its scores, each times its weight."""
+    found: dict[str, int] = {}
+    for weight, scores in each:
+        for name, score in scores.items():
+            found[name] = found.get(name, 0) + weight * score
+    return found
