@@ -153,6 +153,9 @@ class FakeKubernetes:
     def report_event(self, pod: Pod, reason: str, note: str, *, warning: bool = True) -> None:
         self.reported.append((pod.metadata.key, reason, note))
 
+    def report_rule(self, rule: DeviceTaintRule, note: str) -> None:
+        self.reported.append((rule.metadata.key, "TaintRuleNotEvaluated", note))
+
 
 class DrivenPlatform:
     """A platform and its control loop, driven batch by batch. Its clock advances only in `wait_for_pass`."""

@@ -102,3 +102,19 @@ def test_device_that_is_taken_out_of_service_while_in_use_is_reported_once(monke
     kube.remove(DeviceTaintRule, "broken")
     driven.settle()
     assert metrics.tainted_devices_in_use._value.get() == 0
+
+
+def test_rule_that_cannot_be_evaluated_is_reported_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    logged: list[tuple[str, str]] = []
+    monkeypatch.setattr(taint_reports, "log_event", lambda event, level, **fields: logged.append((event, fields["rule"])))
+    kube = cluster("g0", "g1")
+    driven = kube.open(ListScheduler(placement=FirstNodes()))
+    kube.add(make.taint_rule("broken", "sick", "NoSchedule", selectors=[{"cel": {"expression": "unknown(device)"}}]))
+    driven.settle()
+    add_pod(kube, "a")
+    driven.settle()
+    assert logged == [("taint_rule_not_evaluated", "broken")]
+    ((name, reason, note),) = kube.reported
+    assert (name, reason) == ("broken", "TaintRuleNotEvaluated") and "unknown" in note
+    kube.remove(DeviceTaintRule, "broken")
+    assert driven.settle().nodes() == {"a": "n0"}

@@ -10,7 +10,7 @@ from typing import Any
 from poolwise.live.kubernetes.api_writer import CLAIM, MESSAGE
 from poolwise.live.kubernetes.client import STRATEGIC, ApiError
 from poolwise.live.kubernetes.extended import ExtendedClaim
-from poolwise.live.kubernetes.objects import Meta, Pod, ResourceClaim
+from poolwise.live.kubernetes.objects import DeviceTaintRule, Meta, Pod, ResourceClaim
 from poolwise.live.kubernetes.starts import PodStart, StartFailed, pod_path
 from poolwise.live.kubernetes.watch_client import WatchClient
 from poolwise.live.logs import log_event
@@ -38,6 +38,9 @@ class Actions:
 
     def report_event(self, pod: Pod, reason: str, note: str, *, warning: bool = True) -> None:
         """Emit an event about a pod; `reason` is a word in CamelCase."""
+
+    def report_rule(self, rule: DeviceTaintRule, note: str) -> None:
+        """Emit an event about a taint rule that cannot be evaluated."""
 
 
 class ClusterActions(Actions):
@@ -80,6 +83,10 @@ class ClusterActions(Actions):
     def report_event(self, pod: Pod, reason: str, note: str, *, warning: bool = True) -> None:
         """Emit an event about a pod."""
         self._watch_client.submit(self._post_event_or_log(pod, reason, note, warning))
+
+    def report_rule(self, rule: DeviceTaintRule, note: str) -> None:
+        """Emit an event about a taint rule that cannot be evaluated."""
+        self._watch_client.submit(self._post_event_or_log(rule, "TaintRuleNotEvaluated", note, True))
 
     async def _release(self, claim: ResourceClaim, consumer: str) -> None:
         try:
@@ -149,26 +156,30 @@ class ClusterActions(Actions):
             if error.status not in (404, 409):
                 log_event("condition_write_failed", pod=meta.key, error=str(error))
 
-    async def _post_event_or_log(self, pod: Pod, reason: str, note: str, warning: bool) -> None:
+    async def _post_event_or_log(self, item: Pod | DeviceTaintRule, reason: str, note: str, warning: bool) -> None:
         try:
-            await self._post_event(pod, reason, note, warning)
+            await self._post_event(item, reason, note, warning)
         except ApiError as error:
             if error.status != 404:
-                log_event("event_write_failed", pod=pod.metadata.key, reason=reason, error=str(error))
+                log_event("event_write_failed", object=item.metadata.key, reason=reason, error=str(error))
 
-    async def _post_event(self, pod: Pod, reason: str, note: str, warning: bool = True) -> None:
-        meta = pod.metadata
+    async def _post_event(self, item: Pod | DeviceTaintRule, reason: str, note: str, warning: bool = True) -> None:
+        meta = item.metadata
+        regarding = {"kind": type(item).__name__, "name": meta.name, "uid": meta.uid}
+        if isinstance(item, Pod):
+            regarding |= {"apiVersion": "v1", "namespace": meta.namespace}
+        namespace = meta.namespace or "default"  # events about cluster-scoped objects are in the default namespace
         event = {
             "apiVersion": "events.k8s.io/v1",
             "kind": "Event",
-            "metadata": {"generateName": f"{meta.name}-", "namespace": meta.namespace},
+            "metadata": {"generateName": f"{meta.name}-", "namespace": namespace},
             "eventTime": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
             "type": "Warning" if warning else "Normal",
             "reason": reason,
             "action": "Scheduling",
             "note": note[:1024],
-            "regarding": {"apiVersion": "v1", "kind": "Pod", "name": meta.name, "namespace": meta.namespace, "uid": meta.uid},
+            "regarding": regarding,
             "reportingController": self._name,
             "reportingInstance": self._name,
         }
-        await self._watch_client.writer.post(f"/apis/events.k8s.io/v1/namespaces/{meta.namespace}/events", event, MESSAGE)
+        await self._watch_client.writer.post(f"/apis/events.k8s.io/v1/namespaces/{namespace}/events", event, MESSAGE)

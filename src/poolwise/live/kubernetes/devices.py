@@ -23,7 +23,6 @@ from poolwise.live.kubernetes.objects import (
     PublishedDevice,
     ResourceSlice,
     Taint,
-    TaintSelector,
 )
 from poolwise.live.kubernetes.quantity import parse_quantity
 from poolwise.live.kubernetes.selectors import DescribedDevice
@@ -111,6 +110,7 @@ class Inventory:
         self.evicting: set[DeviceId] = set()  # devices with a taint that evicts pods (NoExecute)
         self._classes: Mapping[str, DeviceClass] = classes if classes is not None else {}
         self._rules: dict[str, DeviceTaintRule] = {}
+        self.rule_problems: dict[str, str] = {}  # taint rule -> why an expression of it cannot be evaluated
         self._taints: dict[DeviceId, list[Taint]] = {}  # of tainted devices: those of the driver, then those of rules
         self.counters: dict[CounterId, Fraction] = {}
         self.users: dict[CounterId, list[InventoryDevice]] = {}  # counter -> devices that consume it while in use
@@ -144,6 +144,7 @@ class Inventory:
     def refresh_taints(self) -> set[DeviceId]:
         """Apply the taint rules again, and return the devices whose taints changed; needed after changes of classes."""
         before, self._taints = self._taints, {}
+        self.rule_problems.clear()
         self.evicting.clear()
         for device in self.devices.values():
             self._taint(device)
@@ -154,15 +155,16 @@ class Inventory:
         return self._taints.get(device.id, ())
 
     def _taint(self, device: InventoryDevice) -> None:
-        rules = (rule.spec for _, rule in sorted(self._rules.items()))
-        found = [*device.device.taints, *(rule.taint for rule in rules if self._selects(rule.device_selector, device))]
+        rules = (rule for _, rule in sorted(self._rules.items()))
+        found = [*device.device.taints, *(rule.spec.taint for rule in rules if self._selects(rule, device))]
         if found:
             self._taints[device.id] = found
             if any(taint.effect == "NoExecute" for taint in found):
                 self.evicting.add(device.id)
 
-    def _selects(self, selector: TaintSelector, device: InventoryDevice) -> bool:
+    def _selects(self, rule: DeviceTaintRule, device: InventoryDevice) -> bool:
         """Return whether a rule taints a device; as in kube-scheduler, a rule without criteria taints every device."""
+        selector = rule.spec.device_selector
         wanted = selector.driver, selector.pool, selector.device
         if any(name is not None and name != own for name, own in zip(wanted, device.id, strict=True)):
             return False
@@ -173,7 +175,10 @@ class Inventory:
             selectors += kind.spec.selectors
         try:
             return device.described.matches(selectors)
-        except InputError:  # an expression that is not supported: rather leave a device idle than use a defective one
+        except (
+            InputError
+        ) as problem:  # an expression that is not supported: rather leave a device idle than use a defective one
+            self.rule_problems[rule.metadata.name] = problem.message
             return True
 
     def serving(self, node: Node) -> Iterator[InventoryDevice]:

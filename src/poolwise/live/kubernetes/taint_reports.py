@@ -22,9 +22,11 @@ class TaintReporter:
     def __init__(self, cache: ClusterCache, actions: Actions, metrics: KubernetesMetrics) -> None:
         self._cache, self._actions, self._metrics = cache, actions, metrics
         self._reported: set[tuple[str, DeviceId]] = set()  # (claim uid, device)
+        self._reported_rules: dict[str, str] = {}  # taint rule -> problem
 
     def report(self) -> None:
-        """Report new cases, and count all."""
+        """Report new cases and rules that cannot be evaluated, and count all cases."""
+        self._report_rules()
         found = {(claim.metadata.uid, device): (claim, taint) for claim, device, taint in self._cases()}
         for (uid, device), (claim, taint) in found.items():
             if (uid, device) in self._reported:
@@ -37,6 +39,17 @@ class TaintReporter:
                 self._actions.report_event(pod, "DeviceTainted", note)
         self._reported = {*found}
         self._metrics.tainted_devices_in_use.set(len({device for _, device in found}))
+
+    def _report_rules(self) -> None:
+        """Report each rule with an expression that cannot be evaluated: it taints the devices that its other criteria match."""
+        problems = self._cache.inventory.rule_problems
+        for name, problem in sorted(problems.items()):
+            if self._reported_rules.get(name) != problem:
+                log_event("taint_rule_not_evaluated", logging.WARNING, rule=name, error=problem)
+                self._actions.report_rule(
+                    self._cache.rules[name], f"{problem}; the rule taints all devices that its other criteria match"
+                )
+        self._reported_rules = {**problems}
 
     def _cases(self) -> Iterator[tuple[ResourceClaim, DeviceId, Taint]]:
         inventory, usage = self._cache.inventory, self._cache.usage
