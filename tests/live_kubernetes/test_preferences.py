@@ -121,6 +121,17 @@ def test_pod_avoids_a_node_with_an_untolerated_soft_taint(tolerations: list[dict
     assert set(driven.settle().nodes().values()) == {"n0", "n1"}
 
 
+def test_pod_that_a_rule_moves_avoids_a_soft_taint() -> None:
+    kube = FakeKubernetes(
+        make.node("n0"), make.node("n1", taints=[{"key": "soft", "effect": "PreferNoSchedule"}]), make.node("n2")
+    )
+    for k in range(3):
+        one = make.pod(f"p{k}", seconds=None)
+        one["spec"]["containers"][0]["ports"] = [{"containerPort": 80, "hostPort": 80}]
+        kube.add(one)
+    assert kube.open(SCHEDULER).nodes() == {"p0": "n0", "p1": "n2", "p2": "n1"}
+
+
 def test_preferred_node_without_room_is_skipped() -> None:
     kube = zones("a", "b", cpu="1")
     for k in range(2):

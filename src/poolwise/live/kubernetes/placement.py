@@ -218,6 +218,8 @@ class _Placing:
             if not movable:
                 raise
             here = problem
+        if self.cache.soft_tainted and (found := self._start_preferred(task, pod, name, key, moved=True)) is not None:
+            return found
         self.moved = True
         try:
             found = self._start_anywhere(task, pod, self._alternatives(name), key)
@@ -229,13 +231,13 @@ class _Placing:
         self.moved_to.append(found[0].node)
         return found
 
-    def _start_preferred(self, task: int, pod: Pod, name: str, key: bytes) -> _PodPlaced | None:
+    def _start_preferred(self, task: int, pod: Pod, name: str, key: bytes, *, moved: bool = False) -> _PodPlaced | None:
         """Place a pod on the node with the highest score that fits; None without preferences, or if no node fits.
 
-        Among nodes with equal scores, the chosen one comes first.
+        Among nodes with equal scores, the chosen one comes first; `moved` states that the pod does not fit there.
         """
         rules, node = self.rules_for(pod), self.cache.nodes.get(name)
-        if rules is None or node is None or not rules.prefers_others(node):
+        if rules is None or node is None or not (moved or rules.prefers_others(node)):
             return None
         whole = self.state.mapping.view == "whole"
         names = [*([] if self._is_excluded(name) else [name]), *self._alternatives(name)]
