@@ -402,7 +402,9 @@ class PodAffinity(ApiRecord, frozen=True):
     preferred_during_scheduling_ignored_during_execution: list[WeightedPodAffinityTerm] = []
 
 
-class Affinity(ApiRecord, frozen=True):
+class PodAffinityRules(ApiRecord, frozen=True):
+    """The field `affinity` of a pod."""
+
     node_affinity: NodeAffinity | None = None
     pod_affinity: PodAffinity | None = None
     pod_anti_affinity: PodAffinity | None = None
@@ -454,7 +456,7 @@ class PodSpec(ApiRecord, frozen=True):
     overhead: dict[str, str] = {}
     resources: ResourceRequests | None = None
     node_selector: dict[str, str] = {}
-    affinity: Affinity | None = None
+    affinity: PodAffinityRules | None = None
     tolerations: list[Toleration] = []
     topology_spread_constraints: list[SpreadConstraint] = []
     resource_claims: list[PodClaim] = []
