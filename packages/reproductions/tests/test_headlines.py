@@ -8,7 +8,7 @@ import pytest
 from poolwise.errors import InputError
 from poolwise.report.chart_parts import series_style
 from poolwise_reproductions import catalog
-from poolwise_reproductions.headlines import OURS, answer_of, read_headlines
+from poolwise_reproductions.headlines import OURS, answer_of, count_answers, read_headlines
 from poolwise_reproductions.irop import figures
 from poolwise_reproductions.irop.plan import Grid
 from poolwise_reproductions.overview import overview, read_comparison
@@ -101,17 +101,38 @@ def test_irop_figures_give_each_method_a_marker_of_its_own():
             assert len(set(styles)) == len(styles), figure.name
 
 
+HOLDS, FAILS, OPEN = "holds", "fails", "undetermined"
+
+
 @pytest.mark.parametrize(
-    ("counts", "answer"),
+    ("readings", "rule", "answer"),
     [
-        ([(2, 2), (1, 2)], "reproduced"),
-        ([(1, 2), (0, 2)], "partly"),
-        ([(0, 2), (0, 2)], "not"),
-        ([(0, 0)], "cannot be tested"),
+        ([[HOLDS, HOLDS], [HOLDS, FAILS]], "all", "reproduced"),
+        ([[HOLDS, FAILS], [FAILS, FAILS]], "all", "partly"),
+        ([[FAILS, OPEN], [FAILS, FAILS]], "all", "not"),
+        ([[OPEN], [FAILS]], "all", "undetermined"),
+        ([["shown"], ["not measured"]], "all", "cannot be tested"),
+        ([[HOLDS, HOLDS, FAILS]], "most", "reproduced"),
+        ([[HOLDS, FAILS]], "most", "partly"),
+        ([[OPEN, OPEN, FAILS]], "most", "undetermined"),
+        ([[HOLDS, FAILS, FAILS]], "any", "reproduced"),
+        ([[OPEN, FAILS]], "any", "undetermined"),
     ],
 )
-def test_claim_is_answered_by_its_rows(counts, answer):
-    assert answer_of(counts) == answer
+def test_claim_is_answered_by_the_verdicts_of_its_rows(readings, rule, answer):
+    assert answer_of(readings, rule) == answer
+
+
+def test_claims_that_cannot_be_tested_do_not_count_as_tested():
+    assert count_answers(["reproduced", "partly", "not", "undetermined", "cannot be tested"]) == "1 of 4"
+
+
+def test_headline_with_an_unknown_rule_is_refused(tmp_path):
+    path = tmp_path / "headlines.csv"
+    path.write_text("claim,where,quotation,artifact,condition,metric,why,rule\nFM leads,abstract,it leads,Figure 7,*,*,,half\n")
+    with pytest.raises(InputError) as error:
+        read_headlines(path)
+    assert (error.value.line, error.value.field) == (2, "rule")
 
 
 def test_overview_counts_independent_claims_as_the_pages_answer_them():
@@ -120,4 +141,5 @@ def test_overview_counts_independent_claims_as_the_pages_answer_them():
     for name in rows:
         claims = [one for one in read_headlines(catalog.find("headlines", f"{name}.csv")) if one.where != OURS]
         line = next(line for line in text.splitlines() if re.match(rf"\| {name} \| {len(claims)} \|", line))
-        assert sum(map(int, re.findall(r"\d+", line)[1:])) == len(claims)
+        _, reproduced, tested, *others = map(int, re.findall(r"\d+", line))
+        assert reproduced + sum(others) == len(claims) == tested + others[-1]

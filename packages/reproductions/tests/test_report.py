@@ -46,10 +46,12 @@ DONE = Reproduced(
 
 def test_page_starts_with_headlines_and_lists_each_cause_once() -> None:
     page = reproduction_answer(DONE)
-    assert page.headline == "1 of 5, 2 of 5 as run: testable claims of the paper that hold."
+    assert page.headline == (
+        "0 of 1 testable claims are reproduced. 1 of 5, 2 of 5 as run: testable rows of the paper that hold."
+    )
     headlines, classes, causes = page.head
     assert [row[2] for row in headlines.rows] == ["partly", "cannot be tested"]
-    assert headlines.rows[0][3:5] == ["1 of 2", "1 of 2"]
+    assert headlines.rows[0][3:6] == ["all", "1 of 2", "1 of 2"]
     assert classes.rows[0] == ["claims of the paper", "1", "3", "1", "0", "1", "2"]
     causes_shown = {(row[2], row[3], row[4]) for row in causes.rows}
     assert causes_shown == {

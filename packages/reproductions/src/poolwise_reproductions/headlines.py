@@ -8,15 +8,17 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
-from poolwise.errors import InputError
+from poolwise.errors import InputError, UnknownNameError
 from poolwise.presentation.figure import Axis, Bars, Figure, Scatter
-from poolwise_reproductions.published import READINGS, ClaimRow, Key
+from poolwise_reproductions.published import READINGS, ClaimRow, ClaimVerdict, Key
 
-HeadlineVerdict = Literal["reproduced", "partly", "not", "cannot be tested"]
+HeadlineVerdict = Literal["reproduced", "partly", "undetermined", "not", "cannot be tested"]
+RowRule = Literal["all", "most", "any"]
+"""Which rows must hold for a claim to hold: all of them, more than half, or one."""
 SPEC = "spec"
 OURS = "ours"
 """Place of a claim that is not the paper's."""
@@ -34,6 +36,7 @@ class Headline:
         it cannot be tested
     why : remark for readers, such as the reason why the claim cannot be tested
     quotation : words of the paper at that place; empty for a claim of ours
+    rule : which of the rows must hold
     """
 
     claim: str
@@ -43,6 +46,7 @@ class Headline:
     metric: str
     why: str = ""
     quotation: str = ""
+    rule: RowRule = "all"
 
     def rests_on(self, row: ClaimRow) -> bool:
         """Return whether the claim rests on a row."""
@@ -77,35 +81,70 @@ def count_holding(rows: Sequence[ClaimRow], reading: str) -> tuple[int, int]:
 
 
 def answer_headlines(headlines: Sequence[Headline], rows: Sequence[ClaimRow]) -> list[HeadlineAnswer]:
-    """Answer each headline: reproduced if all its rows hold under one reading, partly if any row holds under any reading."""
+    """Answer each headline from the rows that it rests on; see `answer_of`."""
     found = []
     for headline in headlines:
         supporting = [row for row in rows if headline.rests_on(row)]
-        counts = {reading: count_holding(supporting, reading) for reading in readings_of(rows)}
-        found.append(HeadlineAnswer(headline, answer_of(counts.values()), counts))
+        readings = readings_of(rows)
+        counts = {reading: count_holding(supporting, reading) for reading in readings}
+        verdicts = [
+            [row.verdict if reading == SPEC else row.verdict_under(reading) for row in supporting] for reading in readings
+        ]
+        found.append(HeadlineAnswer(headline, answer_of(verdicts, headline.rule), counts))
     return found
 
 
-def answer_of(counts: Collection[tuple[int, int]]) -> HeadlineVerdict:
-    """Answer a claim from (rows that hold, rows judged) under each reading.
+def verdict_of(verdicts: Collection[str], rule: RowRule) -> ClaimVerdict:
+    """Judge a claim from the verdicts of its rows under one reading; rows that are not judged do not count.
 
-    It is reproduced if all its rows hold under one reading, and partly reproduced if any row holds under any reading.
+    Examples
+    --------
+    >>> verdict_of(["holds", "holds", "undetermined"], "most"), verdict_of(["holds", "holds", "undetermined"], "all")
+    ('holds', 'undetermined')
     """
-    if not any(judged for _, judged in counts):
+    count = Counter(verdict for verdict in verdicts if verdict in JUDGED)
+    if not count.total():
+        return "not measured"
+    needed = {"all": count.total(), "most": count.total() // 2 + 1, "any": 1}[rule]
+    if count["holds"] >= needed:
+        return "holds"
+    return "undetermined" if count["holds"] + count["undetermined"] >= needed else "fails"
+
+
+def answer_of(readings: Collection[Collection[str]], rule: RowRule = "all") -> HeadlineVerdict:
+    """Answer a claim from the verdicts of its rows under each reading.
+
+    It is reproduced if enough rows hold under one reading (`RowRule`), partly reproduced if any row holds under any reading,
+    and undetermined if no row holds but undetermined rows could decide.
+    """
+    found = {verdict_of(verdicts, rule) for verdicts in readings}
+    if found <= {"not measured"}:
         return "cannot be tested"
-    if any(holds == judged for holds, judged in counts if judged):
+    if "holds" in found:
         return "reproduced"
-    return "partly" if any(holds for holds, _ in counts) else "not"
+    if any("holds" in verdicts for verdicts in readings):
+        return "partly"
+    return "undetermined" if "undetermined" in found else "not"
+
+
+def count_answers(answers: Collection[HeadlineVerdict]) -> str:
+    """Return the number of reproduced claims and of tested claims in words: "5 of 9"."""
+    tested = [answer for answer in answers if answer != "cannot be tested"]
+    return f"{tested.count('reproduced')} of {len(tested)}"
 
 
 def read_headlines(path: Path) -> list[Headline]:
-    """Read headlines: columns claim, where, quotation, artifact, condition, metric, why.
+    """Read headlines: columns claim, where, quotation, artifact, condition, metric, why, and optionally rule (default all).
 
     Raises InputError with file and line for a claim of the paper without a quotation, and for one without rows or a reason.
     """
     with path.open(newline="", encoding="utf-8") as file:
-        found = [Headline(**row) for row in csv.DictReader(file)]
+        found = [
+            Headline(**{name: text for name, text in row.items() if text or name != "rule"}) for row in csv.DictReader(file)
+        ]
     for line, headline in enumerate(found, start=2):
+        if headline.rule not in get_args(RowRule):
+            raise UnknownNameError.of("rule", headline.rule, get_args(RowRule), file=path, line=line, field="rule")
         if not headline.artifact and not headline.why:
             raise InputError(
                 "a claim without rows needs a reason", file=path, line=line, field="why", remedy="state why it cannot be tested"

@@ -12,8 +12,17 @@ from poolwise import registry
 from poolwise.errors import InputError
 from poolwise_reproductions import catalog
 from poolwise_reproductions.causes import pattern
-from poolwise_reproductions.headlines import JUDGED, OURS, SPEC, Headline, HeadlineVerdict, answer_of, read_headlines
-from poolwise_reproductions.published import COLUMNS, ONE_RUN, READINGS
+from poolwise_reproductions.headlines import (
+    JUDGED,
+    OURS,
+    SPEC,
+    Headline,
+    HeadlineVerdict,
+    answer_of,
+    count_answers,
+    read_headlines,
+)
+from poolwise_reproductions.published import COLUMNS, ONE_RUN, READINGS, SOURCE_COLUMNS
 
 ANSWERS = get_args(HeadlineVerdict)
 ComparisonRows = list[dict[str, str]]
@@ -23,7 +32,9 @@ MAX_CAUSES = 6
 """Maximum number of causes listed per paper; its page and its CSV list all."""
 
 _INDEPENDENT = """Many rows test one claim of a paper, so the independent claims are counted separately. The page of each
-reproduction quotes them. A claim is reproduced if all rows that it rests on hold under one reading, and partly if some do.
+reproduction quotes them and states which rows each rests on, and whether all of them, most or one must hold. A claim is
+reproduced if enough rows hold under one reading, partly reproduced if some rows hold, and undetermined if no row holds but
+undetermined rows could decide.
 """
 _HEAD = """# Reproduction results
 
@@ -45,7 +56,7 @@ def read_comparison(path: Path) -> ComparisonRows:
     with path.open(newline="", encoding="utf-8") as file:
         table = csv.DictReader(file)
         rows = list(table)
-        if tuple(table.fieldnames or ()) != COLUMNS:
+        if tuple(table.fieldnames or ()) not in (COLUMNS, COLUMNS[: -len(SOURCE_COLUMNS)]):
             raise InputError("not a comparison.csv", file=path, line=1, remedy=f"its columns are {', '.join(COLUMNS)}")
     return rows
 
@@ -86,10 +97,15 @@ def _paper(rows: ComparisonRows) -> ComparisonRows:
     return [row for row in rows if row["class"] == "paper" and row["verdict"] in JUDGED]
 
 
-def held_in(row: Mapping[str, str], reading: str) -> bool:
-    """Return whether a row holds under a reading; under the specification's if that reading does not affect it."""
+def verdict_in(row: Mapping[str, str], reading: str) -> str:
+    """Return the verdict of a row under a reading; under the specification's if that reading does not affect it."""
     verdict = "" if reading == SPEC else row[f"{reading.replace(' ', '_')}_verdict"]
-    return (verdict or row["verdict"]) == "holds"
+    return verdict or row["verdict"]
+
+
+def held_in(row: Mapping[str, str], reading: str) -> bool:
+    """Return whether a row holds under a reading."""
+    return verdict_in(row, reading) == "holds"
 
 
 def _counts(rows: ComparisonRows) -> list[str]:
@@ -110,10 +126,11 @@ def _independent(comparisons: Mapping[str, ComparisonRows], titles: Mapping[str,
     found = {name: _answers(rows, name) for name, rows in comparisons.items()}
     if not any(found.values()):
         return
-    yield from ("", _INDEPENDENT, f"| paper | claims | {' | '.join(ANSWERS)} |", "|---" * (2 + len(ANSWERS)) + "|")
+    header = ("paper", "claims", "reproduced, of tested", *ANSWERS[1:])
+    yield from ("", _INDEPENDENT, f"| {' | '.join(header)} |", "|---" * len(header) + "|")
     for name, answers in found.items():
         if answers:
-            counts = (answers.total(), *(answers[answer] for answer in ANSWERS))
+            counts = (answers.total(), count_answers([*answers.elements()]), *(answers[answer] for answer in ANSWERS[1:]))
             yield f"| {' | '.join((titles.get(name, name), *map(str, counts)))} |"
 
 
@@ -127,8 +144,8 @@ def _answers(rows: ComparisonRows, name: str) -> Counter[HeadlineVerdict]:
 
 def _answer(rows: ComparisonRows, claim: Headline) -> HeadlineVerdict:
     """Answer a claim from the rows that it rests on."""
-    mine = [row for row in rows if row["verdict"] in JUDGED and claim.names((row["artifact"], row["condition"], row["metric"]))]
-    return answer_of([(sum(held_in(row, reading) for row in mine), len(mine)) for reading in (SPEC, *READINGS)])
+    mine = [row for row in rows if claim.names((row["artifact"], row["condition"], row["metric"]))]
+    return answer_of([[verdict_in(row, reading) for row in mine] for reading in (SPEC, *READINGS)], claim.rule)
 
 
 def _causes(rows: ComparisonRows) -> Iterable[str]:

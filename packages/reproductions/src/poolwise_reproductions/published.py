@@ -133,10 +133,13 @@ ClaimClass = Literal["paper", "input", "ours"]
 ReasonBasis = Literal["verified", "inferred", "unknown"]
 READINGS = ("as run", "inferred")
 """Readings in addition to the specification's, each with its own columns: the authors' own runs, and what we infer."""
+SOURCE_COLUMNS = ("place", "quotation")
+"""Columns of the source of a row in the paper; comparisons that were recorded before they existed lack them."""
 COLUMNS = (
     "artifact", "condition", "metric", "unit", "published", "measured", "ci95_low", "ci95_high",
     "rule", "tolerance", "holds", "note", "class", "verdict", "basis", "shown_by", "cause",
     *(f"{reading.replace(' ', '_')}{part}" for reading in READINGS for part in ("", "_low", "_high", "_verdict")),
+    *SOURCE_COLUMNS,
 )  # fmt: skip
 
 Key = tuple[str, str, str]
@@ -177,6 +180,7 @@ class Claim:
     basis : evidence for the reason: "verified" by a run, "inferred", or "unknown"
     shown_by : for a verified reason: a reading under which the claim holds, the row "artifact | condition | metric" of a claim
         that shows it, "switch: NAME" of the setting that changes the verdict alone, or "one run" if single runs scatter enough
+    place, quotation : where the paper states the claim, and its words; empty for rows of ours
     """
 
     artifact: str
@@ -191,6 +195,8 @@ class Claim:
     kind: ClaimClass = "paper"
     basis: ReasonBasis = "unknown"
     shown_by: str = ""
+    place: str = ""
+    quotation: str = ""
 
     @property
     def criterion(self) -> Criterion:
@@ -319,7 +325,19 @@ class ClaimRow:
             found = self.readings.get(reading)
             others += [*_value_cells(found), "" if found is None else self.verdict_under(reading)]
         ours = (_number(c.published), *_value_cells(self.measured), c.rule, _number(c.tolerance), self.holds, self.note)
-        return [*c.key, c.unit, *ours, c.kind, self.verdict, self.basis, self.shown_by, self.cause, *others]
+        return [
+            *c.key,
+            c.unit,
+            *ours,
+            c.kind,
+            self.verdict,
+            self.basis,
+            self.shown_by,
+            self.cause,
+            *others,
+            c.place,
+            c.quotation,
+        ]
 
 
 def compare(
@@ -378,7 +396,8 @@ def read_claims(path: Path) -> list[Claim]:
     """Read a claims file: columns artifact, condition, metric, unit, published, rule, tolerance, note, reason.
 
     The columns class, basis and shown_by are optional: by default a claim is the paper's, and the basis of its reason is
-    unknown. An empty published value is NaN (only with the rules order and shown). Raises InputError with file and line.
+    unknown. An empty published value is NaN (only with the rules order and shown). If the file has the columns place and
+    quotation, every row of class paper needs both. Raises InputError with file and line.
     """
     claims: list[Claim] = []
     with path.open(newline="", encoding="utf-8") as file:
@@ -394,8 +413,14 @@ def read_claims(path: Path) -> list[Claim]:
                     row["artifact"], row["condition"], row["metric"], row["unit"], published,
                     cast(ClaimRule, rule), 0.0 if math.isnan(tolerance) else tolerance, row.get("note") or "",
                     row.get("reason") or "", cast(ClaimClass, kind), cast(ReasonBasis, basis), row.get("shown_by") or "",
+                    row.get("place") or "", row.get("quotation") or "",
                 )
             )  # fmt: skip
+            if kind == "paper" and "quotation" in row and not (claims[-1].place and claims[-1].quotation):
+                remedy = "quote the words of the paper and their place, or give the row the class ours"
+                raise InputError(
+                    "a claim of the paper needs a quotation", file=path, line=line, field="quotation", remedy=remedy
+                )
     _check_rows(claims, path)
     return claims
 

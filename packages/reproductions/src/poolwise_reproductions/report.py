@@ -20,7 +20,15 @@ from poolwise.report.figures import save
 from poolwise.report.page import write_report
 from poolwise_reproductions import catalog
 from poolwise_reproductions.causes import pattern
-from poolwise_reproductions.headlines import JUDGED, SPEC, answer_headlines, count_holding, readings_of
+from poolwise_reproductions.headlines import (
+    JUDGED,
+    OURS,
+    SPEC,
+    answer_headlines,
+    count_answers,
+    count_holding,
+    readings_of,
+)
 from poolwise_reproductions.published import ClaimRow, claims_csv
 from poolwise_reproductions.reproduction import Reproduced
 
@@ -105,7 +113,13 @@ def verdict_counts(count: Mapping[str, int]) -> str:
 
 
 VERDICTS = ("holds", "fails", "undetermined", "not measured", "shown")
-MARKS: Mapping[str, RowMark] = {"reproduced": "true", "partly": "partly", "not": "false", "cannot be tested": ""}
+MARKS: Mapping[str, RowMark] = {
+    "reproduced": "true",
+    "partly": "partly",
+    "undetermined": "partly",
+    "not": "false",
+    "cannot be tested": "",
+}
 CLASSES = {"paper": "claims of the paper", "input": "inputs and arithmetic of the paper", "ours": "our additions"}
 MAX_CAUSES = 16
 """Maximum number of causes on the page; the CSV lists all."""
@@ -131,7 +145,10 @@ def reproduction_answer(done: Reproduced) -> Answer:
     for reading in readings_of(done.rows):
         holds, judged = count_holding(mine, reading)
         parts.append(f"{holds} of {judged}{'' if reading == SPEC else f' {reading}'}")
-    lead = f"{', '.join(parts)}: testable claims of the paper that hold."
+    lead = f"{', '.join(parts)}: testable rows of the paper that hold."
+    claims = [found.answer for found in answer_headlines(done.headlines, done.rows) if found.headline.where != OURS]
+    if claims:
+        lead = f"{count_answers(claims)} testable claims are reproduced. {lead}"
     undetermined = sum(row.verdict == "undetermined" for row in mine)
     count = f"{undetermined} {'claim is' if undetermined == 1 else 'claims are'}"
     because = [
@@ -183,16 +200,20 @@ def _headlines(done: Reproduced) -> list[Table]:
         counts = [f"{holds} of {judged}" if judged else "-" for holds, judged in found.counts.values()]
         text = found.headline
         quotation = f'{text.where}: "{text.quotation}"' if text.quotation else text.where
-        rows.append([text.claim, quotation, found.answer, *counts, text.why])
+        rows.append([text.claim, quotation, found.answer, text.rule if text.artifact else "-", *counts, text.why])
         marks[k] = MARKS[found.answer]
     header = (
         "claim",
         "place and words of the paper",
         "answer",
+        "rows that must hold",
         *(f"rows that hold, {reading}" for reading in readings),
         "note",
     )
-    caption = "Reproduced: all rows that support the claim hold under one reading. Partly: some of them hold."
+    caption = (
+        "Reproduced: the rows that must hold (all, most or any) hold under one reading. Partly: some rows hold. "
+        "Undetermined: no row holds, but undetermined rows could decide."
+    )
     return [Table("Headline claims", header, rows, caption, marks=marks, text=True)] if rows else []
 
 
