@@ -26,7 +26,7 @@ from poolwise.live.kubernetes.objects import (
     ResourceSlice,
 )
 from poolwise.live.kubernetes.platform import KubernetesPlatform
-from poolwise.live.kubernetes.starts import Bound, PodStart
+from poolwise.live.kubernetes.starts import BindFailed, Bound, PodStart
 from poolwise.live.kubernetes.watch_client import ClusterEvent
 from poolwise.loop import Loop
 from poolwise.units import SECOND
@@ -51,7 +51,7 @@ class FakeKubernetes:
     ----------
     events : queue of watch events
     objects : (kind, key) -> object
-    started, stopped, released, messages, reported : actions received so far
+    started, abandoned, stopped, released, messages, reported : actions received so far
     binds_at_once : whether starts complete at once
     """
 
@@ -61,6 +61,7 @@ class FakeKubernetes:
         self.started: list[tuple[int, tuple[PodStart, ...]]] = []
         self.stopped: list[tuple[str, str]] = []
         self.released: list[tuple[str, str]] = []
+        self.abandoned: list[tuple[int, str]] = []
         self.messages: dict[str, str] = {}
         self.reported: list[tuple[str, str, str]] = []
         self.binds_at_once = binds_at_once
@@ -115,6 +116,15 @@ class FakeKubernetes:
 
     def complete_start(self, run: int, pods: Sequence[PodStart]) -> None:
         """Write the allocations and bindings of a start, and emit its outcome."""
+        self.reserve_claims(pods)
+        for start in pods:
+            pod = self.get(Pod, start.pod.metadata.key)
+            spec = msgspec.structs.replace(pod.spec, node_name=start.node)
+            self.put(msgspec.structs.replace(pod, spec=spec, status=msgspec.structs.replace(pod.status, phase="Running")))
+        self.events.put(Bound(run))
+
+    def reserve_claims(self, pods: Sequence[PodStart]) -> None:
+        """Write the allocations of a start, whose devices then remain to be attached."""
         for start in pods:
             for write in start.claims:
                 claim = self.get(ResourceClaim, write.claim.metadata.key)
@@ -125,10 +135,13 @@ class FakeKubernetes:
                     reserved_for=[*claim.status.reserved_for, mine],
                 )
                 self.put(msgspec.structs.replace(claim, status=status))
-            pod = self.get(Pod, start.pod.metadata.key)
-            spec = msgspec.structs.replace(pod.spec, node_name=start.node)
-            self.put(msgspec.structs.replace(pod, spec=spec, status=msgspec.structs.replace(pod.status, phase="Running")))
-        self.events.put(Bound(run))
+
+    def abandon(self, run: int, reason: str) -> None:
+        self.abandoned.append((run, reason))
+        for start in next(pods for number, pods in self.started if number == run):
+            for write in start.claims:
+                self.release_claim(write.claim, start.pod.metadata.uid)
+        self.events.put(BindFailed(run, reason, lost=True))
 
     def stop(self, pods: Sequence[Pod], reason: str) -> None:
         self.stopped += [(pod.metadata.key, reason) for pod in pods]

@@ -8,9 +8,9 @@ import pytest
 
 from poolwise.live.kubernetes.actions import ClusterActions
 from poolwise.live.kubernetes.api_writer import ApiWriter
-from poolwise.live.kubernetes.bind import Reservations
+from poolwise.live.kubernetes.bind import Binder, Reservations, StartWaits
 from poolwise.live.kubernetes.objects import Allocation, Pod, ResourceClaim
-from poolwise.live.kubernetes.starts import ClaimWrite, PodStart, StartFailed
+from poolwise.live.kubernetes.starts import BindFailed, Bound, ClaimWrite, PodStart, StartFailed
 from tests.helpers.waiting import longest_s, run_other_tasks
 from tests.live.kubernetes import objects as make
 from tests.live_kubernetes.test_recovery import pending_pod
@@ -45,7 +45,7 @@ def test_late_watch_event_does_not_revert_an_allocation() -> None:
         write = ClaimWrite(claim(7), msgspec.convert(ALLOCATION, Allocation))
         start = PodStart(msgspec.convert(pending_pod(make.pod("p"), "p"), Pod), "n0", (write,))
         ready = await reservations.reserve(start, write)
-        waiting = asyncio.ensure_future(reservations.wait_attached(ready))
+        waiting = asyncio.ensure_future(reservations.wait_attached(ready, StartWaits()))
         await run_other_tasks()
         reservations.observe(claim(8), False)  # with its finalizer, before its allocation
         await run_other_tasks()
@@ -62,13 +62,41 @@ def test_claim_deleted_before_a_relist_is_not_awaited() -> None:
         reservations = Reservations(LateWatchWriter(None, lambda: None), attach_timeout=2 * longest_s())
         held = claim(9, allocation=ALLOCATION)
         reservations.observe(held, False)
-        waiting = asyncio.ensure_future(reservations.wait_attached(held))
+        waiting = asyncio.ensure_future(reservations.wait_attached(held, StartWaits()))
         await run_other_tasks()
         reservations.retain(frozenset({"default/another"}))
         with pytest.raises(StartFailed, match="was deleted"):
             await asyncio.wait_for(waiting, longest_s())
 
     asyncio.run(scenario())
+
+
+class AllocatedWriter(LateWatchWriter):
+    """A writer that finds the claim allocated."""
+
+    async def read_claim(self, claim_: ResourceClaim) -> ResourceClaim:
+        return claim(9, allocation=ALLOCATION)
+
+
+def test_abandoned_start_stops_waiting_for_its_devices() -> None:
+    async def scenario() -> list[Bound | BindFailed]:
+        outcomes: list[Bound | BindFailed] = []
+        writer = AllocatedWriter(None, lambda: None)
+        reservations = Reservations(writer, attach_timeout=2 * longest_s())
+        reservations.observe(claim(9, allocation=ALLOCATION), False)
+        binder = Binder(writer, reservations, outcomes.append)
+        write = ClaimWrite(claim(7), msgspec.convert(ALLOCATION, Allocation))
+        pods = [PodStart(msgspec.convert(pending_pod(make.pod(name), name), Pod), "n0", (write,)) for name in "pq"]
+        binding = asyncio.ensure_future(binder.start(3, pods))
+        await run_other_tasks()
+        binder.abandon(4, "another run")
+        await run_other_tasks()
+        assert not outcomes
+        binder.abandon(3, "device g0 is no longer published")
+        await asyncio.wait_for(binding, longest_s())
+        return outcomes
+
+    assert asyncio.run(scenario()) == [BindFailed(3, "device g0 is no longer published", lost=True)]
 
 
 class QueuedClient:

@@ -15,6 +15,7 @@ from tests.live.kubernetes.checker import problems
 from tests.live.kubernetes.control_plane import HERE, ControlPlane, control_plane, kube_scheduler, scheduling
 
 FIRST_FIT = 'version = 1\norder = "fcfs"\nbackfill = "easy"\nplacement = "first_fit"\n'
+LABEL = "pod-group.scheduling.sigs.k8s.io"
 NVME = 'version = 1\nkind = "composition"\nplacement = "nvme_first_fit"\norder = "fcfs"\n'
 
 
@@ -58,7 +59,12 @@ def allocated(plane: ControlPlane) -> list[dict[str, Any]]:
 
 def given(plane: ControlPlane) -> list[str]:
     """Return the first device of each allocated claim."""
-    return [claim["status"]["allocation"]["devices"]["results"][0]["device"] for claim in allocated(plane)]
+    return [given_to(claim) for claim in allocated(plane)]
+
+
+def given_to(claim: dict[str, Any]) -> str:
+    """Return the first device of an allocated claim."""
+    return str(claim["status"]["allocation"]["devices"]["results"][0]["device"])
 
 
 def message(plane: ControlPlane, pod: str) -> str:
@@ -102,6 +108,38 @@ def test_failed_attachment_releases_the_device(cluster: ControlPlane, first_fit:
         assert ("x.io/failed" if how == "failure" else "not attached within") in message(cluster, "p")
         set_condition(cluster, allocated(cluster)[0], "x.io/up")
         cluster.wait(lambda: cluster.phases()["p"] == "Running", 20, "it runs")
+
+
+@pytest.mark.parametrize("what", ["slice withdrawn", "node deleted", "failure reported"])
+def test_gang_goes_elsewhere_if_its_devices_vanish_before_binding(cluster: ControlPlane, first_fit: str, what: str) -> None:
+    """All claims are released within 5 s, although most devices of the gang would still be attached on the first node."""
+    cluster.apply([make.node("n0"), make.node("n1"), make.device_class("fabric", "fabric.example")])
+    conditions = {"bindsToNode": True, "bindingConditions": ["x.io/up"], "bindingFailureConditions": ["x.io/failed"]}
+    for node in ("n0", "n1"):
+        devices = [{"name": f"{node}-{k}", **conditions} for k in range(2)]
+        cluster.apply([make.devices("fabric.example", node, *devices, node=node)])
+    labels = {LABEL: "gang", f"{LABEL}/min-available": "2"}
+    for k in range(2):
+        cluster.apply([make.claim(f"c{k}", make.exactly("fabric"))])
+        cluster.apply([make.pod(f"p{k}", seconds=None, labels=labels, claims={"d": {"resourceClaimName": f"c{k}"}})])
+    with scheduling(cluster, first_fit, log=cluster.folder / "vanish.log"):
+        cluster.wait(lambda: sorted(given(cluster)) == ["n0-0", "n0-1"], 20, "the devices of the first node")
+        began = time.monotonic()
+        if what == "slice withdrawn":
+            cluster.kubectl("delete", "resourceslice", "fabric-example-n0")
+        elif what == "node deleted":
+            cluster.kubectl("delete", "node", "n0")
+        else:
+            set_condition(cluster, next(c for c in allocated(cluster) if given_to(c) == "n0-0"), "x.io/failed")
+        words = {"slice withdrawn": "no longer published", "node deleted": "was deleted", "failure reported": "x.io/failed"}
+        cluster.wait(lambda: words[what] in message(cluster, "p0") + message(cluster, "p1"), 5, "a condition")
+        elsewhere = ["n0-1", "n1-0"] if what == "failure reported" else ["n1-0", "n1-1"]
+        cluster.wait(lambda: sorted(given(cluster)) == elsewhere, 5, f"other devices: {given(cluster)}")
+        print(f"{what}: {time.monotonic() - began:.1f} s")
+        assert time.monotonic() - began < 5
+        for claim in allocated(cluster):
+            set_condition(cluster, claim, "x.io/up")
+        cluster.wait(lambda: cluster.count("Running") == 2, 20, "both run")
 
 
 def test_claims_shared_by_pods_taints_and_extended_resources(cluster: ControlPlane, first_fit: str) -> None:

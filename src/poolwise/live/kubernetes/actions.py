@@ -24,6 +24,9 @@ class Actions:
     def start(self, run: int, pods: Sequence[PodStart]) -> None:
         """Bind the pods of a run; the outcome arrives as a cluster event."""
 
+    def abandon(self, run: int, reason: str) -> None:
+        """Undo the start of a run that waits for a node or devices that no longer exist."""
+
     def stop(self, pods: Sequence[Pod], reason: str) -> None:
         """Evict pods."""
 
@@ -56,6 +59,10 @@ class ClusterActions(Actions):
         for start in pods:
             self._reported.pop(start.pod.metadata.key, None)
         self._watch_client.submit(self._watch_client.binder.start(run, pods))
+
+    def abandon(self, run: int, reason: str) -> None:
+        """Undo the start of a run, unless its pods are being bound already."""
+        self._watch_client.call(lambda: self._watch_client.binder.abandon(run, reason))
 
     def stop(self, pods: Sequence[Pod], reason: str) -> None:
         """Evict pods, retrying for a limited time if a disruption budget forbids it."""

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Iterable, Sequence, Set
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence, Set
+from contextlib import contextmanager
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -20,13 +21,43 @@ from poolwise.live.kubernetes.objects import FINALIZER, Allocation, Consumer, Re
 from poolwise.live.kubernetes.starts import BindFailed, Bound, ClaimWrite, PodStart, StartFailed, claim_path, pod_path
 
 
+class StartWaits:
+    """Waits for the devices of a start: the first failure of any of its pods ends all of them."""
+
+    def __init__(self) -> None:
+        self.failure: StartFailed | ApiError | None = None
+        self._events: set[asyncio.Event] = set()
+
+    def fail(self, failure: StartFailed | ApiError) -> None:
+        """End all waits; the first failure counts."""
+        if self.failure is None:
+            self.failure = failure
+            for event in self._events:
+                event.set()
+
+    def check(self) -> None:
+        """Raise the failure, if there is one."""
+        if self.failure is not None:
+            raise self.failure
+
+    @contextmanager
+    def wait(self) -> Iterator[asyncio.Event]:
+        """Yield an event that a failure sets."""
+        event = asyncio.Event()
+        self._events.add(event)
+        try:
+            yield event
+        finally:
+            self._events.discard(event)
+
+
 class Reservations:
     """Allocates and releases the devices of claims. `attach_timeout` (s) is that of device binding conditions."""
 
     def __init__(self, writer: ApiWriter, *, attach_timeout: float = 600.0) -> None:
         self._writer, self.attach_timeout = writer, attach_timeout
         self._claims: dict[str, ResourceClaim] = {}  # latest version of each, by uid
-        self._changed: dict[str, asyncio.Event] = {}  # uid -> event that is set when the claim changes
+        self._changed: dict[str, set[asyncio.Event]] = {}  # uid -> events that are set when the claim changes
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     def observe(self, claim: ResourceClaim, deleted: bool) -> None:
@@ -35,7 +66,7 @@ class Reservations:
             self._claims.pop(claim.metadata.uid, None)
         elif (known := self._claims.get(claim.metadata.uid)) is None or not _is_older(claim, known):
             self._claims[claim.metadata.uid] = claim
-        if (event := self._changed.get(claim.metadata.uid)) is not None:
+        for event in self._changed.get(claim.metadata.uid, ()):
             event.set()
 
     def retain(self, keys: Set[str]) -> None:
@@ -83,27 +114,34 @@ class Reservations:
             self.observe(now, deleted=False)
         return now
 
-    async def wait_attached(self, claim: ResourceClaim) -> None:
+    async def wait_attached(self, claim: ResourceClaim, waits: StartWaits) -> None:
         """Wait until the binding conditions of all devices are true; raise StartFailed on failure or timeout."""
         uid, until = claim.metadata.uid, time.monotonic() + self.attach_timeout
         devices = [result.id for result in claim.allocated_devices if result.binding_conditions]
         if not devices:
             return
-        event = self._changed.setdefault(uid, asyncio.Event())
-        try:
-            while True:
-                event.clear()
-                if _is_attached(self._claims.get(uid, claim)):
-                    return
-                left = until - time.monotonic()
-                try:
-                    await asyncio.wait_for(event.wait(), max(left, 0.001))
-                except TimeoutError:
-                    raise StartFailed(f"{devices[0]} was not attached within {self.attach_timeout:g} s", devices) from None
-                if uid not in self._claims:
-                    raise StartFailed(f"claim {claim.metadata.key} was deleted")
-        finally:
-            self._changed.pop(uid, None)
+        with waits.wait() as event:
+            changed = self._changed.setdefault(uid, set())
+            changed.add(event)
+            try:
+                waits.check()
+                while True:
+                    event.clear()
+                    if _is_attached(self._claims.get(uid, claim)):
+                        return
+                    left = until - time.monotonic()
+                    try:
+                        await asyncio.wait_for(event.wait(), max(left, 0.001))
+                    except TimeoutError:
+                        reason = f"{devices[0]} was not attached within {self.attach_timeout:g} s"
+                        raise StartFailed(reason, devices) from None
+                    waits.check()
+                    if uid not in self._claims:
+                        raise StartFailed(f"claim {claim.metadata.key} was deleted")
+            finally:
+                changed.discard(event)
+                if not changed:
+                    self._changed.pop(uid, None)
 
     async def release(self, claim: ResourceClaim, consumer: str) -> None:
         """Remove a pod (uid) from a claim's reservations; the last removal also deallocates the devices."""
@@ -132,12 +170,20 @@ class Binder:
     def __init__(self, writer: ApiWriter, reservations: Reservations, report: Callable[[Bound | BindFailed], None]) -> None:
         self._writer, self._reservations, self._report = writer, reservations, report
         self.deleted_nodes: set[str] = set()  # names of deleted nodes; the API server would still bind pods to them
+        self._waits: dict[int, StartWaits] = {}  # run -> waits of its start
+
+    def abandon(self, run: int, reason: str) -> None:
+        """Undo the start of a run whose node or devices no longer exist, unless its pods are being bound already."""
+        if (waits := self._waits.get(run)) is not None:
+            waits.fail(StartFailed(reason, lost=True))
 
     async def start(self, run: int, pods: Sequence[PodStart]) -> None:
         """Bind the pods of a run, or undo the start, and report the outcome."""
         bound: list[str] = []
+        waits = self._waits[run] = StartWaits()
         try:
-            await _await_all(self._prepare(pod) for pod in pods)
+            await _await_all(self._prepare(pod, waits) for pod in pods)
+            waits.check()
             results = await asyncio.gather(*(self._bind(pod) for pod in pods), return_exceptions=True)
             bound = [pod.pod.metadata.key for pod, result in zip(pods, results, strict=True) if result is None]
             for result in results:
@@ -145,11 +191,22 @@ class Binder:
                     raise result
         except (StartFailed, ApiError) as problem:
             await self._undo([pod for pod in pods if pod.pod.metadata.key not in bound])
-            self._report(BindFailed(run, str(problem), tuple(bound), getattr(problem, "failed", ())))
+            devices, lost = (problem.failed, problem.lost) if isinstance(problem, StartFailed) else ((), False)
+            self._report(BindFailed(run, str(problem), tuple(bound), devices, lost))
             return
+        finally:
+            del self._waits[run]
         self._report(Bound(run))
 
-    async def _prepare(self, start: PodStart) -> None:
+    async def _prepare(self, start: PodStart, waits: StartWaits) -> None:
+        """Prepare a pod; its failure ends the waits of the other pods of the start."""
+        try:
+            await self._reserve(start, waits)
+        except (StartFailed, ApiError) as problem:
+            waits.fail(problem)
+            raise
+
+    async def _reserve(self, start: PodStart, waits: StartWaits) -> None:
         """Nominate the node, reserve the claims and wait until their devices are attached."""
         if start.nominate and start.pod.status.nominated_node_name != start.node:
             path = f"{pod_path(start.pod)}/status"
@@ -157,7 +214,7 @@ class Binder:
             await self._writer.retry(lambda: self._writer.patch(path, body, CLAIM), conflicts=True)
         ready = [await self._reservations.reserve(start, write) for write in start.claims]
         for claim in ready:
-            await self._reservations.wait_attached(claim)
+            await self._reservations.wait_attached(claim, waits)
 
     async def _bind(self, start: PodStart) -> None:
         """Bind a pod to its node, verifying the pod after each failed attempt."""

@@ -12,7 +12,7 @@ from poolwise.live.kubernetes.cache import ClusterCache
 from poolwise.live.kubernetes.device_allocation import Devices, allocate, allocation_of
 from poolwise.live.kubernetes.devices import DeviceShare
 from poolwise.live.kubernetes.node_constraints import selector_matches
-from poolwise.live.kubernetes.objects import DeviceId, Node, Pod
+from poolwise.live.kubernetes.objects import DeviceId, Node, Pod, ResourceClaim
 from poolwise.live.kubernetes.placement_rules import PlacedPods, PlacementRules
 from poolwise.live.kubernetes.pod_jobs import PodJob
 from poolwise.live.kubernetes.recovery import InterruptedStart
@@ -180,6 +180,8 @@ class _Placing:
                 if start.node not in self.state.mapping.node_owner or (whole and not self.is_free(start.node)):
                     raise DoesNotFit(f"node {start.node} is not free")
                 self.fits(start.pod, self.cache.nodes[start.node])
+                for write in start.claims:
+                    self._check_published(write.claim)
                 self._add(start.pod, self.cache.nodes[start.node])
                 claims = (self.cache.usage.claims.get(write.claim.metadata.uid, ()) for write in start.claims)
                 starts[task] = start, [share for held in claims for share in held]
@@ -378,6 +380,7 @@ class _Placing:
             allocation = claim.status.allocation
             if claim in missing:
                 continue
+            self._check_published(claim)
             if allocation is not None and not selector_matches(allocation.node_selector, node):
                 raise DoesNotFit(f"the devices of claim {claim.metadata.key} cannot be used on node {node.metadata.name}")
             if allocation is None and claim.metadata.uid not in self.held and claim.spec.devices.requests:
@@ -395,6 +398,12 @@ class _Placing:
             writes[claim.metadata.uid] = ClaimWrite(claim, allocation_of(claim, chosen, node, self.devices))
         pinned = any(w.allocation is not None and w.allocation.node_selector is not None for w in writes.values())
         return shares, [writes[c.metadata.uid] for c in claims], bool(claims) and not pinned
+
+    def _check_published(self, claim: ResourceClaim) -> None:
+        """Raise DoesNotFit if a driver no longer publishes a device of an allocated claim."""
+        for share in self.cache.usage.claims.get(claim.metadata.uid, ()):
+            if share.id not in self.cache.inventory.devices:
+                raise DoesNotFit(f"device {share.id} of claim {claim.metadata.key} is no longer published")
 
     def _preferred(self, task: int) -> list[DeviceId]:
         machine, devices = self.state.mapping.machine, self.state.mapping.devices

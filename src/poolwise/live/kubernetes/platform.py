@@ -11,6 +11,7 @@ from poolwise.interfaces import Scheduler
 from poolwise.live.kubernetes.actions import Actions
 from poolwise.live.kubernetes.cache import ClusterCache
 from poolwise.live.kubernetes.clock import LiveClock
+from poolwise.live.kubernetes.losses import LossMonitor
 from poolwise.live.kubernetes.machine import ClusterLayout, is_usable
 from poolwise.live.kubernetes.metrics import KubernetesMetrics
 from poolwise.live.kubernetes.objects import DeviceId
@@ -92,6 +93,7 @@ class KubernetesPlatform:
         metrics = metrics if metrics is not None else KubernetesMetrics()
         self._reconciler = Reconciler(self.runs, gang_limit, metrics)
         self._taint_reporter = TaintReporter(self.cache, actions, metrics)
+        self._loss_monitor = LossMonitor(self.runs)
         self.clock.tick()
         self._pending += self._apply_received([])
 
@@ -291,6 +293,8 @@ class KubernetesPlatform:
         self._reconciler.reconcile(changes.devices)
         if changes.devices or changes.machine:
             self._taint_reporter.report()
+        if changes.machine or self._loss_monitor.is_waiting or changes.devices & self.cache.inventory.evicting:
+            self._loss_monitor.undo_lost_starts()
         events += self._refresh_capacity(changes.nodes | self.cache.changes.nodes, changes.devices | self.cache.changes.devices)
         if changes.links:
             self.state.refresh_links()

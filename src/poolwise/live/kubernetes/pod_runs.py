@@ -178,7 +178,8 @@ class PodRuns:
             self.state.avoided[device] = time.monotonic_ns() + LONGEST_RETRY
             self.cache.changes.devices.add(device)
         job.failures += 1
-        after = min(LONGEST_RETRY, RETRY << min(job.failures, 6))
+        avoidable = bool(failed.failed) or failed.lost  # the next attempt avoids the cause
+        after = RETRY if avoidable else min(LONGEST_RETRY, RETRY << min(job.failures, 6))
         job.not_before = time.monotonic_ns() + after
         self.clock.request_pass(after)
         self.report_unschedulable(job.pods, failed.reason)

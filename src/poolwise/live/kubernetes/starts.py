@@ -41,14 +41,21 @@ class BindFailed:
     reason: str
     bound: tuple[str, ...] = ()  # keys of the pods that were bound nevertheless
     failed: tuple[DeviceId, ...] = ()  # devices whose attachment failed
+    lost: bool = False  # whether its node or devices no longer exist
 
 
 class StartFailed(Exception):
-    """A pod cannot be started; `failed` lists devices whose attachment failed."""
+    """A pod cannot be started.
 
-    def __init__(self, reason: str, failed: Sequence[DeviceId] = ()) -> None:
+    Attributes
+    ----------
+    failed : devices whose attachment failed
+    lost : whether the node or devices of the start no longer exist
+    """
+
+    def __init__(self, reason: str, failed: Sequence[DeviceId] = (), *, lost: bool = False) -> None:
         super().__init__(reason)
-        self.failed = tuple(failed)
+        self.failed, self.lost = tuple(failed), lost
 
 
 def pod_path(pod: Pod) -> str:

@@ -7,7 +7,7 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -91,6 +91,10 @@ class WatchClient:
     def submit(self, coroutine: Coroutine[Any, Any, Any]) -> None:
         """Run a coroutine in the background; an exception ends the run."""
         self._loop.call_soon_threadsafe(self._begin, coroutine)
+
+    def call(self, function: Callable[[], None]) -> None:
+        """Call a function on the event loop, after the coroutines submitted before."""
+        self._loop.call_soon_threadsafe(function)
 
     def run(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
         """Run a coroutine and return its result."""
