@@ -45,7 +45,8 @@ COMMANDS = {
 }
 """Command -> a small input."""
 NOT_RUN = {
-    "explain live kubernetes", "explain live slurm", "forecast live kubernetes", "forecast live slurm", "profile measure"
+    "explain live kubernetes", "explain live slurm", "forecast live kubernetes", "forecast live slurm",
+    "live kubernetes doctor", "profile measure",
 }  # fmt: skip
 """Commands that need a cluster or root; only their option is checked."""
 

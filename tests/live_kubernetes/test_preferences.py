@@ -1,4 +1,4 @@
-"""Preferences of pods among nodes: scores compared with the naive rule, and their effect beside the placement's choice."""
+"""Preferences of pods among nodes: scores compared with the naive rule, and their effect on the placement's choice."""
 
 from __future__ import annotations
 

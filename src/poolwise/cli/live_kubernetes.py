@@ -1,17 +1,25 @@
-"""`poolwise live kubernetes`: schedule the pods of a Kubernetes cluster, or observe them."""
+"""`poolwise live kubernetes`: schedule the pods of a Kubernetes cluster, observe them, or check the cluster.
+
+`poolwise live kubernetes OPTIONS` is short for `poolwise live kubernetes schedule OPTIONS`.
+"""
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from poolwise.cli.examples import command
+from poolwise.cli.console import print_lines
+from poolwise.cli.default_group import DefaultGroup
+from poolwise.cli.examples import command, examples
 from poolwise.cli.live import LiveOptions, live_app, named_scheduler, require_packages, run_live
 from poolwise.cli.live_cluster import KubeconfigOption
+from poolwise.cli.output import print_json, provenance
 from poolwise.cli.panels import ADVANCED, SERVICE
+from poolwise.cli.shared_options import JsonOption
 from poolwise.errors import InputError
 
 if TYPE_CHECKING:
@@ -26,28 +34,46 @@ class KubernetesMode(StrEnum):
     SCHEDULE = "schedule"
 
 
-@command(live_app, "poolwise live kubernetes --scheduler catalog:fm-easy")
-def kubernetes(
+class _ScheduleByDefault(DefaultGroup):
+    default = "schedule"
+
+
+EXAMPLES = ("poolwise live kubernetes --scheduler catalog:fm-easy", "poolwise live kubernetes doctor")
+kubernetes_app = typer.Typer(
+    cls=_ScheduleByDefault,
+    help="Schedule the pods of a Kubernetes cluster.\n\nWithout a command, run the scheduler.",
+    epilog=examples(*EXAMPLES),
+    no_args_is_help=True,
+    subcommand_metavar="| COMMAND [ARGS]...",
+)
+live_app.add_typer(kubernetes_app, name="kubernetes")
+NameOption = Annotated[str, typer.Option(metavar="NAME", help="Schedule only pods with this schedulerName.")]
+LeaseOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAMESPACE/NAME",
+        help="Schedule only while holding this lease; none: without one. Defaults to --name in the credentials' namespace.",
+        rich_help_panel=ADVANCED,
+    ),
+]
+ModeOption = Annotated[
+    KubernetesMode, typer.Option(help="shadow decides and records without changing the cluster; schedule binds pods.")
+]
+
+
+@command(kubernetes_app, "poolwise live kubernetes schedule --scheduler catalog:fm-easy")
+def schedule(
     options: LiveOptions,
     kubeconfig: KubeconfigOption = None,
-    name: Annotated[str, typer.Option(metavar="NAME", help="Schedule only pods with this schedulerName.")] = "poolwise",
-    mode: Annotated[
-        KubernetesMode, typer.Option(help="shadow decides and records without changing the cluster; schedule binds pods.")
-    ] = KubernetesMode.SCHEDULE,
+    name: NameOption = "poolwise",
+    mode: ModeOption = KubernetesMode.SCHEDULE,
     machine: Annotated[
         Path | None,
         typer.Option(
             metavar="OVERLAY.toml", help="Facts that the cluster's objects lack: racks, whole nodes.", rich_help_panel=ADVANCED
         ),
     ] = None,
-    lease: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAMESPACE/NAME",
-            help="Schedule only while holding this lease; none: without one. Defaults to --name in the credentials' namespace.",
-            rich_help_panel=ADVANCED,
-        ),
-    ] = None,
+    lease: LeaseOption = None,
     lease_seconds: Annotated[
         float, typer.Option(min=1.0, help="Duration (s) of the lease after each renewal.", rich_help_panel=ADVANCED)
     ] = 15.0,
@@ -79,8 +105,8 @@ def kubernetes(
     layout, policy = read_layout(machine), named_scheduler(options.scheduler)
     shadow = mode is KubernetesMode.SHADOW
     access = Access.discover(kubeconfig)
-    named = _namespace_and_name(lease) if lease is not None else (access.namespace, name)
-    leadership = None if shadow or named is None else Leadership(*named, lease_seconds)
+    named = None if shadow else _namespace_and_name(lease) if lease is not None else (access.namespace, name)
+    leadership = None if named is None else Leadership(*named, lease_seconds)
     log_to()
     link = WatchClient(access, leadership=leadership, attach_timeout=attach_timeout)
     try:
@@ -98,6 +124,36 @@ def kubernetes(
         run_live(options, "shadow" if shadow else "live", make, host=host, register=metrics.register, explain_all=not shadow)
     finally:
         link.close()
+
+
+@command(kubernetes_app, "poolwise live kubernetes doctor", "poolwise live kubernetes doctor --lease poolwise/poolwise --json")
+def doctor(
+    kubeconfig: KubeconfigOption = None,
+    name: NameOption = "poolwise",
+    mode: ModeOption = KubernetesMode.SCHEDULE,
+    lease: LeaseOption = None,
+    json: JsonOption = False,
+) -> int:
+    """Check what would not work on a cluster: version, rights, APIs, device drivers, other schedulers, lease.
+
+    Uses the credentials of the scheduler and changes nothing. Prints one line per check, with the remedy; exits with 1 if any
+    check fails.
+    """
+    require_packages("kubernetes", "aiohttp", "cel", "msgspec", "yaml")
+    import asyncio
+
+    from poolwise.live.kubernetes.access import Access
+    from poolwise.live.kubernetes.doctor import examine_cluster
+
+    access, shadow = Access.discover(kubeconfig), mode is KubernetesMode.SHADOW
+    named = None if shadow else _namespace_and_name(lease) if lease is not None else (access.namespace, name)
+    checks = asyncio.run(examine_cluster(access, name, named, shadow=shadow))
+    failed = sum(check.status == "failed" for check in checks)
+    if json:
+        print_json({"failed": failed, "checks": [asdict(check) for check in checks]}, provenance(None, []))
+    else:
+        print_lines(map(str, checks))
+    return 1 if failed else 0
 
 
 def _namespace_and_name(lease: str) -> tuple[str, str] | None:

@@ -545,6 +545,7 @@ class LeaseSpec(ApiRecord, frozen=True):
     holder_identity: str | None = None
     lease_duration_seconds: int | None = None
     acquire_time: str | None = None
+    renew_time: str | None = None
     lease_transitions: int | None = None
 
 

@@ -33,7 +33,7 @@ from poolwise.live.logs import log_event
 
 _DRA = "/apis/resource.k8s.io/v1"
 _GROUPS = "/apis/scheduling.k8s.io/v1alpha2"
-_OPTIONAL_KINDS: tuple[tuple[type, tuple[str, ...]], ...] = (
+OPTIONAL_KINDS: tuple[tuple[type, tuple[str, ...]], ...] = (
     (PodGroup, (f"{_GROUPS}/podgroups",)),
     (DeviceTaintRule, tuple(f"/apis/resource.k8s.io/{v}/devicetaintrules" for v in ("v1", "v1beta2", "v1beta1", "v1alpha3"))),
     (Namespace, ("/api/v1/namespaces",)),
@@ -118,7 +118,7 @@ class WatchClient:
         self.binder = Binder(self.writer, self.reservations, self.events.put)
         for path in ("/api/v1/nodes", f"{_DRA}/deviceclasses"):
             await self._can_list(path)
-        optional = [(await self._served_path(paths), kind, paths) for kind, paths in _OPTIONAL_KINDS]
+        optional = [(await self._served_path(paths), kind, paths) for kind, paths in OPTIONAL_KINDS]
         if self._leadership is not None:
             await self._leadership.acquire(self.client)
             self._begin(self._leadership.renew(self.client))
