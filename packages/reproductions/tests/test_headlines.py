@@ -12,6 +12,7 @@ from poolwise_reproductions.headlines import OURS, answer_of, count_answers, rea
 from poolwise_reproductions.irop import figures
 from poolwise_reproductions.irop.plan import Grid
 from poolwise_reproductions.overview import overview, read_comparison
+from poolwise_reproductions.published import read_claims
 from poolwise_reproductions.report import verdict_counts
 from tests.helpers.data import ROOT
 
@@ -61,6 +62,15 @@ def test_headline_quotes_the_paper_verbatim(name):
         assert headline.quotation or headline.where == OURS
 
 
+@needs_papers
+@pytest.mark.parametrize("name", ("nvme-composition",))
+def test_claim_row_quotes_the_paper_verbatim(name):
+    """The rows of these papers carry a quotation; `read_claims` requires one of every row of class paper."""
+    text = words((PAPERS / f"{name}.txt").read_text(encoding="utf-8"))
+    rows = [claim for claim in read_claims(catalog.find("claims", f"{name}.csv")) if claim.kind == "paper"]
+    assert rows and not [claim.key for claim in rows if not claim.quotation or words(claim.quotation) not in text]
+
+
 def words(text):
     """Return a text without the spaces and hyphens that the columns of a page insert."""
     return re.sub(r"[\s-]", "", text)
@@ -108,6 +118,7 @@ HOLDS, FAILS, OPEN = "holds", "fails", "undetermined"
     ("readings", "rule", "answer"),
     [
         ([[HOLDS, HOLDS], [HOLDS, FAILS]], "all", "reproduced"),
+        ([[HOLDS, FAILS], [HOLDS, HOLDS]], "all", "under another reading"),
         ([[HOLDS, FAILS], [FAILS, FAILS]], "all", "partly"),
         ([[FAILS, OPEN], [FAILS, FAILS]], "all", "not"),
         ([[OPEN], [FAILS]], "all", "undetermined"),

@@ -172,3 +172,15 @@ def test_claims_file_with_unknown_rule_or_duplicate_row_is_rejected(tmp_path: Pa
         path.write_text(head + body, encoding="utf-8")
         with pytest.raises(InputError):
             read_claims(path)
+
+
+def test_claim_of_the_paper_without_a_quotation_is_refused_if_the_file_has_quotations(tmp_path):
+    header = "artifact,condition,metric,unit,published,rule,tolerance,class,place,quotation"
+    ours, paper = "Figure 1,a,wait,s,1,exact,0,ours,,", "Figure 1,b,wait,s,1,exact,0,paper,section 1,"
+    path = tmp_path / "claims.csv"
+    path.write_text(f"{header}\n{ours}\n{paper}\n")
+    with pytest.raises(InputError) as error:
+        read_claims(path)
+    assert (error.value.line, error.value.field) == (3, "quotation")
+    path.write_text(f"{header}\n{ours}\n{paper}it waits\n")
+    assert [claim.quotation for claim in read_claims(path)] == ["", "it waits"]

@@ -16,7 +16,7 @@ from poolwise.errors import InputError, UnknownNameError
 from poolwise.presentation.figure import Axis, Bars, Figure, Scatter
 from poolwise_reproductions.published import READINGS, ClaimRow, ClaimVerdict, Key
 
-HeadlineVerdict = Literal["reproduced", "partly", "undetermined", "not", "cannot be tested"]
+HeadlineVerdict = Literal["reproduced", "under another reading", "partly", "undetermined", "not", "cannot be tested"]
 RowRule = Literal["all", "most", "any"]
 """Which rows must hold for a claim to hold: all of them, more than half, or one."""
 SPEC = "spec"
@@ -111,17 +111,17 @@ def verdict_of(verdicts: Collection[str], rule: RowRule) -> ClaimVerdict:
     return "undetermined" if count["holds"] + count["undetermined"] >= needed else "fails"
 
 
-def answer_of(readings: Collection[Collection[str]], rule: RowRule = "all") -> HeadlineVerdict:
-    """Answer a claim from the verdicts of its rows under each reading.
+def answer_of(readings: Sequence[Collection[str]], rule: RowRule = "all") -> HeadlineVerdict:
+    """Answer a claim from the verdicts of its rows under each reading, the specification's first.
 
-    It is reproduced if enough rows hold under one reading (`RowRule`), partly reproduced if any row holds under any reading,
-    and undetermined if no row holds but undetermined rows could decide.
+    It is reproduced if enough rows hold under the specification's reading (`RowRule`), or else under another reading. It is
+    partly reproduced if any row holds under any reading, and undetermined if no row holds but undetermined rows could decide.
     """
-    found = {verdict_of(verdicts, rule) for verdicts in readings}
-    if found <= {"not measured"}:
+    found = [verdict_of(verdicts, rule) for verdicts in readings]
+    if set(found) <= {"not measured"}:
         return "cannot be tested"
     if "holds" in found:
-        return "reproduced"
+        return "reproduced" if found[0] == "holds" else "under another reading"
     if any("holds" in verdicts for verdicts in readings):
         return "partly"
     return "undetermined" if "undetermined" in found else "not"
@@ -139,9 +139,8 @@ def read_headlines(path: Path) -> list[Headline]:
     Raises InputError with file and line for a claim of the paper without a quotation, and for one without rows or a reason.
     """
     with path.open(newline="", encoding="utf-8") as file:
-        found = [
-            Headline(**{name: text for name, text in row.items() if text or name != "rule"}) for row in csv.DictReader(file)
-        ]
+        cells = [{name: text for name, text in row.items() if text or name != "rule"} for row in csv.DictReader(file)]
+    found = [Headline(**row) for row in cells]  # type: ignore[arg-type]  # the rule is checked below
     for line, headline in enumerate(found, start=2):
         if headline.rule not in get_args(RowRule):
             raise UnknownNameError.of("rule", headline.rule, get_args(RowRule), file=path, line=line, field="rule")
@@ -156,7 +155,7 @@ def read_headlines(path: Path) -> list[Headline]:
 
 
 MIN_POINTS = 12
-"""Minimum number of values of one unit in a table or figure for a scatter plot."""
+"""Minimum number of values of one unit in a table or figure for a scatter plot; equal published values need none."""
 
 
 def agreement_figures(rows: Sequence[ClaimRow]) -> list[Figure]:
@@ -195,7 +194,7 @@ def _published(rows: Sequence[ClaimRow]) -> Iterator[Figure]:
         if np.isfinite(row.claim.published) and row.claim.rule != "order":
             groups.setdefault((row.claim.artifact, row.claim.unit), []).append(row)
     for (artifact, unit), found in groups.items():
-        if len(found) >= MIN_POINTS and unit:
+        if len(found) >= MIN_POINTS and unit and len({row.claim.published for row in found}) > 1:
             yield _scatter(artifact, unit, found)
 
 

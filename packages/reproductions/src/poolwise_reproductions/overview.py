@@ -33,8 +33,8 @@ MAX_CAUSES = 6
 
 _INDEPENDENT = """Many rows test one claim of a paper, so the independent claims are counted separately. The page of each
 reproduction quotes them and states which rows each rests on, and whether all of them, most or one must hold. A claim is
-reproduced if enough rows hold under one reading, partly reproduced if some rows hold, and undetermined if no row holds but
-undetermined rows could decide.
+reproduced if enough rows hold under the specification's reading, or else under another reading. It is partly reproduced if
+some rows hold, and undetermined if no row holds but undetermined rows could decide.
 """
 _HEAD = """# Reproduction results
 

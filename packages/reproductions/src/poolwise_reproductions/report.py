@@ -211,7 +211,8 @@ def _headlines(done: Reproduced) -> list[Table]:
         "note",
     )
     caption = (
-        "Reproduced: the rows that must hold (all, most or any) hold under one reading. Partly: some rows hold. "
+        "Reproduced: the rows that must hold (all, most or any) hold under the specification's reading, or else under another "
+        "reading. Partly: some rows hold. "
         "Undetermined: no row holds, but undetermined rows could decide."
     )
     return [Table("Headline claims", header, rows, caption, marks=marks, text=True)] if rows else []

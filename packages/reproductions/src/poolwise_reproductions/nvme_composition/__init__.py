@@ -15,12 +15,17 @@ from poolwise_reproductions.nvme_composition.plan import MODES, QUICK, SOURCES, 
 from poolwise_reproductions.reproduction import ALL, Part, Reproduction, ReproductionResult, Wanted, figures_of, rows_of
 
 PARTS = (
-    Part(("Table III", "Abstract"), partial(NvmePlan.table, scenario="high_bandwidth"), (claims.pooling, claims.abstract)),
+    Part(("Abstract", "Section VI"), partial(NvmePlan.table, scenario="high_bandwidth"), (claims.abstract,)),
     *(
-        Part((name,), partial(NvmePlan.table, scenario=scenario), (partial(claims.table, scenario=scenario),))
+        Part(
+            (name,),
+            partial(NvmePlan.table, scenario=scenario),
+            (partial(claims.table, scenario=scenario), partial(claims.pooling, scenario=scenario)),
+        )
         for scenario, name in TABLES.items()
     ),
-    Part(("Figure 4",), NvmePlan.tables, (), (figures.figure_4,)),
+    Part(("Section III-C",), NvmePlan.alone, (claims.section_3c,)),
+    Part(("Figure 4",), NvmePlan.tables, (claims.figure_4,), (figures.figure_4,)),
     Part(("Figure 5",), NvmePlan.middle, (claims.figure_5,), (figures.figure_5,)),
     Part(("Figure 6",), NvmePlan.tables, (claims.figure_6,), (figures.figure_6,)),
     Part(
@@ -54,7 +59,6 @@ class NvmeComposition(Reproduction):
     """
 
     seeds: int = 10
-    drawn: ClassVar[tuple[str, ...]] = ("Figure 4",)
     title: ClassVar[str] = "Placing workloads on pooled, shared and composed NVMe"
     paper: ClassVar[str] = "Call et al., Disaggregation-aware workload placement on pooled NVMe"
 

@@ -29,7 +29,9 @@ from poolwise.traces.generators.nvme_mix import MixScenario, NvmeMix
 from poolwise_reproductions.cases import CellCase, MeasuredCase, Measurer
 
 Infrastructure = Literal["disaggregated", "physically_attached"]
-NvmePolicy = Literal["first_fit", "disaggregation_aware"]
+NvmePolicy = Literal["first_fit", "disaggregation_aware", "maximize_composition", "minimize_fragmentation"]
+ALONE: tuple[NvmePolicy, ...] = ("maximize_composition", "minimize_fragmentation")
+"""The two algorithms, each used throughout a run (section III-C)."""
 MACHINES: Mapping[Infrastructure, str] = {"disaggregated": "nvme-pooled", "physically_attached": "nvme-attached"}
 
 
@@ -241,6 +243,8 @@ def placement(policy: NvmePolicy, physics: Physics) -> Component:
     if policy == "first_fit":
         return Component(name="nvme_first_fit")
     part = {"late_shares": not physics.late_alone}
+    if policy in ALONE:
+        return Component.of(f"nvme_{policy}", part)
     settings = {"maximize": part, "minimize": part, "capacity_alone": physics.capacity_alone}
     return Component.of("nvme_disaggregation_aware", settings)
 

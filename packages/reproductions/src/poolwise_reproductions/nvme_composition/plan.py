@@ -9,6 +9,7 @@ from typing import Any
 
 from poolwise.traces.generators.nvme_mix import SHARES, MixScenario
 from poolwise_reproductions.nvme_composition.cells import (
+    ALONE,
     DEFAULT,
     INFERRED,
     PARITY,
@@ -25,6 +26,10 @@ MODES: Mapping[str, Physics] = {"default": DEFAULT, "parity": PARITY}
 """Physics under which every row and figure is shown."""
 SOURCES: Mapping[str, Physics] = {**MODES, "inferred": INFERRED}
 LOADS = (0.5, 0.6, 0.7, 0.8, 0.9)
+SATURATED = (0.7, 0.8, 0.9)
+"""Loads of mid to high saturation: the paper calls 0.7 "a not relaxed but not saturated system" (section IV-D)."""
+RELAXED = 0.5
+"""The load of low saturation."""
 FACTORS = tuple(k / 10 for k in range(10, 21))
 DEVICES = tuple(range(1, 11))
 MIXES = {"M1": 1.0, "M2": 0.7, "M3": 0.5}
@@ -80,6 +85,12 @@ class NvmePlan:
     def tables(self) -> list[NvmeCase]:
         """Return the cells of all tables, which Figures 4 and 6 draw."""
         return [case for scenario in SHARES for case in self._cells(scenario)]
+
+    def alone(self) -> list[NvmeCase]:
+        """Return the cases of section III-C: each of the two algorithms used throughout a run."""
+        loads = [load for load in self.loads if load in SATURATED]
+        points = itertools.product(MODES, SHARES, loads, ALONE)
+        return [base(scenario, load, policy, mode=mode) for mode, scenario, load, policy in points]
 
     def middle(self) -> list[NvmeCase]:
         """Return the cells in the middle of the loads, which Figure 5 draws."""
