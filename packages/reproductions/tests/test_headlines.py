@@ -63,7 +63,7 @@ def test_headline_quotes_the_paper_verbatim(name):
 
 
 @needs_papers
-@pytest.mark.parametrize("name", ("nvme-composition",))
+@pytest.mark.parametrize("name", ("irop", "nvme-composition"))
 def test_claim_row_quotes_the_paper_verbatim(name):
     """The rows of these papers carry a quotation; `read_claims` requires one of every row of class paper."""
     text = words((PAPERS / f"{name}.txt").read_text(encoding="utf-8"))

@@ -1,6 +1,7 @@
 """Reproduction of IRoP: small cases are solved, and every claim is measured."""
 
 import math
+import re
 
 import pytest
 
@@ -63,9 +64,10 @@ def test_measurements_match_the_claims(tmp_path, monkeypatch, grid):
     monkeypatch.setattr(irop, "QUICK", grid)
     found = irop.IropReproduction().run(Measurer(tmp_path, Local(1)), quick=True)
     rows = compare(read_claims(catalog.find("claims", "irop.csv")), found.measured)
-    tried = {f"Delta {tolerance:.2f}" for tolerance in grid.tolerances}
     missing = [row.claim.condition for row in rows if row.holds == "not_measured"]
-    assert all("Delta" in words and not any(one in words for one in tried) for words in missing)
+    named = [re.findall(r"(Delta|eta) (\d\.\d+)", words) for words in missing]
+    tried = {"Delta": grid.tolerances, "eta": grid.etas}
+    assert all(any(float(number) not in tried[name] for name, number in numbers) for numbers in named)
     assert bool(missing) == (len(grid.tolerances) < len(Grid().tolerances))
     assert {figure.name for figure in found.figures} >= {"figure4_printed", "figure5_relative", "figure6_printed", "figure7b"}
     for figure in found.figures:

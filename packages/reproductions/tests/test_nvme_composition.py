@@ -22,7 +22,7 @@ from poolwise_reproductions.nvme_composition.packing import node_of as packed_no
 from poolwise_reproductions.nvme_composition.plan import COLUMNS, FASTER, MODES, SOURCES, NvmePlan, base, seeded
 from poolwise_reproductions.published import SWITCH, compare, read_claims
 from poolwise_reproductions.results import without_nan
-from tests.helpers.data import PUBLISHED
+from tests.helpers.data import PUBLISHED, ROOT
 from tests.helpers.kept_trials import written
 
 CALIBRATION = {"gap_s": 300.0, "begin": 0, "end": 2 * 10**14, "opened": True, "reached": True}
@@ -225,6 +225,28 @@ def test_fall_of_the_lead_needs_both_numbers_of_devices():
     runs.__class__ = type("Quick", (Missed,), {"__contains__": lambda self, case: case.devices in QUICK.devices})
     found = without_nan(figure_10(NvmeResults(runs, QUICK)))
     assert found and not [key for key in found if key[2].startswith("fall")]
+
+
+def test_page_shows_the_recorded_values_of_the_claims():
+    with (ROOT / "docs" / "reproductions" / "nvme-composition.csv").open(newline="", encoding="utf-8") as file:
+        rows = {(row["artifact"], row["condition"], row["metric"]): row for row in csv.DictReader(file)}
+    page = (ROOT / "docs" / "explanation" / "nvme-composition.md").read_text(encoding="utf-8")
+    lead, gap = "first_fit minus disaggregation_aware", "maximize_composition minus minimize_fragmentation"
+    pooling = rows["Abstract", "high_bandwidth, first_fit", "maximum fall of missed deadlines by pooling"]
+    missed = [
+        rows["Section VI", f"high_bandwidth, load {k}, disaggregated, disaggregation_aware", "missed deadlines"]
+        for k in (0.5, 0.6, 0.7)
+    ]
+    devices = [rows["Figure 10", f"high_bandwidth, {count} devices", lead] for count in (10, 6, 2)]
+    alone = [rows["Section III-C", f"{scenario}, load 0.7", gap] for scenario in ("high_capacity", "high_compute")]
+
+    def shown(row):
+        return "{:.1f} ({:.1f} to {:.1f})".format(*(float(row[name]) for name in ("measured", "ci95_low", "ci95_high")))
+
+    assert f"| {shown(pooling)} points |" in page
+    assert "| {:.2f}, {:.2f} and {:.2f} % |".format(*(float(row["measured"]) for row in missed)) in page
+    assert "| {:.1f}, {:.1f} and {:.1f} points with".format(*(float(row["measured"]) for row in devices)) in page
+    assert "| {} and {} points |".format(*map(shown, alone)) in page
 
 
 @pytest.mark.long

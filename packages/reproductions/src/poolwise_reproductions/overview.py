@@ -88,7 +88,7 @@ def overview(
     for name, rows in comparisons.items():
         lines += ["", f"## {titles.get(name, name)}", "", f"`poolwise reproduce {name}`", ""]
         lines += [f"- {_escaped(note)}" for note in (notes or {}).get(name, ())]
-        lines += ["", *_causes(rows)]
+        lines += [*_claims(rows, name), "", *_causes(rows)]
     return "\n".join(lines) + "\n"
 
 
@@ -136,10 +136,26 @@ def _independent(comparisons: Mapping[str, ComparisonRows], titles: Mapping[str,
 
 def _answers(rows: ComparisonRows, name: str) -> Counter[HeadlineVerdict]:
     """Return answer -> number of the paper's headlines that have it."""
+    return Counter(_answer(rows, claim) for claim in _headlines(name))
+
+
+def _headlines(name: str) -> list[Headline]:
+    """Return the headlines of a paper without ours; none for an unknown reproduction."""
     if name not in registry.names("reproductions"):
-        return Counter()
-    claims = [one for one in read_headlines(catalog.find("headlines", f"{name}.csv")) if one.where != OURS]
-    return Counter(_answer(rows, claim) for claim in claims)
+        return []
+    return [one for one in read_headlines(catalog.find("headlines", f"{name}.csv")) if one.where != OURS]
+
+
+def _claims(rows: ComparisonRows, name: str) -> Iterable[str]:
+    """Yield a table of the independent claims of a paper: place, answer, and rows that hold under the first reading."""
+    headlines = _headlines(name)
+    if headlines:
+        yield from ("", "| claim | place | answer | rows that hold | rows that must hold |", "|---|---|---|---|---|")
+    for claim in headlines:
+        mine = [row["verdict"] for row in rows if claim.names((row["artifact"], row["condition"], row["metric"]))]
+        judged = [verdict for verdict in mine if verdict in JUDGED]
+        held, rule = (f"{judged.count('holds')} of {len(judged)}", claim.rule) if judged else ("", "")
+        yield f"| {_escaped(claim.claim)} | {claim.where} | {_answer(rows, claim)} | {held} | {rule} |"
 
 
 def _answer(rows: ComparisonRows, claim: Headline) -> HeadlineVerdict:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from poolwise.batch.problem.definition import Theta
-from poolwise_reproductions.irop.plan import FEW, LOOSE, SMALL, TENTH, THETAS, TIMED, Grid
+from poolwise_reproductions.irop.plan import FEW, FIFTH, LOOSE, PRIMARY, SMALL, TENTH, THETAS, TIMED, Grid
 from poolwise_reproductions.irop.runs import FILLED_UP, HEEP_BY_MODULE, LARGEST_FIRST, IropCase, MemoryTimeCase
 from poolwise_reproductions.published import Key, Measured
 from poolwise_reproductions.results import KeyedRow
@@ -24,7 +24,10 @@ SHORTEST_S = 1e-3
 
 @dataclass(frozen=True)
 class View:
-    """Runs under one reading of theta; `substitutes` maps a method to the one whose runs replace it."""
+    """Runs under one reading of theta; `substitutes` maps a method to the one whose runs replace it.
+
+    Under `PRIMARY` HEEP sorts modules by the energy of the whole module: its mean theta is then that of the paper.
+    """
 
     grid: Grid
     runs: IropRuns
@@ -34,8 +37,16 @@ class View:
 
     def value(self, method: str, metric: str, tolerance: float, eta: float) -> np.ndarray:
         """Return (n_seed,) values of a metric."""
+        return self._over(range(self.grid.seeds), method, metric, tolerance, eta)
+
+    def drawn(self, method: str, metric: str, tolerance: float, eta: float) -> np.ndarray:
+        """Return (n_draw,) values of a metric: more seeds at eta 0 and at the loosest Delta, see `Grid.draws`."""
+        more = max(self.grid.draws, self.grid.seeds) if self.theta == PRIMARY else self.grid.seeds
+        return self._over(range(more), method, metric, tolerance, eta)
+
+    def _over(self, seeds: range, method: str, metric: str, tolerance: float, eta: float) -> np.ndarray:
         method = self.substitutes.get(method, method)
-        cases = (IropCase(method, self.theta, eta, tolerance, seed) for seed in range(self.grid.seeds))
+        cases = (IropCase(method, self.theta, eta, tolerance, seed) for seed in seeds)
         return np.array([self.runs[case].get(metric, math.nan) for case in cases], dtype=np.float64)
 
     def points(self) -> list[tuple[float, float]]:
@@ -47,9 +58,14 @@ class View:
         return np.array([self.value(one, metric, *p) - self.value(other, metric, *p) for p in points])
 
     def reduction(self, metric: str, below: str, above: str, tolerance: float, eta: float) -> np.ndarray:
-        """Return (n_seed,) percentages by which the metric of `below` is less than that of `above`."""
-        found: np.ndarray = 100 * (1 - self.value(below, metric, tolerance, eta) / self.value(above, metric, tolerance, eta))
+        """Return (n_draw,) percentages by which the metric of `below` is less than that of `above`; see `drawn`."""
+        found: np.ndarray = 100 * (1 - self.drawn(below, metric, tolerance, eta) / self.drawn(above, metric, tolerance, eta))
         return found
+
+
+def substitutes(theta: Theta) -> dict[str, str]:
+    """Return the methods that are replaced under a reading of theta."""
+    return {"heep": HEEP_BY_MODULE} if theta == PRIMARY else {}
 
 
 def finite_mean(values: np.ndarray, note: str = "") -> Measured:
@@ -82,37 +98,84 @@ def figure_4(view: View) -> Iterator[KeyedRow]:
     above = view.margin("completion", "irop", "cfm", [(0.25, eta) for eta in grid.etas if eta > 0.3]).mean(axis=0)
     condition = f"Delta 0.25, eta above 0.3, theta {theta}"
     yield ("Figure 4", condition, "completion ratio of IRoP minus that of CFM"), finite_mean(above)
+    for tolerance, eta in view.points() if theta == PRIMARY else ():
+        if tolerance < LOOSE or eta <= 0.3:
+            less = view.value("cfm", "completion", tolerance, eta) - view.value("irop", "completion", tolerance, eta)
+            condition = f"Delta {tolerance:.2f}, eta {eta:.1f}, theta {theta}"
+            yield ("Figure 4", condition, "completion ratio of CFM minus that of IRoP"), finite_mean(less)
 
 
 def _reductions(view: View) -> Iterator[KeyedRow]:
     """Yield the reduction of the completion ratio over all accepted slowdowns together."""
     found = [view.reduction("completion", "irop", "cfm", tolerance, 0.0) for tolerance in view.grid.tolerances]
-    values, metric = np.concatenate(found), "reduction of the completion ratio against CFM"
-    yield from _extremes("Figure 4", f"eta 0, theta {view.theta}", metric, values, values)
+    metric, means = "reduction of the completion ratio against CFM", np.mean(found, axis=0)
+    yield from _extremes("Figure 4", f"eta 0, theta {view.theta}", metric, np.concatenate(found), means)
 
 
 def figure_5(view: View) -> Iterator[KeyedRow]:
-    """Measure the energy against HEEP."""
+    """Measure the energy over the accepted slowdowns, and against HEEP."""
     theta = view.theta
     fall = [view.value("irop", "energy", 0.05, eta) - view.value("irop", "energy", 0.25, eta) for eta in view.grid.etas]
     yield ("Figure 5", f"theta {theta}", "energy at Delta 0.05 minus at Delta 0.25"), finite_mean(np.mean(fall, axis=0))
-    less = view.reduction("energy", "irop", "heep", 0.25, 1.0)
+    yield from figure_5_heep(view)
+
+
+def figure_5_heep(view: View) -> Iterator[KeyedRow]:
+    """Measure the energy and slowdown against HEEP, which runs once, at the loosest Delta."""
+    theta = view.theta
+    less = view.reduction("energy", "irop", "heep", LOOSE, 1.0)
     yield from _extremes("Figure 5", f"Delta above 0.20, eta 1, theta {theta}", "reduction of energy against HEEP", less, less)
-    heep = view.value("heep", "theta", 0.25, 1.0) / WORKLOADS
+    heep = view.drawn("heep", "theta", LOOSE, 1.0) / WORKLOADS
     yield ("Figure 5", f"Delta 0.25, theta {theta}", "mean theta of HEEP"), finite_mean(heep)
+    for eta in view.grid.etas if FIFTH in view.grid.tolerances else ():
+        if eta >= 0.2:
+            for metric, name in (("theta", "sum theta"), ("energy", "energy")):
+                more = view.value("heep", metric, LOOSE, eta) - view.value("irop", metric, FIFTH, eta)
+                yield (
+                    ("Figure 5", f"Delta 0.20, eta {eta:.1f}, theta {theta}", f"{name} of HEEP minus that of IRoP"),
+                    finite_mean(more),
+                )
 
 
 def figure_6(view: View) -> Iterator[KeyedRow]:
     """Measure the objective against the other methods."""
+    yield from figure_6_least(view)
+    yield from figure_6_heep(view)
+
+
+def figure_6_least(view: View) -> Iterator[KeyedRow]:
+    """Measure the least margin of IRoP's objective to first fit and CFM."""
     theta, points = view.theta, view.points()
     least = min(float((-view.margin("objective", "irop", other, points)).mean(axis=1).min()) for other in ("first-fit", "cfm"))
     yield ("Figure 6", f"theta {theta}", "minimum margin of IRoP's objective to first fit and CFM"), Measured(least)
-    below = (view.margin("objective", "irop", "heep", points).mean(axis=1) < 0).mean() - 0.5
+
+
+def figure_6_heep(view: View) -> Iterator[KeyedRow]:
+    """Measure the objective against HEEP, which runs once, at the loosest Delta."""
+    theta = view.theta
+
+    def more(tolerance: float, eta: float) -> np.ndarray:
+        found: np.ndarray = view.value("irop", "objective", tolerance, eta) - view.value("heep", "objective", LOOSE, eta)
+        return found
+
+    below = float(np.mean([more(*point).mean() < 0 for point in view.points()])) - 0.5
     half = "share of eta and Delta where IRoP's objective is below HEEP's, minus one half"
-    yield ("Figure 6", f"theta {theta}", half), Measured(float(below))
-    above = view.margin("objective", "irop", "heep", [(0.05, eta) for eta in view.grid.etas if eta >= 0.7]).mean(axis=0)
+    yield ("Figure 6", f"theta {theta}", half), Measured(below)
+    above = np.mean([more(0.05, eta) for eta in view.grid.etas if eta >= 0.7], axis=0)
     condition = f"Delta 0.05, eta from 0.7, theta {theta}"
     yield ("Figure 6", condition, "objective of IRoP minus that of HEEP"), finite_mean(above)
+
+
+BY_CORES = ", HEEP by cores"
+"""Suffix of the conditions of rows in which HEEP sorts modules by energy per core and frequency."""
+
+
+def heep_by_cores(view: View) -> Iterator[KeyedRow]:
+    """Measure the rows of HEEP with the other key, by which it sorts modules by energy per core and frequency."""
+    if view.theta == PRIMARY:
+        plain = replace(view, substitutes={})
+        for (artifact, condition, metric), found in (*figure_5_heep(plain), *figure_6_heep(plain)):
+            yield (artifact, f"{condition}{BY_CORES}", metric), found
 
 
 def longest(view: View) -> Iterator[KeyedRow]:
@@ -175,6 +238,7 @@ def _growth(four: Sequence[Mapping[str, Any]]) -> float:
 
 def ours(view: View) -> Iterator[KeyedRow]:
     """Measure the margin of our method `place`, and the workloads beyond their accepted slowdown under CFM and first fit."""
+    view = replace(view, substitutes={})
     points, condition = view.points(), f"theta {view.theta}"
     for other, name in (("irop", "IRoP"), ("heep", "HEEP"), ("cfm", "CFM"), ("first-fit", "first fit")):
         least = float(view.margin("objective", other, "place", points).min())
@@ -186,6 +250,7 @@ def ours(view: View) -> Iterator[KeyedRow]:
 
 def witnesses(view: View) -> Iterator[KeyedRow]:
     """Measure the rows at the paper's size that verify causes."""
+    view = replace(view, substitutes={})
     theta = f"theta {view.theta}"
     strict = [t for t in view.grid.tolerances if t <= TENTH]
     at_delta = max(float(np.abs(view.value("irop", "theta", t, 0.0) / (WORKLOADS * t) - 1).max()) for t in strict)
@@ -256,12 +321,12 @@ def switches(grid: Grid, runs: IropRuns) -> dict[str, dict[Key, Measured]]:
     strict = tuple(tolerance for tolerance in grid.tolerances if tolerance <= TENTH)
     some = tuple(eta for eta in grid.etas if eta > 0)
     for theta in THETAS:
-        heep = View(grid, runs, theta, substitutes={"heep": HEEP_BY_MODULE})
-        found.setdefault("HEEP by whole modules", {}).update([*figure_5(heep), *figure_6(heep)])
+        if theta != PRIMARY:
+            heep = View(grid, runs, theta, substitutes={"heep": HEEP_BY_MODULE})
+            found.setdefault("HEEP by whole modules", {}).update([*figure_5_heep(heep), *figure_6_heep(heep)])
         for name, tolerances in (("Delta 0.05 alone", strict[:1]), ("Delta up to 0.10", strict)):
             view = View(replace(grid, tolerances=tolerances), runs, theta)
             found.setdefault(name, {}).update(_reductions(view))
-        margins = figure_6(View(replace(grid, tolerances=strict, etas=some), runs, theta))
-        least = [(key, value) for key, value in margins if "minimum margin" in key[2]]
-        found.setdefault("eta above 0, Delta up to 0.10", {}).update(least)
+        margins = figure_6_least(View(replace(grid, tolerances=strict, etas=some), runs, theta))
+        found.setdefault("eta above 0, Delta up to 0.10", {}).update(margins)
     return found

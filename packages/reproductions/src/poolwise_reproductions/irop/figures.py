@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -41,7 +42,7 @@ def at_size(grid: Grid, runs: IropRuns) -> Iterator[Figure]:
         )
     lines = {}
     for theta in THETAS:
-        view = View(grid, runs, theta)
+        view = View(replace(grid, draws=grid.seeds), runs, theta)
         lines[f"theta {theta}"] = [finite_mean(view.reduction("completion", "irop", "cfm", t, 0.0)) for t in grid.tolerances]
     yield Curves(
         name="reduction",

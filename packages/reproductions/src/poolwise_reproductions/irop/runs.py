@@ -43,7 +43,8 @@ class IropCase(MeasuredCase):
     ----------
     tolerance : Delta of all workloads; None for 5 to 25 %
     workloads, modules : size; a third of the modules is of each type
-    seconds : time limit
+    work : limit of work, on which alone the placement depends
+    seconds : time limit of OPT where its run time is measured; it replaces the limit of work
     """
 
     method: str
@@ -53,7 +54,8 @@ class IropCase(MeasuredCase):
     seed: int
     workloads: int = 150
     modules: int = 1200
-    seconds: float = 0.05
+    work: float = 0.05
+    seconds: float | None = None
 
     def inputs(self) -> Json:
         """Return the hash of the batch file."""
@@ -78,7 +80,7 @@ class IropCase(MeasuredCase):
         problem = self.problem()
         begin = time.process_time()
         try:
-            found = self._method().solve(problem, Limit(self.seconds))
+            found = self._method().solve(problem, Limit.by_work(self.work) if self.seconds is None else Limit(self.seconds))
         except PoolwiseError as error:
             return {"failed": str(error), "cpu_s": time.process_time() - begin}
         cpu_s = time.process_time() - begin
@@ -104,7 +106,6 @@ class IropCase(MeasuredCase):
             HEEP_BY_MODULE: _HeepByModule(),
             LARGEST_FIRST: Irop(largest_first=True),
             FILLED_UP: _FilledUp(),
-            "place": Place(guard=self.seconds > 1),
         }
         return variants[self.method] if self.method in variants else find_method(self.method)
 
@@ -168,7 +169,7 @@ class MemoryTimeCase(MeasuredCase):
     def measure(self) -> Json:
         """Return the mean completion ratio and local share; raise PolicyError if a constraint other than Delta is broken."""
         problem = IropCase("cfm", "relative", 0.0, None, self.seed).problem()
-        found = Cfm().solve(problem, Limit(1.0))
+        found = Cfm().solve(problem, Limit.by_work(1.0))
         least = [max(problem.least_local, 1 - profile.remote[-1]) for profile in problem.batch.profile]
         local = np.array([least_product(p, x) for p, x in zip(problem.batch.profile, least, strict=True)])
         solution = Solution(problem, replace(found.assignment, local=local))
