@@ -20,10 +20,13 @@ from poolwise.live.kubernetes.objects import (
     Lease,
     Namespace,
     Node,
+    PersistentVolume,
+    PersistentVolumeClaim,
     Pod,
     PodGroup,
     ResourceClaim,
     ResourceSlice,
+    StorageClass,
 )
 from poolwise.live.kubernetes.platform import KubernetesPlatform
 from poolwise.live.kubernetes.starts import BindFailed, Bound, PodStart
@@ -40,6 +43,9 @@ KINDS: dict[str, type] = {
     "DeviceClass": DeviceClass,
     "DeviceTaintRule": DeviceTaintRule,
     "PodGroup": PodGroup,
+    "PersistentVolume": PersistentVolume,
+    "PersistentVolumeClaim": PersistentVolumeClaim,
+    "StorageClass": StorageClass,
     "Lease": Lease,
 }
 

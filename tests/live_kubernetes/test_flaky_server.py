@@ -66,7 +66,7 @@ class FlakyServer:
     async def close(self) -> None: ...
 
 
-def synced(server: FlakyServer, monkeypatch: pytest.MonkeyPatch, kinds: int = 8) -> set[type]:
+def synced(server: FlakyServer, monkeypatch: pytest.MonkeyPatch, kinds: int = 11) -> set[type]:
     """Open a watch client, and return the kinds that it has read completely."""
     monkeypatch.setattr(watch_client, "Client", server)
     client = WatchClient(cast(Any, type("Access", (), {"server": "https://x"})()))
@@ -85,7 +85,7 @@ def synced(server: FlakyServer, monkeypatch: pytest.MonkeyPatch, kinds: int = 8)
 @pytest.mark.parametrize("status", [403, 429, 500, 503, 0])
 def test_temporary_errors_do_not_end_the_process(status: int, monkeypatch: pytest.MonkeyPatch) -> None:
     server = FlakyServer(status, failures=2, unserved=("resource.k8s.io/v1/devicetaintrules",))
-    assert len(synced(server, monkeypatch)) == 8
+    assert len(synced(server, monkeypatch)) == 11
     assert "/apis/resource.k8s.io/v1beta2/devicetaintrules" in server.watched
     assert "/apis/scheduling.k8s.io/v1alpha2/podgroups" in server.watched
 

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from poolwise.live.kubernetes.bind import StartWaits
 from poolwise.live.kubernetes.objects import Node, ResourceClaim, ResourceSlice
+from poolwise.live.kubernetes.start_waits import StartWaits
 from poolwise.live.kubernetes.starts import StartFailed
 from poolwise.policies.placement.nodes.placement import FirstNodes
 from poolwise.schedulers.list import ListScheduler

@@ -21,12 +21,12 @@ SCHEDULER = ListScheduler(placement=FirstNodes())
 
 REFUSED: dict[str, dict[str, Any]] = {
     "spec.tolerations with operator Gt": {"tolerations": [{"key": "a", "operator": "Gt", "value": "3"}]},
-    "spec.volumes[v].persistentVolumeClaim": {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]},
-    "spec.volumes[v].ephemeral": {"volumes": [{"name": "v", "ephemeral": {"volumeClaimTemplate": {}}}]},
     "spec.volumes[v].gcePersistentDisk": {"volumes": [{"name": "v", "gcePersistentDisk": {"pdName": "d"}}]},
     "spec.volumes[v].iscsi": {"volumes": [{"name": "v", "iscsi": {"iqn": "i"}}]},
 }
 """Start of the refused path -> pod that uses it."""
+VOLUME_CLAIMS = "volume claims with `ReadWriteOncePod`, or `WaitForFirstConsumer` without a provisioner"
+"""Refused by the volume claim instead of the pod; `test_volumes.py` tests them."""
 
 
 @pytest.mark.parametrize("path", REFUSED)
@@ -39,7 +39,7 @@ def test_unsupported_field_is_refused_and_reported(path: str) -> None:
 def test_every_refused_feature_is_tested() -> None:
     pods = [msgspec.convert(make.pod("p", **more), Pod) for more in REFUSED.values()]
     untested = {one.name for one in FEATURES if one.support == "refused" and not any(list(one.find(pod)) for pod in pods)}
-    assert untested == {"topology and claims of a `PodGroup`"}
+    assert untested == {"topology and claims of a `PodGroup`", VOLUME_CLAIMS}
 
 
 @pytest.mark.parametrize("field", ["schedulingConstraints", "resourceClaims"])

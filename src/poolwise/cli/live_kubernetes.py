@@ -81,7 +81,7 @@ def schedule(
         float, typer.Option(min=0.1, help="Timeout (s) for binding all pods of a gang.", rich_help_panel=ADVANCED)
     ] = 60.0,
     attach_timeout: Annotated[
-        float, typer.Option(min=0.1, help="Timeout (s) for device binding conditions.", rich_help_panel=ADVANCED)
+        float, typer.Option(min=0.1, help="Timeout (s) for device binding conditions and volumes.", rich_help_panel=ADVANCED)
     ] = 600.0,
     host: Annotated[str, typer.Option(metavar="ADDRESS", help="Address for --port.", rich_help_panel=SERVICE)] = "127.0.0.1",
 ) -> None:

@@ -190,7 +190,8 @@ start() {
         --authorization-kubeconfig "$data/controller-manager.kubeconfig" --leader-elect=false --secure-port 0 \
         --use-service-account-credentials=true --kube-api-qps 500 --kube-api-burst 1000 --feature-gates "$gates" --controllers "resourceclaim-controller,job-controller,garbage-collector-controller,\
 namespace-controller,pod-garbage-collector-controller,node-lifecycle-controller,taint-eviction-controller,\
-device-taint-eviction-controller,podgroup-protection-controller"
+device-taint-eviction-controller,podgroup-protection-controller,persistentvolume-binder-controller,ephemeral-volume-controller,\
+persistentvolume-protection-controller,persistentvolumeclaim-protection-controller"
     if [ -n "${KUBE_STARTUP_MS:-}" ]; then # time from binding to Running; immediately by default
         sed "/name: pod-ready/,/^  next:/s/^  next:/  delay: {durationMilliseconds: $KUBE_STARTUP_MS}\\n  next:/" \
             "$cache/stages.yaml" >"$data/stages.yaml"

@@ -93,3 +93,40 @@ def taint_rule(name: str, key: str, effect: str, **selector: Any) -> dict[str, A
         "metadata": {"name": name},
         "spec": {"deviceSelector": selector, "taint": {"key": key, "effect": effect}},
     }
+
+
+def storage_class(name: str, provisioner: str, **more: Any) -> dict[str, Any]:
+    """Return a storage class that waits for the first consumer, unless it has another mode."""
+    return {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {"name": name},
+        "provisioner": provisioner,
+        "volumeBindingMode": "WaitForFirstConsumer",
+        **more,
+    }
+
+
+def volume(name: str, node: str | None = None, kind: str = "", **more: Any) -> dict[str, Any]:
+    """Return a local volume on a node, or a volume that serves every node."""
+    spec: dict[str, Any] = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "storageClassName": kind, **more}
+    if node is None:
+        spec["nfs"] = {"server": "none", "path": "/"}
+    else:
+        here = {"key": "metadata.name", "operator": "In", "values": [node]}
+        spec |= {"local": {"path": "/data"}, "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchFields": [here]}]}}}
+    return {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name}, "spec": spec}
+
+
+def volume_claim(name: str, kind: str = "", **more: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "resources": {"requests": {"storage": "1Gi"}},
+            "storageClassName": kind,
+            **more,
+        },
+    }

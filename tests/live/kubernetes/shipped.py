@@ -70,7 +70,7 @@ def test_shipped_role_suffices_and_reads_no_secrets(cluster: ControlPlane, tmp_p
         cluster.wait(
             lambda: cluster.count("Succeeded") == many, 60, f"all pods that Poolwise manages and supports: {cluster.phases()}"
         )
-        cluster.wait(lambda: "persistentVolumeClaim" in events(cluster), 20, "an event")
+        cluster.wait(lambda: "volume claim default/c does not exist" in events(cluster), 20, "an event")
     assert {cluster.phases()["volume"], cluster.phases()["other"]} == {"Pending"}
     assert "Forbidden" not in (tmp_path / "log").read_text()
     for verb, what in (("get", "secrets"), ("create", "pods"), ("delete", "pods"), ("patch", "nodes")):

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence, Set
-from contextlib import contextmanager
+from collections.abc import Callable, Coroutine, Iterable, Sequence, Set
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -18,37 +17,9 @@ import msgspec
 from poolwise.live.kubernetes.api_writer import BIND, CLAIM, ApiWriter
 from poolwise.live.kubernetes.client import ApiError
 from poolwise.live.kubernetes.objects import FINALIZER, Allocation, Consumer, ResourceClaim
+from poolwise.live.kubernetes.start_waits import StartWaits
 from poolwise.live.kubernetes.starts import BindFailed, Bound, ClaimWrite, PodStart, StartFailed, claim_path, pod_path
-
-
-class StartWaits:
-    """Waits for the devices of a start: the first failure of any of its pods ends all of them."""
-
-    def __init__(self) -> None:
-        self.failure: StartFailed | ApiError | None = None
-        self._events: set[asyncio.Event] = set()
-
-    def fail(self, failure: StartFailed | ApiError) -> None:
-        """End all waits; the first failure counts."""
-        if self.failure is None:
-            self.failure = failure
-            for event in self._events:
-                event.set()
-
-    def check(self) -> None:
-        """Raise the failure, if there is one."""
-        if self.failure is not None:
-            raise self.failure
-
-    @contextmanager
-    def wait(self) -> Iterator[asyncio.Event]:
-        """Yield an event that a failure sets."""
-        event = asyncio.Event()
-        self._events.add(event)
-        try:
-            yield event
-        finally:
-            self._events.discard(event)
+from poolwise.live.kubernetes.volume_binder import VolumeBinder
 
 
 class Reservations:
@@ -64,7 +35,7 @@ class Reservations:
         """Update a claim from a watch event or a write's response, ignoring versions older than the known one."""
         if deleted:
             self._claims.pop(claim.metadata.uid, None)
-        elif (known := self._claims.get(claim.metadata.uid)) is None or not _is_older(claim, known):
+        elif (known := self._claims.get(claim.metadata.uid)) is None or not claim.metadata.is_older_than(known.metadata):
             self._claims[claim.metadata.uid] = claim
         for event in self._changed.get(claim.metadata.uid, ()):
             event.set()
@@ -167,8 +138,14 @@ class Reservations:
 class Binder:
     """Binds the pods of starts."""
 
-    def __init__(self, writer: ApiWriter, reservations: Reservations, report: Callable[[Bound | BindFailed], None]) -> None:
-        self._writer, self._reservations, self._report = writer, reservations, report
+    def __init__(
+        self,
+        writer: ApiWriter,
+        reservations: Reservations,
+        report: Callable[[Bound | BindFailed], None],
+        volumes: VolumeBinder | None = None,
+    ) -> None:
+        self._writer, self._reservations, self._report, self._volumes = writer, reservations, report, volumes
         self.deleted_nodes: set[str] = set()  # names of deleted nodes; the API server would still bind pods to them
         self._waits: dict[int, StartWaits] = {}  # run -> waits of its start
 
@@ -191,8 +168,8 @@ class Binder:
                     raise result
         except (StartFailed, ApiError) as problem:
             await self._undo([pod for pod in pods if pod.pod.metadata.key not in bound])
-            devices, lost = (problem.failed, problem.lost) if isinstance(problem, StartFailed) else ((), False)
-            self._report(BindFailed(run, str(problem), tuple(bound), devices, lost))
+            cause = problem if isinstance(problem, StartFailed) else StartFailed("")
+            self._report(BindFailed(run, str(problem), tuple(bound), cause.failed, cause.lost, cause.volumes))
             return
         finally:
             del self._waits[run]
@@ -213,8 +190,13 @@ class Binder:
             body = {"metadata": {"uid": start.pod.metadata.uid}, "status": {"nominatedNodeName": start.node}}
             await self._writer.retry(lambda: self._writer.patch(path, body, CLAIM), conflicts=True)
         ready = [await self._reservations.reserve(start, write) for write in start.claims]
+        if self._volumes is not None:
+            await self._volumes.select_node(start.volumes)
         for claim in ready:
             await self._reservations.wait_attached(claim, waits)
+        if self._volumes is not None:
+            for volume in start.volumes:
+                await self._volumes.wait_bound(volume, waits)
 
     async def _bind(self, start: PodStart) -> None:
         """Bind a pod to its node, verifying the pod after each failed attempt."""
@@ -262,12 +244,6 @@ async def _await_all(steps: Iterable[Coroutine[Any, Any, None]]) -> None:
 
 def _version(claim: ResourceClaim) -> dict[str, Any]:
     return {"resourceVersion": claim.metadata.resource_version, "uid": claim.metadata.uid}
-
-
-def _is_older(claim: ResourceClaim, other: ResourceClaim) -> bool:
-    """Return whether a claim is older than another version of it; resourceVersions are comparable since Kubernetes 1.35."""
-    versions = claim.metadata.resource_version, other.metadata.resource_version
-    return all(version.isdigit() for version in versions) and int(versions[0]) < int(versions[1])
 
 
 def _same_devices(one: Allocation, other: Allocation) -> bool:

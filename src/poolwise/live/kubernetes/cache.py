@@ -18,14 +18,29 @@ from poolwise.live.kubernetes.objects import (
     DeviceTaintRule,
     Namespace,
     Node,
+    PersistentVolume,
+    PersistentVolumeClaim,
     Pod,
     PodGroup,
     ResourceClaim,
     ResourceSlice,
+    StorageClass,
 )
 from poolwise.live.kubernetes.pod_rules import PodRules
 
-KINDS: tuple[type, ...] = (Namespace, Node, DeviceClass, DeviceTaintRule, ResourceSlice, ResourceClaim, PodGroup, Pod)
+KINDS: tuple[type, ...] = (
+    Namespace,
+    Node,
+    DeviceClass,
+    DeviceTaintRule,
+    ResourceSlice,
+    ResourceClaim,
+    StorageClass,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    PodGroup,
+    Pod,
+)
 """Kinds of objects that scheduling depends on. Clusters may not serve taint rules and pod groups."""
 
 
@@ -40,6 +55,7 @@ class CacheChanges:
     machine: bool = False  # whether nodes, devices or device classes changed
     links: bool = False  # whether measured link traffic changed
     namespaces: bool = False  # whether namespaces or their labels changed
+    volumes: bool = False  # whether volumes, volume claims or storage classes changed
 
 
 class ClusterCache:
@@ -58,6 +74,9 @@ class ClusterCache:
         self.links: dict[str, LinkTraffic] = {}  # node -> measured traffic of its busiest link
         self.on_node: dict[str, dict[str, dict[str, int]]] = {}  # node -> pod that has not terminated -> amounts
         self.namespaces: dict[str, Namespace] = {}  # by name
+        self.volumes: dict[str, PersistentVolume] = {}  # volumes and storage classes by name
+        self.storage_classes: dict[str, StorageClass] = {}
+        self.volume_claims: dict[str, PersistentVolumeClaim] = {}  # by namespace/name
         self.pod_rules: dict[str, PodRules] = {}  # key -> placement rules, for the pods that have any
         self.related: dict[str, str] = {}  # key -> node, for pods on nodes with affinity or anti-affinity to other pods
         self.soft_tainted: set[str] = set()  # names of nodes with a `PreferNoSchedule` taint
@@ -88,6 +107,9 @@ class ClusterCache:
             case Namespace() as namespace:
                 self._store(self.namespaces, namespace, event.deleted)
                 self.changes.namespaces = True
+            case StorageClass() | PersistentVolume() | PersistentVolumeClaim() as item:
+                self._store(self._volume_stores[type(item)], item, event.deleted)
+                self.changes.volumes = True
             case ResourceSlice() as slice:
                 self._slice(slice, event.deleted)
             case DeviceClass() as kind:
@@ -166,6 +188,14 @@ class ClusterCache:
 
     # Watch events
 
+    @property
+    def _volume_stores(self) -> dict[type, dict[str, Any]]:
+        return {
+            StorageClass: self.storage_classes,
+            PersistentVolume: self.volumes,
+            PersistentVolumeClaim: self.volume_claims,
+        }
+
     def _store(self, store: dict[str, Any], item: Any, deleted: bool) -> None:
         if deleted:
             store.pop(item.metadata.key, None)
@@ -183,6 +213,7 @@ class ClusterCache:
             Pod: self.pods,
             ResourceClaim: self.claims,
             ResourceSlice: self._slices,
+            **self._volume_stores,
         }
         for key in stores[event.kind].keys() - event.keys:
             self.apply_event(WatchEvent(stores[event.kind][key], deleted=True))

@@ -43,6 +43,11 @@ class Meta(ApiRecord, frozen=True):
         """Namespace and name; the name alone for cluster-scoped objects."""
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
+    def is_older_than(self, other: Meta) -> bool:
+        """Return whether it is older than another version of the object; versions are comparable since Kubernetes 1.35."""
+        versions = self.resource_version, other.resource_version
+        return all(version.isdigit() for version in versions) and int(versions[0]) < int(versions[1])
+
 
 class Condition(ApiRecord, frozen=True):
     type: str = ""
@@ -518,6 +523,55 @@ class Pod(ApiRecord, frozen=True):
     def terminated(self) -> bool:
         """True if it has terminated and holds no resources of its node."""
         return self.status.phase in ("Succeeded", "Failed")
+
+
+class VolumeAffinity(ApiRecord, frozen=True):
+    """Nodes on which a volume can be used."""
+
+    required: NodeSelector | None = None
+
+
+class VolumeSpec(ApiRecord, frozen=True):
+    node_affinity: VolumeAffinity | None = None
+
+
+class PersistentVolume(ApiRecord, frozen=True):
+    metadata: Meta = Meta()
+    spec: VolumeSpec = VolumeSpec()
+
+
+class VolumeClaimSpec(ApiRecord, frozen=True):
+    volume_name: str = ""
+    storage_class_name: str | None = None
+    access_modes: list[str] = []
+
+
+class VolumeClaimStatus(ApiRecord, frozen=True):
+    phase: str = ""
+
+
+class PersistentVolumeClaim(ApiRecord, frozen=True):
+    metadata: Meta = Meta()
+    spec: VolumeClaimSpec = VolumeClaimSpec()
+    status: VolumeClaimStatus = VolumeClaimStatus()
+
+    @property
+    def is_bound(self) -> bool:
+        """True if a volume is bound to it."""
+        return self.status.phase == "Bound"
+
+
+class TopologyTerm(ApiRecord, frozen=True):
+    """Labels of nodes; all of them must match."""
+
+    match_label_expressions: list[Requirement] = []
+
+
+class StorageClass(ApiRecord, frozen=True):
+    metadata: Meta = Meta()
+    provisioner: str = ""
+    volume_binding_mode: str = "Immediate"
+    allowed_topologies: list[TopologyTerm] = []
 
 
 class Gang(ApiRecord, frozen=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import msgspec
 
@@ -16,8 +16,9 @@ from poolwise.live.kubernetes.objects import DeviceId, Node, Pod, ResourceClaim
 from poolwise.live.kubernetes.placement_rules import PlacedPods, PlacementRules
 from poolwise.live.kubernetes.pod_jobs import PodJob
 from poolwise.live.kubernetes.recovery import InterruptedStart
-from poolwise.live.kubernetes.starts import ClaimWrite, PodStart
+from poolwise.live.kubernetes.starts import ClaimWrite, PodStart, VolumeWrite
 from poolwise.live.kubernetes.state import ClusterState
+from poolwise.live.kubernetes.volumes import VolumeFilter, volume_claims
 from poolwise.model import Kind, Placement, Start
 
 
@@ -147,6 +148,7 @@ class _Placing:
         self.chosen: list[str] = []  # node of each pod placed so far
         self.moved_to: list[str] = []
         self.placed_pods = PlacedPods(cache, state) if cache.pod_rules or cache.soft_tainted else None
+        self._volumes: dict[str, VolumeFilter] = {}  # key of a pod with volume claims -> filter
         self._rules: dict[str, PlacementRules | None] = {}  # key of a pod -> rules that concern it
 
     def place(self) -> Placed:
@@ -183,6 +185,9 @@ class _Placing:
                 for write in start.claims:
                     self._check_published(write.claim)
                 self._add(start.pod, self.cache.nodes[start.node])
+                if (volumes := self._volume_filter(start.pod)) is not None:
+                    node = self.cache.nodes[start.node]
+                    start = replace(start, volumes=tuple(VolumeWrite(claim, node) for claim in volumes.unbound))
                 claims = (self.cache.usage.claims.get(write.claim.metadata.uid, ()) for write in start.claims)
                 starts[task] = start, [share for held in claims for share in held]
         for task, key in enumerate(self.job.pods):
@@ -296,7 +301,9 @@ class _Placing:
                 self.failures.by_device_set[key, device_set] = str(problem)
             raise
         self._add(pod, node)
-        return PodStart(pod, name, tuple(writes), nominate), shares
+        volumes = self._volume_filter(pod)
+        unbound = () if volumes is None else tuple(VolumeWrite(claim, node) for claim in volumes.unbound)
+        return PodStart(pod, name, tuple(writes), nominate, unbound), shares
 
     def _nodes(self) -> tuple[str, ...]:
         mapping, rows = self.state.mapping, self.start.placement.rows()
@@ -340,6 +347,15 @@ class _Placing:
             self._rules[key] = self.placed_pods.rules_for(pod, self.job.demand.constraints)
         return self._rules[key]
 
+    def _volume_filter(self, pod: Pod) -> VolumeFilter | None:
+        """Return the filter by the volume claims of a pod, None without any."""
+        key = pod.metadata.key
+        if key not in self._volumes:
+            if not any(volume_claims(pod)):
+                return None
+            self._volumes[key] = VolumeFilter(pod, self.cache, self.state.avoided_volumes)
+        return self._volumes[key]
+
     def fits(self, pod: Pod, node: Node) -> None:
         """Check that a node fits the pod in addition to those on it and those being bound; raise DoesNotFit otherwise."""
         if (problem := self._problem(pod, node)) is not None:
@@ -355,6 +371,9 @@ class _Placing:
             return DoesNotFit(f"node {name} does not match the pod's node selector, affinity or tolerations")
         rules = self.rules_for(pod)
         if rules is not None and (why := rules.problem(node)) is not None:
+            self.kept_away = True
+            return KeptAway(why)
+        if (volumes := self._volume_filter(pod)) is not None and (why := volumes.problem(node)) is not None:
             self.kept_away = True
             return KeptAway(why)
         if name not in self.taken:

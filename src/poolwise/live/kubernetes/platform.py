@@ -284,7 +284,7 @@ class KubernetesPlatform:
                     self.cache.apply_event(event)
         changes = self.cache.pop_changes()
         job_changes = [self.pod_jobs.update_pods(changes.pods), self.pod_jobs.update_claims(changes.claims)]
-        if changes.machine:
+        if changes.machine or changes.volumes:
             job_changes.append(self.pod_jobs.retry_unscheduled())
         for key in sorted(changes.pods | self.runs.pop_released_pods(changes.claims)):
             events += self.runs.on_pod_terminated(key)
@@ -298,7 +298,9 @@ class KubernetesPlatform:
         events += self._refresh_capacity(changes.nodes | self.cache.changes.nodes, changes.devices | self.cache.changes.devices)
         if changes.links:
             self.state.refresh_links()
-        freed = self._refused and bool(changes.devices or changes.nodes or changes.claims or changes.namespaces)
+        freed = self._refused and bool(
+            changes.devices or changes.nodes or changes.claims or changes.namespaces or changes.volumes
+        )
         if due or changes.links or freed:
             self._refused = False
             events.append(Wakeup())

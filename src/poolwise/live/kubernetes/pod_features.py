@@ -38,14 +38,6 @@ def _comparing_tolerations(pod: Pod) -> Iterator[str]:
     )
 
 
-def _volumes(pod: Pod) -> Iterator[str]:
-    for volume in pod.spec.volumes:
-        if volume.persistent_volume_claim is not None:
-            yield f"spec.volumes[{volume.name}].persistentVolumeClaim"
-        if volume.ephemeral is not None:
-            yield f"spec.volumes[{volume.name}].ephemeral"
-
-
 def _disks(pod: Pod) -> Iterator[str]:
     for volume in pod.spec.volumes:
         yield from (f"spec.volumes[{volume.name}].{name}" for key, name in _DISKS.items() if getattr(volume, key) is not None)
@@ -76,6 +68,12 @@ FEATURES: tuple[PodFeature, ...] = (
     PodFeature("in-place resize", "applied", "the largest of the desired, admitted and applied amounts counts"),
     PodFeature("`resourceClaims`, extended resources", "applied", "see [devices](#limits)"),
     PodFeature("device taints, `DeviceTaintRule`", "applied", "tainted devices are allocated only to claims that tolerate it"),
+    PodFeature(
+        "volume claims, also ephemeral ones",
+        "applied",
+        "node affinity and zone of bound volumes restrict the nodes; `WaitForFirstConsumer` volumes are provisioned on the "
+        "chosen node",
+    ),
     PodFeature("`schedulingGates`", "applied", "the pod waits until they are removed"),
     PodFeature("`schedulingGroup` with a gang, or the group labels", "applied", "its pods start together"),
     PodFeature("`priority`", "applied", "a column that queue orders may use"),
@@ -86,10 +84,9 @@ FEATURES: tuple[PodFeature, ...] = (
     ),
     PodFeature("tolerations with `Lt` or `Gt`", "refused", "use Equal or Exists", _comparing_tolerations),
     PodFeature(
-        "volume claims, also `WaitForFirstConsumer` and ephemeral ones",
+        "volume claims with `ReadWriteOncePod`, or `WaitForFirstConsumer` without a provisioner",
         "refused",
-        "use a volume that does not bind to nodes",
-        _volumes,
+        "use `ReadWriteOnce`; set `volumeName` in the claim",
     ),
     PodFeature("disks of clouds, `iscsi`, `rbd`", "refused", "use a volume that does not bind to nodes", _disks),
     PodFeature("topology and claims of a `PodGroup`", "refused", ELSEWHERE),

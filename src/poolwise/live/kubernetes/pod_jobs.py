@@ -15,6 +15,7 @@ from poolwise.live.kubernetes.device_allocation import check_supported
 from poolwise.live.kubernetes.extended import ExtendedClaim, extended_claim
 from poolwise.live.kubernetes.objects import Pod, ResourceClaim
 from poolwise.live.kubernetes.pod_features import unsupported_fields
+from poolwise.live.kubernetes.volumes import volume_problem
 from poolwise.units import SECOND
 
 SETTLING = 3 * SECOND
@@ -304,6 +305,11 @@ class PodJobs:
         named = self._group.get(pod.metadata.key)
         for path, remedy in unsupported_fields(pod, self.cache.groups.get(named[0]) if named is not None else None):
             raise InputError(f"{path} is not supported by scheduler {self.cache.name}: {remedy}", field=path)
+        if (problem := volume_problem(pod, self.cache)) is not None:
+            if not problem.field:
+                raise _NotReady(problem.why)
+            path = problem.field
+            raise InputError(f"{path} is not supported by scheduler {self.cache.name}: {problem.why}", field=path)
         keys = claim_keys(pod)
         if isinstance(keys, str):
             raise _NotReady(keys)

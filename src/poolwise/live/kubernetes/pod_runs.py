@@ -177,8 +177,10 @@ class PodRuns:
         for device in failed.failed:
             self.state.avoided[device] = time.monotonic_ns() + LONGEST_RETRY
             self.cache.changes.devices.add(device)
+        for volume in failed.volumes:
+            self.state.avoided_volumes[volume] = time.monotonic_ns() + LONGEST_RETRY
         job.failures += 1
-        avoidable = bool(failed.failed) or failed.lost  # the next attempt avoids the cause
+        avoidable = bool(failed.failed or failed.volumes) or failed.lost  # the next attempt avoids the cause
         after = RETRY if avoidable else min(LONGEST_RETRY, RETRY << min(job.failures, 6))
         job.not_before = time.monotonic_ns() + after
         self.clock.request_pass(after)

@@ -32,6 +32,8 @@ SHADOW_RIGHTS: tuple[Right, ...] = (
     Right(_DRA, ("resourceslices", "deviceclasses", "resourceclaims"), READ, "no pod is scheduled"),
     Right(_DRA, ("devicetaintrules",), READ, "devices that a DeviceTaintRule takes out of service are allocated"),
     Right("scheduling.k8s.io", ("podgroups",), READ, "pods of a PodGroup do not start"),
+    Right("", ("persistentvolumes", "persistentvolumeclaims"), READ, "pods with volume claims do not start"),
+    Right("storage.k8s.io", ("storageclasses",), READ, "pods with volume claims that are not bound do not start"),
 )
 """Rules of `shadow.yaml`: read access, also for a scheduler in shadow mode."""
 
@@ -41,6 +43,8 @@ SCHEDULER_RIGHTS: tuple[Right, ...] = (
     Right("", ("pods/binding",), ("create",), "no pod starts"),
     Right("", ("pods/status",), ("patch",), "pods with claims of several nodes do not start, and no pod gets a condition"),
     Right("", ("pods/eviction",), ("create",), "policies stop no run, and incomplete gangs keep their nodes"),
+    Right("", ("persistentvolumeclaims",), ("patch",), "WaitForFirstConsumer volumes are not provisioned"),
+    Right("", ("persistentvolumes",), ("get",), "pods with WaitForFirstConsumer volumes do not start"),
     Right("events.k8s.io", ("events",), ("create",), "pods get no events"),
     Right(_DRA, ("resourceclaims",), ("get", "patch"), _CLAIMS),
     Right(_DRA, ("resourceclaims",), ("create",), "pods with extended resources that devices back do not start"),

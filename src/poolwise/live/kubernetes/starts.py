@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from poolwise.live.kubernetes.objects import Allocation, DeviceId, Pod, ResourceClaim
+from poolwise.live.kubernetes.objects import Allocation, DeviceId, Node, PersistentVolumeClaim, Pod, ResourceClaim
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +17,14 @@ class ClaimWrite:
 
 
 @dataclass(frozen=True, slots=True)
+class VolumeWrite:
+    """A volume claim that is provisioned on the node of a start."""
+
+    claim: PersistentVolumeClaim  # as last observed
+    node: Node
+
+
+@dataclass(frozen=True, slots=True)
 class PodStart:
     """A pod and its node."""
 
@@ -24,6 +32,7 @@ class PodStart:
     node: str
     claims: tuple[ClaimWrite, ...] = ()  # claims in the order of the pod
     nominate: bool = False  # whether to set the pod's nominatedNodeName first, because no allocation names the node
+    volumes: tuple[VolumeWrite, ...] = ()  # volume claims to provision on the node
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +51,7 @@ class BindFailed:
     bound: tuple[str, ...] = ()  # keys of the pods that were bound nevertheless
     failed: tuple[DeviceId, ...] = ()  # devices whose attachment failed
     lost: bool = False  # whether its node or devices no longer exist
+    volumes: tuple[tuple[str, str], ...] = ()  # (claim uid, node) of volumes that could not be provisioned
 
 
 class StartFailed(Exception):
@@ -51,11 +61,14 @@ class StartFailed(Exception):
     ----------
     failed : devices whose attachment failed
     lost : whether the node or devices of the start no longer exist
+    volumes : (claim uid, node) of volumes that could not be provisioned
     """
 
-    def __init__(self, reason: str, failed: Sequence[DeviceId] = (), *, lost: bool = False) -> None:
+    def __init__(
+        self, reason: str, failed: Sequence[DeviceId] = (), *, lost: bool = False, volumes: Sequence[tuple[str, str]] = ()
+    ) -> None:
         super().__init__(reason)
-        self.failed, self.lost = tuple(failed), lost
+        self.failed, self.lost, self.volumes = tuple(failed), lost, tuple(volumes)
 
 
 def pod_path(pod: Pod) -> str:

@@ -57,6 +57,7 @@ class ClusterState:
         self.run_pods_on: dict[str, dict[str, PodJob]] = {}  # node -> key of each pod with a run there -> its job
         self.related: dict[str, str] = {}  # key -> node, for pods with a run and affinity or anti-affinity to other pods
         self.avoided: dict[DeviceId, int] = {}  # device -> end of its exclusion after a failed attachment (monotonic ns)
+        self.avoided_volumes: dict[tuple[str, str], int] = {}  # (claim uid, node) -> end of its exclusion (monotonic ns)
         self.traffic: FloatArray | None = None  # (n_owner,) measured link traffic (MB/s); None without measurements
         self._tolerated = frozenset[Toleration]()
         self._allocatable: dict[str, tuple[Node, Mapping[str, int]]] = {}

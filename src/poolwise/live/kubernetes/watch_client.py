@@ -23,12 +23,16 @@ from poolwise.live.kubernetes.objects import (
     DeviceTaintRule,
     Namespace,
     Node,
+    PersistentVolume,
+    PersistentVolumeClaim,
     Pod,
     PodGroup,
     ResourceClaim,
     ResourceSlice,
+    StorageClass,
 )
 from poolwise.live.kubernetes.starts import BindFailed, Bound
+from poolwise.live.kubernetes.volume_binder import VolumeBinder
 from poolwise.live.logs import log_event
 
 _DRA = "/apis/resource.k8s.io/v1"
@@ -37,6 +41,9 @@ OPTIONAL_KINDS: tuple[tuple[type, tuple[str, ...]], ...] = (
     (PodGroup, (f"{_GROUPS}/podgroups",)),
     (DeviceTaintRule, tuple(f"/apis/resource.k8s.io/{v}/devicetaintrules" for v in ("v1", "v1beta2", "v1beta1", "v1alpha3"))),
     (Namespace, ("/api/v1/namespaces",)),
+    (StorageClass, ("/apis/storage.k8s.io/v1/storageclasses",)),
+    (PersistentVolume, ("/api/v1/persistentvolumes",)),
+    (PersistentVolumeClaim, ("/api/v1/persistentvolumeclaims",)),
 )
 """Kinds that a cluster may not serve or permit, with their paths, the preferred version first."""
 _FORBIDDEN, _NOT_FOUND = 403, 404
@@ -72,8 +79,9 @@ class WatchClient:
         self._thread = threading.Thread(target=self._loop.run_forever, name="kubernetes", daemon=True)
         self._tasks: set[asyncio.Task[Any]] = set()
         self.client: Client
-        self.writer: ApiWriter  # this and the next two exist after `open`
+        self.writer: ApiWriter  # this and the next three exist after `open`
         self.reservations: Reservations
+        self.volume_binder: VolumeBinder
         self.binder: Binder
 
     def open(self) -> None:
@@ -115,14 +123,15 @@ class WatchClient:
         check_leader = self._leadership.check_leader if self._leadership is not None else lambda: None
         self.writer = ApiWriter(self.client, check_leader)
         self.reservations = Reservations(self.writer, attach_timeout=self._attach_timeout)
-        self.binder = Binder(self.writer, self.reservations, self.events.put)
+        self.volume_binder = VolumeBinder(self.client, self.writer, timeout=self._attach_timeout)
+        self.binder = Binder(self.writer, self.reservations, self.events.put, self.volume_binder)
         for path in ("/api/v1/nodes", f"{_DRA}/deviceclasses"):
             await self._can_list(path)
-        optional = [(await self._served_path(paths), kind, paths) for kind, paths in OPTIONAL_KINDS]
+        served_paths = await asyncio.gather(*(self._served_path(paths) for _, paths in OPTIONAL_KINDS))
         if self._leadership is not None:
             await self._leadership.acquire(self.client)
             self._begin(self._leadership.renew(self.client))
-        for served, kind, paths in optional:
+        for served, (kind, paths) in zip(served_paths, OPTIONAL_KINDS, strict=True):
             if served:
                 self._watch(served, kind)
             else:
@@ -190,6 +199,8 @@ class WatchClient:
                 self.reservations.observe(claim, deleted)
             case Synced(kind, keys) if kind is ResourceClaim:
                 self.reservations.retain(keys)
+            case WatchEvent(PersistentVolumeClaim() as volume_claim, deleted):
+                self.volume_binder.observe(volume_claim, deleted)
             case WatchEvent(Node() as node, deleted):
                 change = self.binder.deleted_nodes.add if deleted else self.binder.deleted_nodes.discard
                 change(node.metadata.name)
