@@ -133,7 +133,7 @@ def test_damaged_file_on_a_worker_is_written_again(worker):
     assert (worker / sha256 / "f").read_bytes() == b"right"
 
 
-def test_run_goes_on_after_a_process_whose_memory_grew_is_replaced():
+def test_run_continues_after_a_process_whose_memory_grew_is_replaced():
     found = [*Local(2).results(Growing(), {str(n): n for n in range(6)})]
     assert len(found) == 6 and len({one.record.content["process"] for one in found}) > 2
 
