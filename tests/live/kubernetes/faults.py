@@ -204,6 +204,75 @@ def test_replica_takes_over_when_the_leader_is_killed(plane: ControlPlane, tmp_p
         plane.clear()
 
 
+GANGS, KILLED_FOR, KILL_EVERY, SETTLED_IN = 125, 60.0, 2.0, 30.0
+"""Gangs of four pods that arrive while leaders are killed; all of them fit (times in seconds)."""
+
+
+def test_gangs_are_bound_whole_while_leaders_are_killed_every_two_seconds(plane: ControlPlane, tmp_path: Path) -> None:
+    """500 pods with claims arrive meanwhile; all of them are bound soon after the last kill, and no device is in two claims."""
+    plane.apply([make.node(f"n{k}", rack=f"r{k // 5}", cpu="64") for k in range(10)])
+    plane.apply([make.device_class("gpu", "gpu.example"), make.template("gpu", make.exactly("gpu"))])
+    for k in range(10):
+        plane.apply([make.devices("gpu.example", f"n{k}", *({"name": f"g{i}"} for i in range(52)), node=f"n{k}")])
+    (tmp_path / "scheduler.toml").write_text(SCHEDULER)
+    api, log, over = Api(plane), tmp_path / "poolwise.log", threading.Event()
+    command = [sys.executable, "-m", "poolwise", "live", "kubernetes", "--scheduler", str(tmp_path / "scheduler.toml")]
+    command += ["--kubeconfig", str(plane.kubeconfig()), "--lease", "default/killed", "--lease-seconds", "1.5"]
+
+    def begin() -> subprocess.Popen[bytes]:
+        with log.open("ab") as file:
+            return subprocess.Popen(command, stderr=file)
+
+    def holder() -> str:
+        return plane.kubectl("get", "lease", "killed", "--ignore-not-found", "-o", "jsonpath={.spec.holderIdentity}")
+
+    def arrive() -> None:
+        for gang in range(GANGS):
+            labels = {LABEL: f"k{gang:03d}", f"{LABEL}/min-available": "4"}
+            claims = {"gpu": {"resourceClaimTemplateName": "gpu"}}
+            options = {"cpu": "100m", "memory": "16Mi", "seconds": None, "labels": labels, "claims": claims}
+            api.create([make.pod(f"k{gang:03d}-{i}", **options) for i in range(4)], at_once=1)
+            if over.wait(KILLED_FOR / GANGS * 0.9):
+                return
+
+    def kill() -> None:
+        """Kill the process that leads, if one does, every `KILL_EVERY` seconds; restart it at once, as a Deployment does."""
+        until, due = time.monotonic() + KILLED_FOR, time.monotonic()
+        while (due := due + KILL_EVERY) < until and not over.wait(max(0.0, due - time.monotonic())):
+            leading = holder().split("_")
+            for victim in [replica for replica in replicas if str(replica.pid) in leading and replica.poll() is None]:
+                victim.kill()
+                victim.wait()
+                kills.append(time.monotonic())
+            replicas[:] = [begin() if replica.poll() is not None else replica for replica in replicas]
+
+    replicas, kills = [begin(), begin()], list[float]()
+    arriving, killing = threading.Thread(target=arrive, daemon=True), threading.Thread(target=kill, daemon=True)
+    try:
+        plane.wait(holder, 60, "a leader")
+        arriving.start()
+        killing.start()
+        while killing.is_alive():
+            assert problems(plane, moving=True) == []
+        ended = time.monotonic()
+        arriving.join()
+        many = 4 * GANGS
+        assert len(plane.phases()) == many
+        plane.wait(lambda: plane.count("Running") == many, SETTLED_IN, f"{plane.count('Running')} of {many} pods run")
+        print(f"\n{len(kills)} leaders killed; all pods run {time.monotonic() - ended:.1f} s after the last fault")
+        assert problems(plane) == []
+        assert len(kills) >= 10
+        count({"leader killed": len(kills)})
+    finally:
+        over.set()
+        if killing.ident is not None:
+            killing.join(20)
+        for replica in replicas:
+            replica.terminate()
+            replica.wait(20)
+        plane.clear()
+
+
 CLOCKS = ((3600.0, 1.0), (-3600.0, 1.3))
 """For two replicas: offset of the system clock (s), and rate of the clock that times leases."""
 
