@@ -15,15 +15,17 @@ from poolwise.engines import simulate
 from poolwise.engines.shared_nodes import node_arrays
 from poolwise.engines.shared_nodes.windows import window_groups
 from poolwise.errors import InputError
-from poolwise.model import Failures, Outage, Outcome, ReservedWindow, Workload
+from poolwise.interfaces import QueuePolicy
+from poolwise.model import Failures, Outage, Outcome, Partition, ReservedWindow, Workload
 from poolwise.platforms.simulated import Disturbance
+from poolwise.policies.backfill.slurm import SlurmBackfill
 from poolwise.policies.order.priorities import FCFS
 from poolwise.policies.placement.nodes.placement import FirstNodes
 from poolwise.registry import make
 from poolwise.schedulers.list import ListScheduler
 from poolwise.units import SECOND
-from tests.helpers.node_machines import machine
-from tests.helpers.random_studies import OWN, Curious, difference
+from tests.helpers.node_machines import machine, random_jobs, random_machine
+from tests.helpers.random_studies import OWN, Curious, Stepped, difference
 from tests.helpers.shared_studies import PLACEMENTS, compare_failing, compare_recurring, compare_shared, compare_windows
 
 FIRST = ListScheduler(FCFS(), placement=FirstNodes())
@@ -50,6 +52,34 @@ def test_memory_pools_and_the_slowdown_by_remote_memory() -> None:
 def test_conservative_backfilling() -> None:
     for seed in range(200, 224):
         compare_shared(seed, ("conservative",), most=60)
+
+
+def test_backfilling_at_intervals() -> None:
+    for seed in range(2000, 2010):
+        compare_shared(seed, ("slurm",), most=60, orders=None if seed % 4 else [Stepped()])
+
+
+@pytest.mark.long
+def test_backfilling_at_intervals_on_many_nodes() -> None:
+    for seed in range(2100, 2150):
+        compare_shared(seed, ("slurm",), most=120, nodes=70 if seed % 2 else 20, orders=None if seed % 4 else [Stepped()])
+
+
+@pytest.mark.parametrize("order", [FCFS(), make("orders", "sjf"), Curious(), Stepped()], ids=lambda order: type(order).__name__)
+def test_backfilling_at_intervals_with_tiers(order: QueuePolicy) -> None:
+    """Tiers with computed keys are compared in each pass; with recalculated keys, until the next recalculation."""
+    for seed in range(2200, 2203):
+        g = np.random.default_rng(seed)
+        on = random_machine(g, 9, pools=False)
+        parts = tuple(Partition(name, tier=tier) for name, tier in (("long", 1), ("short", 3), ("fast", 1)))
+        sets = on.node_sets or {name: g.random(on.n_owner) < 0.7 for name in ("long", "short", "fast")}
+        on = replace(on, node_sets=sets, partitions=parts)
+        load = random_jobs(g, on, int(g.integers(1, 60)))
+        load = replace(load, attributes={"partition": g.choice(["long", "short", "long,short"], len(load))})
+        backfill = SlurmBackfill(settings={"bf_interval": 30, "bf_max_job_test": 9})
+        how = ListScheduler(order, backfill, make("placements", PLACEMENTS[seed % 4]))
+        plain, fast = (simulate(load, on, how, engine=engine) for engine in ("reference", "compiled"))
+        assert difference(plain.schedule, fast.schedule) == "", f"seed {seed}: {on.name}, {how}"
 
 
 def test_many_nodes_with_parts_on_dozens() -> None:

@@ -48,9 +48,8 @@ def on_racks(seed: int) -> None:
 
 def on_shared_nodes(seed: int) -> None:
     g = np.random.default_rng(seed)
-    pools, name = bool(seed % 2), g.choice(["none", "easy", "easy", "easy_no_extra", "conservative"]).item()
-    if name == "conservative":
-        pools = False
+    pools, name = bool(seed % 2), g.choice(["none", "easy", "easy", "easy_no_extra", "conservative", "slurm"]).item()
+    pools = pools and name not in ("conservative", "slurm")
     on = random_machine(g, 9, pools=pools, devices=name != "conservative")
     load = with_u(random_jobs(g, on, int(g.integers(2, 70))), g)
     how = ListScheduler(make("orders", g.choice(ORDERS).item()), backfill(name), make("placements", PLACEMENTS[seed % 4]))

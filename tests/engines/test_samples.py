@@ -85,8 +85,8 @@ def test_sampled_variants_on_shared_nodes_match_simulations() -> None:
     used = set()
     for seed in range(8100, 8140):
         g = np.random.default_rng(seed)
-        pools, name = bool(seed % 2), g.choice(["none", "easy", "easy_no_extra", "conservative"]).item()
-        pools = pools and name != "conservative"
+        pools, name = bool(seed % 2), g.choice(["none", "easy", "easy_no_extra", "conservative", "slurm"]).item()
+        pools = pools and name not in ("conservative", "slurm")
         on = random_machine(g, 9, pools=pools, devices=name != "conservative")
         load = with_u(random_jobs(g, on, int(g.integers(2, 60))), g)
         order = Curious() if seed % 5 == 0 else make("orders", g.choice(ORDERS).item())

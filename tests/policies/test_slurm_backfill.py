@@ -1,5 +1,6 @@
 """Slurm's main scheduler and backfill by hand, and guarantees of a pass. Recorded days: `test_slurm_day.py`."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from poolwise.engines import simulate
 from poolwise.errors import InputError
 from poolwise.interfaces import SchedulingPass
-from poolwise.model import Machine, Placement, Queue, Run, Schedule, Snapshot, WaitCause, Workload
+from poolwise.model import Machine, Partition, Placement, Queue, Run, Schedule, Snapshot, WaitCause, Workload
 from poolwise.model.machine_builder import MachineBuilder
 from poolwise.model.run_table import RunTable
 from poolwise.performance.ideal import Ideal
@@ -173,3 +174,28 @@ def test_second_period_is_twice_as_long() -> None:
     plan = BackfillPlan(Snapshot(0, machine, table, machine.capacity, free, runs, Ideal()), 3600 * SECOND, SECOND)
     found = plan.find_start(table.job(4), RackPlacement())
     assert found is not None and found.start == 145 * SECOND
+
+
+def test_job_that_does_not_fit_blocks_only_the_nodes_of_its_partition() -> None:
+    """Two partitions share a node: the jobs behind the head of one may use the nodes that only the other has."""
+    builder = MachineBuilder("partitions")
+    for n in range(4):
+        builder.node(f"n{n}", cores=4)
+    on = replace(
+        Machine.of(builder),
+        node_sets={"a": np.array([True, True, True, False]), "b": np.array([False, False, True, True])},
+        partitions=(Partition("a"), Partition("b")),
+    )
+    seconds = np.full(6, SECOND, dtype=np.int64)
+    load = Workload.of(
+        np.zeros(6, dtype=np.int64),
+        50 * seconds,
+        requests={"cores": np.array([4, 4, 4, 4, 4, 1]), "nodes": np.array([2, 2, 1, 1, 1, 1])},
+        attributes={"partition": np.array(["a", "a", "b", "b", "a", "a"])},
+    )
+    backfill = SlurmBackfill(begun=20.0)
+    for engine in ("reference", "compiled"):
+        found = simulate(load, on, ListScheduler(backfill=backfill, placement=FirstNodes()), engine=engine).schedule
+        started = dict(zip(found.job.tolist(), (found.start // SECOND).tolist(), strict=True))
+        # 0 takes n0 and n1; 1 does not fit and blocks n0 to n2; so 2 starts on n3, and 3 waits for the backfill: n2 is blocked
+        assert [started[job] for job in range(4)] == [0, 50, 0, 20]

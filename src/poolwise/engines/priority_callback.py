@@ -39,7 +39,7 @@ class PriorityCallback:
         priority = self.columns.scheduler.order.priority(self.queue, self._snapshot(int(state.now.time)))
         state.order.key[jobs] = self.columns.check(priority, jobs)
 
-    def recalculate(self, state: RackState) -> None:
+    def recalculate(self, state: RackState | SharedState) -> None:
         """Write the keys of a recalculated order, including those of jobs that arrive before the next recalculation."""
         order, all_jobs, now = self.columns.scheduler.order, self.columns.workload.table, state.now
         assert isinstance(order, RecalculatedOrder)
@@ -50,8 +50,7 @@ class PriorityCallback:
         coming = np.arange(arrived, max(arrived, int(np.searchsorted(all_jobs.submit, following))))
         jobs = np.concatenate([state.queue.job[: now.waiting], coming])
         state.order.key[jobs] = self.columns.check(order.at(last, jobs, self._snapshot(int(now.time))), jobs)
-        now.renewal = following
-        now.first, now.settled = -1, 0
+        now.renewal, now.settled = following, 0
 
     def _follow_queue(self, state: RackState | SharedState) -> None:
         """Update the queue: it is called before `_follow_runs`, which counts the started runs."""

@@ -18,6 +18,7 @@ from poolwise.interfaces.order import opened
 from poolwise.interfaces.user_class import rule_of
 from poolwise.kernels.common import state as common
 from poolwise.kernels.common.index import lay_out
+from poolwise.kernels.common.intervals import IntervalRules
 from poolwise.kernels.common.state import Order, Tree
 from poolwise.kernels.list_scheduling import interval_state, state
 from poolwise.model import Refusal
@@ -178,7 +179,7 @@ class RunColumns(ListColumns):
         status = common.record(interval_state.IntervalStatus)
         status.wake = NEVER
         return interval_state.IntervalArrays(
-            interval_state.IntervalRules(**times._asdict()),
+            IntervalRules(**times._asdict()),
             status,
             zeros_of(
                 interval_state.RankArrays,

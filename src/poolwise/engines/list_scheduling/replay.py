@@ -166,6 +166,7 @@ def replay_racks(
         state = arrays.state
         if request == RENEW_KEYS:
             callback.recalculate(state)
+            state.now.first = -1
             if arrays.intervals is not None:
                 arrays.intervals.status.current = 0
             state.now.indexed = 0

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from poolwise.arrays import BoolArray, IntArray
+from poolwise.arrays import BoolArray, FloatArray, IntArray
 from poolwise.engines.compiled_engine import RunSpec
 from poolwise.engines.kernel_arrays import blank, read_only, zeros_of
 from poolwise.engines.list_columns import SPREADS, ListColumns, backfill_code, stretched
@@ -14,12 +14,16 @@ from poolwise.engines.shared_nodes.kinds import JobKinds, job_kinds
 from poolwise.engines.shared_nodes.node_arrays import node_arrays, separate_nodes
 from poolwise.engines.shared_nodes.outages import node_changes, outage_arrays
 from poolwise.engines.shared_nodes.windows import kinds_and_windows
-from poolwise.interfaces import ListRule, QueuePolicy
+from poolwise.interfaces import ListRule, QueuePolicy, RecalculatedOrder
 from poolwise.interfaces.user_class import rule_of
 from poolwise.kernels.common.index import empty_tree
-from poolwise.kernels.common.state import CONSERVATIVE, Order, record
+from poolwise.kernels.common.intervals import IntervalRules
+from poolwise.kernels.common.state import AT_INTERVALS, CONSERVATIVE, STATIC, Order, record
+from poolwise.kernels.shared_nodes import interval_state
+from poolwise.kernels.shared_nodes.interval_state import IntervalArrays
 from poolwise.kernels.shared_nodes.state import (
     CORES,
+    WORD,
     KindArrays,
     NodeArrays,
     OutageArrays,
@@ -34,7 +38,7 @@ from poolwise.kernels.shared_nodes.state import (
     WindowArrays,
 )
 from poolwise.model import Refusal
-from poolwise.model.eligibility import has_tiers, tiers
+from poolwise.model.eligibility import eligible_owners, eligible_sets, has_tiers, tiers
 from poolwise.model.rules import NodeRule
 from poolwise.policies.admission.machine_limits import MachineLimits, barred
 from poolwise.policies.placement.nodes.layout import node_layout
@@ -51,11 +55,15 @@ class SharedArrays(NamedTuple):
     profile: ProfileSteps | None
     outages: OutageArrays | None
     windows: WindowArrays | None
+    intervals: IntervalArrays | None
 
     def with_state(self, **arrays: Any) -> SharedArrays:
         """Return the arguments with other arrays of the state."""
         return self._replace(state=self.state._replace(**arrays))
 
+
+KEPT_KINDS = 256
+"""Kinds of jobs for which a backfill pass keeps when each node can hold a part."""
 
 PREFERENCES = ("first", "fullest", "emptiest", "packed")
 """Values of `NodeRule.prefers`, in the order of the constants `kernels.shared_nodes.state.FIRST_FIT` and following."""
@@ -89,7 +97,9 @@ class SharedColumns(ListColumns):
         tree.path[np.lexsort((jobs.length, grouped.of))] = np.arange(n)
         now = record(SharedNow)
         now.head, now.ready_kind, now.shadow_kind, now.warm = -1, -1, -1, int(rules.warm_up > 0)
-        now.awaited, now.stop = -1, NEVER
+        now.awaited, now.stop, now.renewal = -1, NEVER, NEVER
+        if self.recalculates:
+            now.renewal = -1
         ahead, profile, empty, outages = None, None, None, None
         if rules.backfill == CONSERVATIVE:
             ahead, profile = separate_nodes(nodes), self.profile(nodes, 0)
@@ -113,7 +123,54 @@ class SharedColumns(ListColumns):
             parts=PartArrays(first=blank(n + 1), node=blank(parts), borrow=blank(parts)),
             now=now,
         )
-        return SharedArrays(state, ahead, empty, profile, outages, windows)
+        intervals = self._intervals(nodes, state.timeline.until.shape[1]) if rules.backfill == AT_INTERVALS else None
+        return SharedArrays(state, ahead, empty, profile, outages, windows, intervals)
+
+    @property
+    def recalculates(self) -> bool:
+        """Whether keys are recalculated at the times that the order states, not at each pass."""
+        rule = rule_of(self.scheduler.backfill)
+        return isinstance(self.scheduler.order, RecalculatedOrder) and rule is not None and rule.times is not None
+
+    def check(self, priority: FloatArray, jobs: IntArray) -> FloatArray:
+        """Return the keys of jobs (k,): their ranks by tier and priority if partitions have different tiers."""
+        found = super().check(priority, jobs)
+        if has_tiers(self.machine):
+            ranked = np.lexsort((jobs, found, -tiers(self.machine, self.workload.table)[jobs]))
+            found[ranked] = np.arange(len(ranked))
+        return found
+
+    def _intervals(self, nodes: NodeArrays, slots: int) -> IntervalArrays:
+        """Return the arrays of backfilling at intervals."""
+        rule, n, n_node = rule_of(self.scheduler.backfill), len(self.workload), len(nodes.owner)
+        assert rule is not None and rule.times is not None
+        sets = eligible_sets(self.machine, self.workload.table).value
+        of_set = np.array([eligible_owners(self.machine, name, "")[nodes.owner] for name, _ in sets]).reshape(-1, n_node)
+        status, depth = record(interval_state.IntervalStatus), min(rule.times.depth, n)
+        status.wake = NEVER
+        status.version, n_word = -1, -(-n_node // WORD)
+        return IntervalArrays(
+            IntervalRules(**rule.times._asdict()),
+            status,
+            interval_state.LineArrays(blank(n), blank(depth), blank(depth)),
+            interval_state.BlockArrays(read_only(of_set), np.zeros(n_node, dtype=np.bool_), blank(len(of_set))),
+            zeros_of(interval_state.ReleaseArrays, n, idle_after=blank(n_node), parts=blank(n_node), part=blank(n_node, slots)),
+            self.segments(0, n_node),
+            zeros_of(
+                interval_state.TrialArrays,
+                n_word,
+                fits_after=blank(KEPT_KINDS, n_node),
+                kind=np.full(KEPT_KINDS, -1),
+                at=blank(KEPT_KINDS),
+                usable=np.bitwise_or.reduceat(1 << np.arange(n_node) % WORD, np.arange(0, n_node, WORD)),
+                ahead=separate_nodes(nodes)._replace(key=blank(n_node), line=blank(n_node)),
+            ),
+        )
+
+    def segments(self, size: int, n_node: int) -> interval_state.SegmentArrays:
+        """Return space for `size` segments of a backfill pass."""
+        held, twice = (blank(size, -(-n_node // WORD)) for _ in range(2))
+        return zeros_of(interval_state.SegmentArrays, size, held=held, twice=twice, reserved_from=blank(n_node))
 
     def refusals(self, jobs: IntArray) -> dict[int, str]:
         """Return the reasons why jobs (k,) never run: limits that they exceed, or the shortage on the empty machine."""
@@ -132,6 +189,8 @@ class SharedColumns(ListColumns):
     def order(self, order: QueuePolicy, able: BoolArray) -> Order:
         """Return how keys are computed; if partitions have different tiers, the ranks by tier and static priority."""
         found = super().order(order, able)
+        if self.recalculates:
+            return found._replace(kind=STATIC)  # until the next recalculation
         if has_tiers(self.machine):
             ranked = np.lexsort((found.key, -tiers(self.machine, self.workload.table)))  # stable
             found.key[ranked] = np.arange(len(ranked))
@@ -144,6 +203,8 @@ class SharedColumns(ListColumns):
         none = np.zeros(len(workload))
         work, requested = stretched(workload.duration, none), stretched(workload.requested, none)  # rounded as float64
         factors, length = np.zeros((4, len(workload) if slowed else 0)), requested
+        if (rule := rule_of(self.scheduler.backfill)) is not None and rule.times is not None:
+            length = workload.requested
         if slowed:
             for k, model in enumerate((self.truth, self.estimate)):
                 factors[2 * k : 2 * k + 2] = self.slowdown(model, slice(None))[:2]

@@ -22,15 +22,16 @@ from poolwise.engines.progress import ProgressListener
 from poolwise.engines.run_record import longer, schedule_of, with_more_rows, with_more_runs
 from poolwise.engines.shared_nodes.columns import SharedArrays, SharedColumns
 from poolwise.engines.shared_nodes.initial import NodeHoldings, resume_nodes
-from poolwise.interfaces import ListRule
+from poolwise.interfaces import BackfillPolicy, ListRule
 from poolwise.interfaces.user_class import rule_of
-from poolwise.kernels.common.state import INSTANTS
+from poolwise.kernels.common.state import INSTANTS, RENEW_KEYS
 from poolwise.kernels.shared_nodes.state import PartArrays
 from poolwise.model import Initial, Kind, Machine, ReservedWindow, Schedule, Workload
 from poolwise.performance.ideal import Ideal
 from poolwise.platforms.simulated import Disturbance
 from poolwise.policies.backfill.conservative import Conservative
 from poolwise.policies.backfill.easy import Easy
+from poolwise.policies.backfill.slurm import SlurmBackfill
 from poolwise.policies.placement.nodes.placement import FirstNodes
 from poolwise.schedulers.list import ListScheduler
 from poolwise.units import SECOND
@@ -81,7 +82,14 @@ def replay_nodes(
     """Call a kernel until the replay ends and serve its requests; return the arrays, some of which may have grown."""
     kind = _kind_of(columns.scheduler, arrays.outages is not None, arrays.windows is not None)
 
-    def serve(request: int, arrays: SharedArrays, _: PriorityCallback) -> SharedArrays:
+    def serve(request: int, arrays: SharedArrays, callback: PriorityCallback) -> SharedArrays:
+        if request == RENEW_KEYS:
+            callback.recalculate(arrays.state)
+            return arrays
+        if request == INSTANTS and arrays.intervals is not None:
+            arrays.intervals.status.version = -1
+            more = columns.segments(2 * int(arrays.state.now.rows), len(arrays.state.nodes.owner))
+            return arrays._replace(intervals=arrays.intervals._replace(segments=more))
         if request == INSTANTS:
             return arrays._replace(profile=columns.profile(arrays.state.nodes, 2 * int(arrays.state.now.rows)))
         return _with_more_runs(arrays)
@@ -105,17 +113,21 @@ def _with_more_runs(arrays: SharedArrays) -> SharedArrays:
     )._replace(outages=outages._replace(lost=longer(outages.lost, more)))
 
 
-SharedKind = Literal["queues", "reservations", "failing nodes", "failing nodes, reservations", "windows", "from a state"]
-"""Kinds of kernels: queues with at most one reservation, conservative reservations, both on nodes that fail, queues with
-windows, and replays from an initial state."""
+SharedKind = Literal[
+    "queues", "reservations", "backfill at intervals", "failing nodes", "failing nodes, reservations", "windows", "from a state"
+]
+"""Kinds of kernels: queues with at most one reservation, conservative reservations, backfilling at intervals, the first two on
+nodes that fail, queues with windows, and replays from an initial state."""
 
-RARE: tuple[SharedKind, ...] = ("failing nodes", "failing nodes, reservations", "windows")
+RARE: tuple[SharedKind, ...] = ("backfill at intervals", "failing nodes", "failing nodes, reservations", "windows")
 
 
 def _kind_of(scheduler: ListRule, failing: bool, windows: bool) -> SharedKind:
     """Return the kind of kernel that a run under a list scheduler needs, on nodes that fail or with reserved windows."""
     rule = rule_of(scheduler.backfill)
     reserves = rule is not None and rule.reserves == "all"
+    if rule is not None and rule.times is not None:
+        return "backfill at intervals"
     if failing:
         return "failing nodes, reservations" if reserves else "failing nodes"
     if windows:
@@ -149,7 +161,9 @@ def load_rare() -> None:
 def load_kind(kind: str) -> None:
     """Load a kernel, compiling it if it is not cached on this computer; log that it compiles."""
     wait_for_background(FOLDER, kind)
-    backfill = Conservative() if "reservations" in kind else Easy()
+    backfill: BackfillPolicy = Conservative() if "reservations" in kind else Easy()
+    if kind == "backfill at intervals":
+        backfill = SlurmBackfill()
     scheduler = ListScheduler(backfill=backfill, placement=FirstNodes())
     second, one = np.full(2, SECOND, dtype=np.int64), np.ones(2, dtype=np.int64)
     two = RunSpec(Workload.of(second, second, requests={"cores": one}), _one_node(), scheduler, Ideal(), Ideal())

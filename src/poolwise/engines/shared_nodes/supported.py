@@ -42,8 +42,11 @@ def unsupported(spec: RunSpec) -> Obstacle | None:
         return Obstacle(
             why, "supported: jobs of one task, except conservative backfilling on nodes with devices or memory pools"
         )
-    if has_tiers(spec.machine) and (scheduler.order.kind != "static" or scheduler.warm_up):
-        return Obstacle("partitions have different priority tiers", "supported with a static order and without a warm-up")
+    if has_tiers(spec.machine) and (scheduler.order.kind in ("linear", "cubic", "affine") or scheduler.warm_up):
+        return Obstacle(
+            "partitions have different priority tiers",
+            "supported without a warm-up, with an order that is static or called at each pass",
+        )
     if spec.disturbances and (why := _unsupported_outages(spec) or _unsupported_with("nodes fail", spec, scheduler)):
         return Obstacle(why, "supported without disturbances")
     if spec.machine.windows and (
@@ -58,7 +61,7 @@ def unsupported(spec: RunSpec) -> Obstacle | None:
 def _reason(spec: RunSpec, scheduler: ListRule) -> str:
     """Return why the kernels do not support a scheduler, its models or the machine; empty if they do."""
     rule = rule_of(scheduler.backfill)
-    if rule is None or not rule.counts_pools or rule.times is not None:
+    if rule is None or not rule.counts_pools:
         return f"backfill {scheduler.backfill!r} has no kernel on shared nodes"
     if scheduler.backfill.backfill_order is not None:
         return "a backfill order of its own has no kernel on shared nodes"
@@ -71,6 +74,8 @@ def _reason(spec: RunSpec, scheduler: ListRule) -> str:
         layout = node_layout(spec.machine)
     except InputError as problem:
         return problem.message
+    if rule.times is not None and bool((layout.pool >= 0).any()):
+        return "backfilling at intervals on nodes with memory pools has no kernel"
     return _unsupported_machine(layout, rule.reserves == "all") or _unsupported_workload(spec.workload, layout)
 
 
@@ -108,6 +113,9 @@ def _unsupported_with(what: str, spec: RunSpec, scheduler: ListRule) -> str:
     """Return what the kernels do not support in combination with outages or windows; empty if nothing."""
     if scheduler.order.kind not in IN_KERNELS:
         return f"{what}, and order {type(scheduler.order).__name__} is called at each pass"
+    rule = rule_of(scheduler.backfill)
+    if rule is not None and rule.times is not None:
+        return f"{what} under backfilling at intervals"
     if scheduler.warm_up or spec.pass_per_event or spec.initial is not None:
         return f"{what}, with a warm-up, pass_per_event or an initial state"
     return ""

@@ -7,6 +7,7 @@ Equals `policies.backfill.slurm`.
 
 from __future__ import annotations
 
+from poolwise.kernels.common.intervals import next_pass, runs_backfill, runs_main
 from poolwise.kernels.jit import inlined, step
 from poolwise.kernels.list_scheduling.backfill_plan import begin_plan, holds, place_now, reserve, sort_releases, starts_now
 from poolwise.kernels.list_scheduling.interval_state import IntervalArrays
@@ -14,20 +15,6 @@ from poolwise.kernels.list_scheduling.racks import fits, place_job
 from poolwise.kernels.list_scheduling.ranking import rank_first, start_ranked
 from poolwise.kernels.list_scheduling.runs import start
 from poolwise.kernels.list_scheduling.state import RackNow, RackState
-from poolwise.units import NEVER
-
-
-@inlined
-def _next(after: int, first: int, step: int) -> int:
-    """Return the first instant (ns) after another that is a multiple of `step` away from `first`; NEVER if `step` is 0."""
-    return int(((after - first) // step + 1) * step + first if step > 0 else NEVER)
-
-
-@inlined
-def next_pass(now: RackNow, intervals: IntervalArrays) -> int:
-    """Return the time (ns) of the next pass of either scheduler."""
-    rules = intervals.rules
-    return min(_next(now.time, rules.begun, rules.interval), _next(now.time, rules.looked, rules.every))
 
 
 @step
@@ -41,14 +28,13 @@ def has_segments(intervals: IntervalArrays, now: RackNow) -> bool:
 def interval_pass(state: RackState, intervals: IntervalArrays) -> None:
     """Make a pass, given that some waiting job fits."""
     rules, status, now = intervals.rules, intervals.status, state.now
-    before = now.time - 1
-    if rules.every == 0 or _next(before, rules.looked, rules.every) == now.time:
+    if runs_main(now.time, rules):
         _start_in_order(state, intervals)
     if now.waiting > 0:
-        if _next(before, rules.begun, rules.interval) == now.time:
+        if runs_backfill(now.time, rules):
             _backfill(state, intervals)
         if now.waiting > 0:
-            status.wake = next_pass(now, intervals)
+            status.wake = next_pass(now.time, rules)
 
 
 @inlined

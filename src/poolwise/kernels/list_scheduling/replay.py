@@ -7,6 +7,7 @@ call: all its state is in the arrays.
 from __future__ import annotations
 
 from poolwise.kernels.common.events import advance_clock, defer, end_warm_up, job_arrives, joins_queue, run_ends, time_at
+from poolwise.kernels.common.intervals import next_pass
 from poolwise.kernels.common.state import (
     APPLY_EVENTS,
     CALLBACK,
@@ -32,7 +33,7 @@ from poolwise.kernels.list_scheduling.easy import any_fits, challenge, scan
 from poolwise.kernels.list_scheduling.incremental_conservative import incremental_pass
 from poolwise.kernels.list_scheduling.indexed import index, search
 from poolwise.kernels.list_scheduling.interval_state import IntervalArrays
-from poolwise.kernels.list_scheduling.intervals import has_segments, interval_pass, next_pass
+from poolwise.kernels.list_scheduling.intervals import has_segments, interval_pass
 from poolwise.kernels.list_scheduling.profile import has_instants
 from poolwise.kernels.list_scheduling.racks import place_job
 from poolwise.kernels.list_scheduling.ranking import any_demand_fits, count_demands, note_arrival
@@ -90,7 +91,7 @@ def replay(
             if request != DONE:
                 return request
         elif intervals is not None and now.waiting > 0 and not now.warm:
-            intervals.status.wake = next_pass(now, intervals)
+            intervals.status.wake = next_pass(now.time, intervals.rules)
         now.phase = APPLY_EVENTS
 
 

@@ -69,6 +69,28 @@ def _reclass(n: int, before: int, after: int, nodes: NodeArrays) -> None:
         nodes.bits[cores, n // WORD] ^= bit
 
 
+@step
+def rebuild(count: int, nodes: NodeArrays) -> None:
+    """Recompute the tree and the core classes from what the first `count` leaves have free; -1 leaves a node out."""
+    top, leaves = nodes.top, nodes.top.shape[0] // 2
+    for cores in range(nodes.with_cores.size):
+        nodes.with_cores[cores] = 0
+        for word in range(nodes.bits.shape[1]):
+            nodes.bits[cores, word] = 0
+    for n in range(count):
+        cores = top[leaves + n, CORES]
+        if cores >= 0 and nodes.with_cores.size > 0:
+            nodes.with_cores[cores] += 1
+            nodes.bits[cores, n // WORD] |= 1 << (n % WORD)
+    for cores in range(nodes.with_cores.size - 2, -1, -1):  # nodes with more cores belong to the lower classes as well
+        nodes.with_cores[cores] += nodes.with_cores[cores + 1]
+        for word in range(nodes.bits.shape[1]):
+            nodes.bits[cores, word] |= nodes.bits[cores + 1, word]
+    for t in range(leaves - 1, 0, -1):
+        for d in range(top.shape[1]):
+            top[t, d] = max(top[2 * t, d], top[2 * t + 1, d])
+
+
 @inlined
 def _may_hold(t: int, kind: int, skip: int, kinds: KindArrays, nodes: NodeArrays) -> bool:
     """Return whether a node below may hold a part in all dimensions but `skip`; exact at a leaf."""

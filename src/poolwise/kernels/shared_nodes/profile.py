@@ -9,7 +9,8 @@ from __future__ import annotations
 from poolwise.arrays import IntArray
 from poolwise.kernels.common import heap
 from poolwise.kernels.jit import inlined, step
-from poolwise.kernels.shared_nodes.state import CORES, WORD, KindArrays, NodeArrays, ProfileSteps, SharedState
+from poolwise.kernels.shared_nodes.nodes import rebuild
+from poolwise.kernels.shared_nodes.state import KindArrays, NodeArrays, ProfileSteps, SharedState
 from poolwise.kernels.shared_nodes.timeline import released_by
 from poolwise.units import HORIZON, NEVER, OVERDUE
 
@@ -123,26 +124,12 @@ def write_interval_minimum(time: int, length: int, nodes: NodeArrays, ahead: Nod
     """Write the minimum over an interval to `ahead`, only for the nodes that `earliest` found available for it."""
     top, dims, end = ahead.top, ahead.top.shape[1], time + min(length, HORIZON - time)
     leaves = top.shape[0] // 2
-    for cores in range(ahead.with_cores.size):
-        ahead.with_cores[cores] = 0
-        for word in range(ahead.bits.shape[1]):
-            ahead.bits[cores, word] = 0
     for n in range(nodes.rack.size):
         for d in range(dims):
             top[leaves + n, d] = -1
         if profile.available[n] == time:
             _least(n, time, end, top[leaves + n], profile)
-            if ahead.with_cores.size > 0:
-                cores = top[leaves + n, CORES]
-                ahead.with_cores[cores] += 1
-                ahead.bits[cores, n // WORD] |= 1 << (n % WORD)
-    for cores in range(ahead.with_cores.size - 2, -1, -1):  # nodes with more cores belong to the lower classes as well
-        ahead.with_cores[cores] += ahead.with_cores[cores + 1]
-        for word in range(ahead.bits.shape[1]):
-            ahead.bits[cores, word] |= ahead.bits[cores + 1, word]
-    for t in range(leaves - 1, 0, -1):
-        for d in range(dims):
-            top[t, d] = max(top[2 * t, d], top[2 * t + 1, d])
+    rebuild(nodes.rack.size, ahead)
 
 
 @inlined

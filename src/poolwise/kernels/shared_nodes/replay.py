@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from poolwise.arrays import BoolArray
 from poolwise.kernels.common.events import advance_clock, end_warm_up, job_arrives, joins_queue, run_ends, time_at
+from poolwise.kernels.common.intervals import next_pass
 from poolwise.kernels.common.state import (
     APPLY_EVENTS,
     CALLBACK,
@@ -18,11 +19,14 @@ from poolwise.kernels.common.state import (
     LATE,
     MAKE_PASS,
     PAUSED,
+    RENEW_KEYS,
     ROOM,
 )
 from poolwise.kernels.jit import entry, inlined, step
 from poolwise.kernels.shared_nodes.choose import choose, missing_nodes
 from poolwise.kernels.shared_nodes.conservative import conservative_pass, has_steps
+from poolwise.kernels.shared_nodes.interval_state import IntervalArrays
+from poolwise.kernels.shared_nodes.intervals import has_segments, interval_pass
 from poolwise.kernels.shared_nodes.outages import apply_changes, defer_if_unfit, has_run_rows
 from poolwise.kernels.shared_nodes.room import finds_room
 from poolwise.kernels.shared_nodes.runs import end_first, has_rows, start
@@ -41,24 +45,26 @@ def replay(
     profile: ProfileSteps | None,
     outages: OutageArrays | None,
     windows: WindowArrays | None,
+    intervals: IntervalArrays | None,
 ) -> int:
     """Run until the events end (DONE) or the caller has to act; return values are those of `common.state`.
 
     COMPUTE_KEYS: write the keys of the waiting jobs. ROOM: give `runs.owner`, `.resource` and `.amount` at least `now.rows`
     rows and, if runs may be lost, all other columns of runs enough rows for the waiting jobs.
-    INSTANTS: give the profile at least `now.rows` steps. LATE: the clock is beyond `HORIZON`.
-    PAUSED: `now.pause` passes are complete.
+    INSTANTS: give the profile at least `now.rows` steps, or `intervals.segments` as many segments.
+    RENEW_KEYS: write the keys of the waiting jobs and of those that arrive before the next recalculation, and its time.
+    LATE: the clock is beyond `HORIZON`. PAUSED: `now.pause` passes are complete.
 
     Features whose argument is None are compiled out. There is one kernel for queues, one for conservative reservations
     (`ahead`, `profile`), one for queues on nodes that fail (`outages`, and `empty`, the nodes as if nothing ran), one for
-    queues with windows, and one for conservative reservations on nodes that fail.
+    queues with windows, one for conservative reservations on nodes that fail, and one for backfilling at `intervals`.
     """
     now = state.now
     while True:
         if now.phase == APPLY_EVENTS:
             if now.passes >= now.pause:
                 return PAUSED
-            if not _apply_events(state, empty, outages, windows):
+            if not _apply_events(state, empty, outages, windows, intervals):
                 return DONE
             if now.time > HORIZON:
                 return LATE
@@ -71,28 +77,44 @@ def replay(
             if outages is not None and not has_run_rows(state, outages):
                 has_rows(state)  # writes the number of rows needed
                 return ROOM
-            request = _pass(state, ahead, profile, windows)
+            request = _pass(state, ahead, profile, windows, intervals)
             if request != DONE:
                 return request
+        elif intervals is not None and now.waiting > 0 and not now.warm:
+            intervals.status.wake = next_pass(now.time, intervals.rules)
         now.phase = APPLY_EVENTS
 
 
 @inlined
-def _pass(state: SharedState, ahead: NodeArrays | None, profile: ProfileSteps | None, windows: WindowArrays | None) -> int:
+def _pass(
+    state: SharedState,
+    ahead: NodeArrays | None,
+    profile: ProfileSteps | None,
+    windows: WindowArrays | None,
+    intervals: IntervalArrays | None,
+) -> int:
     """Make a pass as the rules require; return the request to the caller, or DONE."""
     order, now = state.order, state.now
     if not has_rows(state):
         return ROOM
-    if now.phase == MAKE_PASS and (profile is not None or order.kind == CALLBACK):
+    if now.phase == MAKE_PASS and (profile is not None or intervals is not None or order.kind == CALLBACK):
         if not _any_fits(state):
             return DONE
         if profile is not None and not has_steps(state, profile):
             return INSTANTS
+        if intervals is not None:
+            if not has_segments(intervals, now):
+                return INSTANTS
+            if now.time >= now.renewal:
+                return RENEW_KEYS
         if order.kind == CALLBACK:
             now.phase = KEYED_PASS
             return COMPUTE_KEYS
     if profile is not None and ahead is not None:
         conservative_pass(state, ahead, profile)
+        return DONE
+    if intervals is not None:
+        interval_pass(state, intervals)
         return DONE
     if order.kind == CALLBACK:
         rebuild_tree(state)
@@ -118,7 +140,11 @@ def _any_fits(state: SharedState) -> bool:
 
 @inlined
 def _apply_events(
-    state: SharedState, empty: NodeArrays | None, outages: OutageArrays | None, windows: WindowArrays | None
+    state: SharedState,
+    empty: NodeArrays | None,
+    outages: OutageArrays | None,
+    windows: WindowArrays | None,
+    intervals: IntervalArrays | None,
 ) -> bool:
     """Process all events of the next instant (or one of them); return False at the end of the replay."""
     rules, now = state.rules, state.now
@@ -127,8 +153,14 @@ def _apply_events(
         change = time_at(outages.time, now.changes)
     if windows is not None and now.waiting > 0:
         change = time_at(windows.ends, now.ended)
+    if intervals is not None:
+        change = intervals.status.wake
     if not advance_clock(change, state):
         return False
+    if intervals is not None:
+        intervals.status.wake = NEVER
+        if rules.per_event and job_arrives(state) and not run_ends(state):
+            now.quiet = 1  # the pass after the arrival replaces the pass at this instant
     if windows is not None:
         pass_windows(windows, now)
     while run_ends(state):

@@ -17,7 +17,7 @@ class SharedRules(NamedTuple):
     """Rules of a replay."""
 
     placement: int  # FIRST_FIT, BEST_FIT, WORST_FIT or PACKED
-    backfill: int  # NONE, EASY, EASY_NO_EXTRA or CONSERVATIVE of `common.state`
+    backfill: int  # NONE, EASY, EASY_NO_EXTRA, CONSERVATIVE or AT_INTERVALS of `common.state`
     # WORST, MEAN or PAPER of `common.state`
     spread: int
     believed_spread: int
@@ -34,7 +34,8 @@ class SharedJobs(NamedTuple):
 
     submit: IntArray  # ns
     kind: IntArray  # number of the job's kind, without windows
-    length: IntArray  # ns that the scheduler expects with all memory in the nodes; a lower bound if memory is borrowed
+    # ns that the scheduler expects with all memory in the nodes, a lower bound if memory is borrowed; at intervals, the limit
+    length: IntArray
     able: BoolArray  # whether the job fits the empty machine; the others are rejected
     # ns of work: true, and as the scheduler expects it
     work: IntArray
@@ -218,6 +219,7 @@ class SharedNow(Now):
     passed: int  # index of the first window, by start, that is not over
     next_shift: int  # ns from which a rejected candidate would be placed on other nodes, because of a window
     reservation: int  # number of reservations and of starts since
+    renewal: int  # ns from which the stored keys are outdated: the next recalculation
 
 
 class SharedState(NamedTuple):

@@ -1,9 +1,9 @@
-"""Queue of waiting jobs, and the tree over it; conservative backfilling has none, and computed keys rebuild it in each pass."""
+"""Queue of waiting jobs, and the tree over it, unless several jobs have reservations; computed keys rebuild it in each pass."""
 
 from __future__ import annotations
 
 from poolwise.kernels.common.events import dequeue, enqueue
-from poolwise.kernels.common.state import CALLBACK, CONSERVATIVE
+from poolwise.kernels.common.state import AT_INTERVALS, CALLBACK, CONSERVATIVE
 from poolwise.kernels.common.tournament import clear, insert, remove
 from poolwise.kernels.jit import inlined, step
 from poolwise.kernels.shared_nodes.state import SharedState
@@ -12,7 +12,13 @@ from poolwise.kernels.shared_nodes.state import SharedState
 @inlined
 def keeps_tree(state: SharedState) -> bool:
     """Return whether the tree holds the queue between passes."""
-    return bool(state.order.kind != CALLBACK and state.rules.backfill != CONSERVATIVE)
+    return bool(state.order.kind != CALLBACK and uses_tree(state))
+
+
+@inlined
+def uses_tree(state: SharedState) -> bool:
+    """Return whether passes search a tree of the waiting jobs."""
+    return bool(state.rules.backfill != CONSERVATIVE and state.rules.backfill != AT_INTERVALS)
 
 
 @inlined
@@ -28,7 +34,7 @@ def join(job: int, state: SharedState) -> None:
 def leave(job: int, state: SharedState) -> None:
     """Remove a job from the queue."""
     now = state.now
-    if state.rules.backfill != CONSERVATIVE:
+    if uses_tree(state):
         remove(job, now.time, state.order, state.tree)
     dequeue(job, state.queue, now)
 

@@ -31,7 +31,7 @@ class BackfillPlan:
     """State of a backfill pass: the runs, including those it has started, and the reservations of waiting jobs.
 
     Times are in whole seconds, rounded down. A reservation extends from the expected start to the end of the job's time limit,
-    both rounded down to the resolution, and covers the whole of each shared node.
+    both rounded down to the resolution, and covers the whole of each shared node, with its devices.
 
     Parameters
     ----------
@@ -210,10 +210,13 @@ class BackfillPlan:
         self._held[(begin <= self._begin) & (self._until <= end)] += self._amounts(found.placement)
 
     def _amounts(self, placement: Placement) -> IntArray:
-        """Return the amounts that a placement reserves, (n_owner, n_resource): all of each shared node."""
-        held = np.zeros_like(self._state.free)
+        """Return the amounts that a placement reserves, (n_owner, n_resource): all of each shared node and its devices."""
+        held, home = np.zeros_like(self._state.free), self._state.machine.home
         placement.give_to(held)
-        whole = self._shared & (held > 0).any(axis=1)
+        used = np.asarray((held > 0).any(axis=1))
+        used[home[used & (home >= 0)]] = True
+        nodes = self._shared & used
+        whole = nodes | ((home >= 0) & nodes[home])
         held[whole] = self._state.capacity[whole]
         return held
 

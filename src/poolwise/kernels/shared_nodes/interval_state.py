@@ -1,0 +1,98 @@
+"""Arrays of backfilling at intervals on shared nodes: a main scheduler in priority order, and backfill passes."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from poolwise.arrays import BoolArray, IntArray
+from poolwise.kernels.common.intervals import IntervalRules
+from poolwise.kernels.shared_nodes.state import NodeArrays
+
+OPEN, PARTLY, CLOSED = range(3)
+"""Values of `BlockArrays.status`: none, some or all nodes of a set are blocked."""
+
+
+class IntervalStatus:
+    """Scalars that change from pass to pass: a record, see `kernels.common.state.record`."""
+
+    wake: int  # ns of the next pass if nothing happens before, NEVER for none
+    runs: int  # runs in `ReleaseArrays`
+    segments: int  # segments in use
+    planned: int  # jobs in `LineArrays.planned`
+    sorted: int  # number of times that the runs were sorted
+    version: int  # `now.version` for which the plan was begun
+    holds_until: int  # ns before which a new pass would find the same for them, unless a run starts or ends
+    row: int  # row of `TrialArrays.fits_after` for the job that is planned
+    ended: int  # number of ends by the start found last
+    later: int  # ns at which the reservations met last first decrease, -1 for never
+
+
+class LineArrays(NamedTuple):
+    """The waiting jobs by priority."""
+
+    heap: IntArray  # (n_job,) scratch: the waiting jobs that are not tested yet
+    tested: IntArray  # (n_depth,) jobs that a backfill pass tests, by priority
+    planned: IntArray  # (n_depth,) the first jobs by priority that the last backfill pass planned, none of which started
+
+
+class BlockArrays(NamedTuple):
+    """Nodes that jobs of higher priority block in a pass of the main scheduler."""
+
+    of_set: BoolArray  # (n_set, n_node) nodes that a job with this set of nodes blocks if it does not fit: its partitions'
+    blocked: BoolArray  # (n_node,)
+    status: IntArray  # (n_set,) OPEN, PARTLY or CLOSED
+
+
+class ReleaseArrays(NamedTuple):
+    """The current runs by expected end."""
+
+    run: IntArray  # (n_job,)
+    end: IntArray  # (n_job,) ns, at least one second from now
+    due: IntArray  # (n_job,) scratch: the same for each run
+    node: IntArray  # (n_job,) node of a run of one part, -1 for several
+    idle_after: IntArray  # (n_node,) number of ends after which nothing runs on a node
+    # (n_node,) parts on a node, and (n_node, n_slot) positions of their runs, ascending
+    parts: IntArray
+    part: IntArray
+
+
+class SegmentArrays(NamedTuple):
+    """Segments of the planning window, in order, and the nodes reserved in each of them for waiting jobs."""
+
+    # (n_segment,) ns; grown by the caller on INSTANTS
+    begin: IntArray
+    end: IntArray
+    ended: IntArray  # (n_segment,) runs that have ended by then
+    row: IntArray  # (n_segment,) row of `held` and `twice`
+    # (n_segment, n_word) nodes that are reserved, and those that are reserved twice, `WORD` nodes per word; reservations of a
+    # node only overlap in segments without length
+    held: IntArray
+    twice: IntArray
+    reserved_from: IntArray  # (n_node,) ns of the first reservation of a node that ends after now, NEVER for none
+
+
+class TrialArrays(NamedTuple):
+    """Scratch of the search for a start: when nodes can hold a part, and which are reserved in the interval."""
+
+    # (n_word,) nodes that are reserved, or reserved twice, at any time of an interval
+    held: IntArray
+    twice: IntArray
+    # (n_row, n_node) number of ends after which a node can hold a part of a kind, `NEVER` if it never can; (n_row,) the kind
+    # of each row, and `status.sorted` when it was computed
+    fits_after: IntArray
+    kind: IntArray
+    at: IntArray
+    usable: IntArray  # (n_word,) all nodes
+    ahead: NodeArrays  # the nodes with what is free then
+
+
+class IntervalArrays(NamedTuple):
+    """Arrays of backfilling at intervals."""
+
+    rules: IntervalRules
+    status: IntervalStatus
+    line: LineArrays
+    blocks: BlockArrays
+    releases: ReleaseArrays
+    segments: SegmentArrays
+    trial: TrialArrays
