@@ -26,6 +26,7 @@ from poolwise_reproductions.vinesim.plan import QUICK, VineSimPlan
 
 PARTS = (
     Part(("Table 2", "Table 4"), VineSimPlan.single, (claims.tasks, claims.table_4)),
+    Part(("Abstract",), VineSimPlan.transfers, (claims.transfers,)),
     Part(("Figure 4",), VineSimPlan.mixes, (claims.figure_4,), (figures.mixes,)),
     Part(
         ("Figure 5", "Figure 6", "Figure 7", "Load axis"),

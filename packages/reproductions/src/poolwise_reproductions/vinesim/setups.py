@@ -226,9 +226,18 @@ def mixed_sizes(seed: int, large: LargeJobs = "five") -> IntArray:
 POLICIES = ("high", "flat", "closer_to_data", "earliest_finish", "delay")
 STRENGTHS = {"1to1": 1e5, "2to1": 2e5, "5to1": 5e5, "10to1": 1e6, "15to1": 1.5e6, "15to1 as printed": 1.5e7}
 """Section 7.4: name -> INT affinity of a GPU; the last is printed as 15,000,000 and called 15 to 1."""
+AFFINITIES = tuple(name for name in STRENGTHS if "printed" not in name)
+"""Strengths of GPUs that the report names, from weak to strong."""
+APART_US = 30_000
+"""us between arrivals at which no two jobs of five tasks overlap, whatever their data."""
 PLACES: tuple[tuple[UnitPlaces, Literal["all", "first rack"]], ...] = (
     ("alternate", "all"),
     ("split", "all"),
     ("split", "first rack"),
 )
 """(layout, location of data) of Figures 16, 18 (a to c) and 18 (d to f)."""
+
+
+def loaded(strength: str, size: int) -> Setup:
+    """Return the set-up of Figure 16 at a load where jobs run alone, with GPUs of a strength and data of a size."""
+    return Setup(APART_US, layout="alternate", data_size=size, gpu_int=STRENGTHS[strength])
