@@ -9,6 +9,7 @@ import pytest
 from poolwise.files.factory import scheduler_of
 from poolwise.performance.device_profiles import read_device_profiles
 from poolwise.runner import Local
+from poolwise.traces.generators.device_jobs import WARM_UP
 from poolwise_reproductions import catalog, drmaestro
 from poolwise_reproductions.cases import Measurer
 from poolwise_reproductions.drmaestro.cells import (
@@ -23,7 +24,15 @@ from poolwise_reproductions.drmaestro.cells import (
     gpus_in_use,
 )
 from poolwise_reproductions.drmaestro.changes import CHANGES, FIXED
-from poolwise_reproductions.drmaestro.claims import FOUR_TIMES, DrMaestroResults, switches
+from poolwise_reproductions.drmaestro.claims import (
+    FOUR,
+    FOUR_TIMES,
+    DrMaestroResults,
+    figure_3,
+    rounds,
+    switches,
+    tables,
+)
 from poolwise_reproductions.published import SWITCH, compare, read_claims
 from poolwise_reproductions.reproduction import reproduce
 
@@ -75,7 +84,7 @@ def test_changes_keep_published_slowdowns():
 def test_measurements_match_the_claims(tmp_path, monkeypatch, name):
     def fake_measure(measurer, cases):
         """Return metrics that differ between cases; their values do not matter here."""
-        names = ("makespan_s", "violations", "violations_queueing", "execution_s", "most_used_before")
+        names = ("makespan_s", "violations", "violations_local", "violations_queueing", "execution_s", "most_used_before")
         times = {"total_s": [0.1, 0.2], "solver_s": [0.01, 0.02], "solved": 3, "solving": 2}
         lists = {"grid_s": list(range(POINTS)), "used": [1] * POINTS, "normalised": [2.0, 1.0], "beyond": [6, 5, 4, 3, 2, 1]}
         return {case: {**dict.fromkeys(names, 1.0 + k % 7), **lists, **times} for k, case in enumerate(dict.fromkeys(cases))}
@@ -107,7 +116,7 @@ def test_single_figure_runs_only_its_own_cases(tmp_path, monkeypatch, figure, ca
         now = list(wanted)
         requested.extend(now)
         lists = {"grid_s": list(range(POINTS)), "used": [1] * POINTS, "normalised": [2.0, 1.0], "beyond": [6, 5, 4, 3, 2, 1]}
-        names = ("makespan_s", "violations", "violations_queueing", "execution_s", "most_used_before")
+        names = ("makespan_s", "violations", "violations_local", "violations_queueing", "execution_s", "most_used_before")
         times = {"total_s": [0.1, 0.2], "solver_s": [0.01, 0.02], "solved": 3, "solving": 2}
         return {case: {**dict.fromkeys(names, 1.0), **lists, **times} for case in now}
 
@@ -165,7 +174,8 @@ def test_unaffected_policies_are_looked_up_without_the_variant():
 def test_figures_show_the_papers_first_phase():
     """Runs of a variant do not replace those of the paper's first phase."""
     lists = {"grid_s": [0.0, 1.0], "normalised": [2.0, 1.0], "beyond": [6, 5, 4, 3, 2, 1]}
-    rest = dict.fromkeys(("makespan_s", "violations", "violations_queueing", "execution_s", "most_used_before"), 1.0)
+    names = ("makespan_s", "violations", "violations_local", "violations_queueing", "execution_s", "most_used_before")
+    rest = dict.fromkeys(names, 1.0)
     cases = {
         DrMaestroCase(SMALLEST, policy, 0, variant=variant): {**rest, **lists, "used": [7, 7] if variant else [3, 3]}
         for variant, known in VARIANTS.items()
@@ -189,8 +199,9 @@ def test_switch_with_goals_four_times_as_long_counts_the_fourth_multiple():
     cases = {
         DrMaestroCase(SMALLEST, policy, seed): {
             "makespan_s": 1.0,
-            "violations": 0,
-            "violations_queueing": 0,
+            "violations": 1,
+            "violations_local": 1,
+            "violations_queueing": 1,
             "beyond": [9, 9, 9, count + seed, 9, 9],
         }
         for policy, count in zip(POLICIES, (60, 40, 30), strict=True)
@@ -201,3 +212,67 @@ def test_switch_with_goals_four_times_as_long_counts_the_fourth_multiple():
     times = ("Table 3", str(SMALLEST), "violations of Firmament / network-aware; submission to end longer than the goal")
     assert found[less].value == 10.0
     assert found[times].value == pytest.approx((60 / 30 + 61 / 31) / 2)
+
+
+@pytest.mark.parametrize(
+    ("counts", "plain", "aware", "fewer"),
+    [
+        ((106, 117, 112), "holds", "holds", "holds"),  # the published counts
+        ((71, 99, 112), "fails", "fails", "fails"),
+        ((117, 117, 117), "fails", "holds", "fails"),
+    ],
+)
+def test_violations_are_judged_by_the_printed_goal(counts, plain, aware, fewer):
+    rest = {"makespan_s": 1.0, "violations": 5, "violations_queueing": 5, "beyond": [6, 5, 4, 3, 2, 1]}
+    cases = {
+        DrMaestroCase(SMALLEST, policy, seed): {**rest, "violations_local": count}
+        for policy, count in zip(POLICIES, counts, strict=True)
+        for seed in range(2)
+    }
+    rows = compare(read_claims(catalog.find("claims", "drmaestro.csv")), dict(tables(DrMaestroResults(cases, {}), FOUR)))
+    found = {row.claim.metric: row for row in rows if row.claim.key[:2] == ("Table 3", str(SMALLEST))}
+    ratio = "violations of Firmament / {}; execution longer than the mean local time"
+    assert found[ratio.format("DRMaestro")].verdict == plain
+    assert found[ratio.format("network-aware")].verdict == aware
+    assert found["violations of DRMaestro minus network-aware; execution longer than the mean local time"].verdict == fewer
+    assert all((row.claim.kind == "paper") == metric.endswith("mean local time") for metric, row in found.items())
+
+
+def test_printed_slowdown_of_transfers_is_a_difference_of_shares():
+    """HotSpot transfers for 0.2 % of the time without load and 1 % with it; the rest of the time is the same."""
+    rows = {key[1:]: value.value for key, value in figure_3(DrMaestroResults({}, {}))}
+    slowdown = 100 * ((0.01 / 0.99) / (0.002 / 0.998) - 1)
+    assert rows["hotspot", "slowdown of the data transfers under full load"] == pytest.approx(slowdown, rel=0.01)
+    less = "share of the transfers without load below that under full load"
+    assert rows["hotspot", f"{less}, relative"] == pytest.approx(80, abs=0.5)
+    assert rows["nw", f"{less}, points"] == pytest.approx(32, abs=0.5)
+
+
+@pytest.mark.parametrize(("times", "solved", "verdict"), [(2.0, 1, "holds"), (1.2, 2, "fails")])
+def test_round_time_is_judged_and_flow_problems_are_not_the_papers(times, solved, verdict):
+    def run(seconds, problems):
+        return {"total_s": [seconds] * 2, "solver_s": [seconds / 2] * 2, "solved": 2 * problems, "solving": 2}
+
+    of = {"firmament": run(0.1, 1), "drmaestro": run(0.1 * times, solved), "network_aware": run(0.1, 1)}
+    timed = {DrMaestroCase(SMALLEST, policy, 0, FIXED): found for policy, found in of.items()}
+    results = DrMaestroResults({}, timed)
+    rows = compare(read_claims(catalog.find("claims", "drmaestro.csv")), dict(rounds(results)))
+    found = {row.claim.metric: row for row in rows if row.claim.key[:2] == ("Figure 6", str(SMALLEST))}
+    assert found["mean time of a round, DRMaestro / Firmament"].verdict == verdict
+    assert found["flow problems in a round, DRMaestro / Firmament"].claim.kind == "ours"
+
+
+def test_no_setting_is_held_out():
+    rows = [claim for claim in read_claims(catalog.find("claims", "drmaestro.csv")) if claim.artifact == "Prediction"]
+    assert len(rows) == len(SCENARIOS) and {claim.kind for claim in rows} == {"input"}
+    assert all("not held out" in claim.note for claim in rows if claim.condition != str(SMALLEST))
+
+
+def test_violations_count_executions_longer_than_the_mean_local_time():
+    case = DrMaestroCase(SMALLEST, "firmament", 0)
+    schedule = case.simulate()
+    work = schedule.workload.attributes["kind"] != WARM_UP
+    execution = (schedule.job_end - schedule.job_start)[work] / 1e9
+    local = [case.local_s[kind] for kind in schedule.workload.attributes["kind"][work]]
+    assert case.measured(schedule)["violations_local"] == int((execution > np.array(local)).sum()) > 0
+    assert set(case.local_s) == set(read_device_profiles("catalog:rodinia"))

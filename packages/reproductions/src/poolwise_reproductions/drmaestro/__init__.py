@@ -33,7 +33,7 @@ class DrMaestroPlan:
     spread : scenarios with the warm-up jobs on every machine -> number of seeds
     timed : scenarios whose rounds are timed, one seed, at a fixed interval
     changed : scenarios in which the assumptions are changed -> number of seeds
-    fitted : whether the remote times are fitted to `FIT_ON` and the other scenarios predicted with the fit
+    fitted : whether the remote times are fitted to `FIT_ON` and the fit applied to the other scenarios
     """
 
     seeds: dict[DrMaestroScenario, int]
@@ -118,6 +118,7 @@ PARTS = (
         Part((first, second), partial(DrMaestroPlan.variants, machines=machines), (partial(claims.tables, machines=machines),))
         for first, second, machines in (("Table 2", "Table 3", FOUR), ("Table 4", "Table 5", MORE))
     ),
+    Part(("Figure 3",), rows=(claims.figure_3,)),
     Part(("Experiment 2",), lambda plan: plan.runs(FOUR), (claims.experiment_2,)),
     *(
         Part((figure,), partial(DrMaestroPlan.one_run, scenario=s), draw=(partial(figures.gpus, scenario=s),))
@@ -191,9 +192,10 @@ NOTES = (
     "Run times, network use and sensitivities of the jobs are assumed, except for two slowdowns read off the paper's Figure 3; "
     "catalog/device_profiles/rodinia.csv marks each assumption. Claims judge ratios; absolute values are only shown.",
     "The warm-up jobs hold every core of half of the machines until 2000 s (4 machines, as published) or 700 s (assumed).",
-    "The published violation counts match no single definition: 4 machines with 128 jobs require queueing time to be excluded, "
-    "128 machines with 4096 jobs require it to be included. Both counts are shown; the claim judged is that the network-aware "
-    "policy has no more violations than the plain one.",
+    "The paper prints that the SLO is the task's expected completion time and that violations are jobs that suffered slowdown: "
+    "the judged rows of Tables 3 and 5 count jobs whose execution exceeds the mean local time of their kind. Counts by the "
+    "goals of the profiles, without and with queueing time, are our additions.",
+    "The assumed remote times were chosen from Tables 2 and 4, so no setting is held out: their makespans are calibrated.",
     "The claims judge the paper's first phase, which ignores devices; results with our first phase, which considers them, are "
     "in separate rows.",
     "The claims file was written after the first runs with one seed and before the runs with ten seeds; its reasons were added "

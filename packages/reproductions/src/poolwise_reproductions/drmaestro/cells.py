@@ -105,6 +105,11 @@ class DrMaestroCase(CellCase):
         """Assumptions that replace those of the profiles."""
         return ALL_CHANGES[self.change] if self.change else Change()
 
+    @property
+    def local_s(self) -> dict[str, float]:
+        """Kind of job -> mean time on a local GPU, s."""
+        return {name: self.assumed.apply(profile).local_s for name, profile in read_device_profiles(PROFILES).items()}
+
     @contextmanager
     def profiles(self) -> Iterator[str]:
         """Write the changed profiles of the jobs to a temporary file."""
@@ -156,6 +161,7 @@ class DrMaestroCase(CellCase):
         work = schedule.workload.duration[measured]
         goal = schedule.workload.attributes["goal"][measured]
         whole = (schedule.job_end - schedule.workload.submit)[measured]
+        local = np.array([self.local_s[kind] for kind in schedule.workload.attributes["kind"][measured]]) * SECOND
         time, used = gpus_in_use(schedule)
         total = len(schedule.machine.of_kind(Kind.DEVICE))
         before = time < self.warm_up_s
@@ -163,6 +169,7 @@ class DrMaestroCase(CellCase):
         found: dict[str, Any] = {
             "makespan_s": float(schedule.job_end[measured].max()) / SECOND,
             "violations": int(violated(schedule)[measured].sum()),
+            "violations_local": int(np.count_nonzero(execution > local)),
             "violations_queueing": int(violated(schedule, queueing=True)[measured].sum()),
             "beyond": [int(np.count_nonzero(whole > times * goal)) for times in BEYOND],
             "execution_s": float(execution.mean()) / SECOND,
