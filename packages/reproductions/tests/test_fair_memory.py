@@ -16,7 +16,7 @@ from poolwise_reproductions import catalog
 from poolwise_reproductions.cases import Measurer
 from poolwise_reproductions.fair_memory import OURS, PAPER, FairMemory, claims, figures, measured, plan, runs, traces
 from poolwise_reproductions.fair_memory.claims import FairMemoryResults
-from poolwise_reproductions.fair_memory.readings import AS_RUN, SPEC, ablations, switched
+from poolwise_reproductions.fair_memory.readings import ALL_SWITCHES, COMBINED, SPEC, ablations, switched
 from poolwise_reproductions.fair_memory.runs import MACHINES, ORDERS, FairMemoryCase
 from poolwise_reproductions.fair_memory.traces import TRACES
 from poolwise_reproductions.published import compare, read_claims
@@ -66,7 +66,8 @@ def results() -> FairMemoryResults:
 
 
 def test_every_measurement_belongs_to_a_claim(results: FairMemoryResults) -> None:
-    rows = compare(read_claims(CLAIMS), measured([*PAPER, *OURS], results), {"as run": measured(PAPER, results, AS_RUN)})
+    combined = {ALL_SWITCHES: measured(PAPER, results, COMBINED)}
+    rows = compare(read_claims(CLAIMS), measured([*PAPER, *OURS], results), {}, combined)
     judged = [row for row in rows if row.verdict in ("holds", "fails")]
     assert len(judged) > 60
     assert {row.claim.kind for row in judged} == {"paper", "input", "ours"}
@@ -109,12 +110,12 @@ def test_readings_differ_only_in_the_three_switches(results: FairMemoryResults) 
     for reading, metric, order, where in (
         (switched(["F1 as printed"]), "mean_bounded_slowdown", "f1", {"order": "f1_as_printed", "backfill": "easy"}),
         (switched(["fairness against 512 GB"]), "plain_discrimination_s", "fm", {"order": "fm", "backfill": "easy"}),
-        (AS_RUN, "plain_discrimination_s", "f1", {"order": "f1_as_printed", "backfill": "nodes only, no extra"}),
+        (COMBINED, "plain_discrimination_s", "f1", {"order": "f1_as_printed", "backfill": "nodes only, no extra"}),
     ):
         expected = results.measurements[FairMemoryCase("perlmutter", 0, size_tb=16, **where)][metric]
         assert results.under(reading)(metric.removeprefix("plain_"), order, 16).tolist() == [expected]
     first, *others, last = ablations().values()
-    assert (first, last) == (SPEC, AS_RUN)
+    assert (first, last) == (SPEC, COMBINED)
     assert len({first, *others, last}) == 8
 
 
@@ -156,3 +157,27 @@ def test_figure_of_inputs_needs_no_run(tmp_path) -> None:
     assert {row.claim.artifact for row in done.rows} == {"Figure 5"}
     with pytest.raises(UnknownNameError):
         reproduce("fair-memory", FairMemory(), tmp_path, jobs=1, figure="99")
+
+
+def test_no_claim_rests_on_the_combination_of_switches(results: FairMemoryResults, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(Measurer, "__call__", lambda measurer, cases: {case: results.measurements[case] for case in cases})
+    done = reproduce("fair-memory", FairMemory(), tmp_path, quick=True, jobs=1, figure="8")
+    assert not done.findings.readings and set(done.findings.switches) == set(ablations()) - {"spec"}
+    named = [claim for claim in read_claims(CLAIMS) if claim.shown_by == f"switch: {ALL_SWITCHES}"]
+    assert named and {claim.key for claim in named if claim.artifact == "Figure 8"} <= set(done.findings.switches[ALL_SWITCHES])
+
+
+@pytest.mark.parametrize(("near", "verdict"), [(4.95, "holds"), (5.0, "holds"), (4.5, "fails"), (5.5, "fails")])
+def test_throughput_that_still_changes_at_the_largest_pools_does_not_level_off(near, verdict) -> None:
+    """Throughput is 5 at the largest pool, and utilization is constant."""
+    found = {
+        FairMemoryCase("juwels", seed, "fm", size): {"throughput_per_100s": value, "utilization": 0.9}
+        for seed in range(2)
+        for size, value in ((22, near), (24, 5.0))
+    }
+    rows = compare(read_claims(CLAIMS), dict(claims._plateau(FairMemoryResults(found, 2, "juwels"), "fm")))
+    judged = {row.claim.metric: row.verdict for row in rows if row.verdict != "not measured"}
+    assert judged == {
+        "throughput at the second-largest pool over the largest": verdict,
+        "utilization at the second-largest pool over the largest": "holds",
+    }

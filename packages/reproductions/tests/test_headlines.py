@@ -63,7 +63,7 @@ def test_headline_quotes_the_paper_verbatim(name):
 
 
 @needs_papers
-@pytest.mark.parametrize("name", ("drmaestro", "irop", "nvme-composition", "vinesim"))
+@pytest.mark.parametrize("name", ("drmaestro", "fair-memory", "irop", "nvme-composition", "vinesim"))
 def test_claim_row_quotes_the_paper_verbatim(name):
     """The rows of these papers carry a quotation; `read_claims` requires one of every row of class paper."""
     text = words((PAPERS / f"{name}.txt").read_text(encoding="utf-8"))
@@ -71,7 +71,7 @@ def test_claim_row_quotes_the_paper_verbatim(name):
     assert rows and not [claim.key for claim in rows if not claim.quotation or words(claim.quotation) not in text]
 
 
-@pytest.mark.parametrize("name", ("drmaestro", "vinesim"))
+@pytest.mark.parametrize("name", ("drmaestro", "fair-memory", "vinesim"))
 def test_headline_rests_on_rows_of_the_paper_alone(name):
     claims = read_claims(catalog.find("claims", f"{name}.csv"))
     for headline in read_headlines(catalog.find("headlines", f"{name}.csv")):

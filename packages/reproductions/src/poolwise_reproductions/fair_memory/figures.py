@@ -13,14 +13,14 @@ from poolwise.performance.remote_memory import FAR, NEAR
 from poolwise.presentation.figure import Axis, Bars, Curves, Distribution, Figure, Panels
 from poolwise.traces.generators import generate
 from poolwise_reproductions.fair_memory.claims import BY_NODES, PER_DOLLAR, SLOWDOWN, FairMemoryResults
-from poolwise_reproductions.fair_memory.readings import AS_RUN, COMPARED, SPEC, FairMemoryReading
+from poolwise_reproductions.fair_memory.readings import ALL_SWITCHES, COMBINED, COMPARED, SPEC, FairMemoryReading
 from poolwise_reproductions.fair_memory.runs import FAIRNESS, MACHINES, ORDERS
 from poolwise_reproductions.fair_memory.traces import TRACES
 from poolwise_reproductions.published import Claim, Key, Measured
 from poolwise_reproductions.results import bands
 
 NAMES = {"perlmutter": "Perlmutter-like", "juwels": "JUWELS-like"}
-READINGS: Mapping[str, FairMemoryReading] = {"spec": SPEC, "as run": AS_RUN}
+READINGS: Mapping[str, FairMemoryReading] = {"spec": SPEC, ALL_SWITCHES: COMBINED}
 _METRICS = (
     ("mean_bounded_slowdown", "bounded slowdown", 1.0, True),
     ("throughput_per_100s", "throughput (jobs per 100 s)", 1.0, False),
@@ -98,7 +98,7 @@ def figure_7(results: FairMemoryResults) -> Iterator[Figure]:
         yield Panels(
             f"figure7-{results.machine}",
             f"Figure 7, {NAMES[results.machine]}: the orders at every pool size",
-            "Left: the specification's reading; right: as the authors ran it. Means over seeds with 95 % intervals; hollow "
+            "Left: the specification's reading; right: with all three switches. Means over seeds with 95 % intervals; hollow "
             "markers are values printed in the paper.",
             artifact="Figure 7",
             panels=panels,
@@ -141,7 +141,7 @@ def figure_8(results: FairMemoryResults) -> Iterator[Figure]:
             f"figure8-{results.machine}",
             f"Figure 8, {NAMES[results.machine]}: fairness",
             "Waiting time added relative to first come, first served without backfilling, in hours per compared job; lower is "
-            "fairer. The specification compares with the same machine, the authors (as run) with 512 GB in every node. The "
+            "fairer. The specification compares with the same machine, one of the switches with 512 GB in every node. The "
             "paper prints no values.",
             artifact="Figure 8",
             panels=panels,
@@ -244,7 +244,7 @@ def figure_12(results: FairMemoryResults) -> Iterator[Figure]:
 
 
 def ablation(claims: Sequence[Claim], measured: Mapping[str, Mapping[Key, Measured]]) -> Figure:
-    """Draw how many claims hold under each difference of the authors' runs; `measured` maps a label to the rows under it."""
+    """Draw how many claims hold under each switch; `measured` maps a label to the rows under it."""
     published = [claim for claim in claims if claim.kind == "paper"]
     counts = {}
     for label, found in measured.items():
@@ -253,9 +253,9 @@ def ablation(claims: Sequence[Claim], measured: Mapping[str, Mapping[Key, Measur
     names = dict.fromkeys(claim.artifact for claim in published)
     return Bars(
         "ablation",
-        "Claims that hold under each difference of the authors' runs",
-        "Number of the paper's claims that hold, by figure: in the specification's reading, with each difference alone, with "
-        "all but one, and with all three.",
+        "Claims that hold under each switch",
+        "Number of the paper's claims that hold, by figure: in the specification's reading, with each switch alone, with all "
+        "but one, and with all three.",
         groups=list(counts),
         series={f"{name} (of {judged[name]})": [float(count[name]) for count in counts.values()] for name in names},
         y_axis=Axis("claims that hold"),
