@@ -110,7 +110,7 @@ def verdicts(latency) -> dict:
     ("at_100_us", "at_30000_us", "load", "held"), [(10, 3, 100, 2), (3, 10, 30_000, 2), (10, 10, 30_000, 2), (3, 3, 30_000, 0)]
 )
 def test_one_load_serves_every_factor_of_section_7_2(at_100_us, at_30000_us, load, held) -> None:
-    """20 % GPUs divide the latency by the given factors; of the five factors, only the two tenfold ones of these GPUs can hold."""
+    """20 % GPUs divide the latency by the given factors; only the two tenfold factors of these GPUs can hold."""
     factor = {0: 1, 100: at_100_us, 30_000: at_30000_us}
 
     def latency(setup: Setup) -> float:
