@@ -20,7 +20,7 @@ from poolwise.kernels.common.index import empty_tree
 from poolwise.kernels.common.intervals import IntervalRules
 from poolwise.kernels.common.state import AT_INTERVALS, CONSERVATIVE, STATIC, Order, record
 from poolwise.kernels.shared_nodes import interval_state
-from poolwise.kernels.shared_nodes.interval_state import IntervalArrays
+from poolwise.kernels.shared_nodes.interval_state import SharedIntervals
 from poolwise.kernels.shared_nodes.state import (
     CORES,
     WORD,
@@ -55,7 +55,7 @@ class SharedArrays(NamedTuple):
     profile: ProfileSteps | None
     outages: OutageArrays | None
     windows: WindowArrays | None
-    intervals: IntervalArrays | None
+    intervals: SharedIntervals | None
 
     def with_state(self, **arrays: Any) -> SharedArrays:
         """Return the arguments with other arrays of the state."""
@@ -128,7 +128,7 @@ class SharedColumns(ListColumns):
 
     @property
     def recalculates(self) -> bool:
-        """Whether keys are recalculated at the times that the order states, not at each pass."""
+        """True if keys are recalculated at the times that the order states, not at each pass."""
         rule = rule_of(self.scheduler.backfill)
         return isinstance(self.scheduler.order, RecalculatedOrder) and rule is not None and rule.times is not None
 
@@ -140,21 +140,23 @@ class SharedColumns(ListColumns):
             found[ranked] = np.arange(len(ranked))
         return found
 
-    def _intervals(self, nodes: NodeArrays, slots: int) -> IntervalArrays:
+    def _intervals(self, nodes: NodeArrays, slots: int) -> SharedIntervals:
         """Return the arrays of backfilling at intervals."""
         rule, n, n_node = rule_of(self.scheduler.backfill), len(self.workload), len(nodes.owner)
         assert rule is not None and rule.times is not None
         sets = eligible_sets(self.machine, self.workload.table).value
         of_set = np.array([eligible_owners(self.machine, name, "")[nodes.owner] for name, _ in sets]).reshape(-1, n_node)
-        status, depth = record(interval_state.IntervalStatus), min(rule.times.depth, n)
+        status, depth = record(interval_state.SharedIntervalStatus), min(rule.times.depth, n)
         status.wake = NEVER
         status.version, n_word = -1, -(-n_node // WORD)
-        return IntervalArrays(
+        return SharedIntervals(
             IntervalRules(**rule.times._asdict()),
             status,
             interval_state.LineArrays(blank(n), blank(depth), blank(depth)),
             interval_state.BlockArrays(read_only(of_set), np.zeros(n_node, dtype=np.bool_), blank(len(of_set))),
-            zeros_of(interval_state.ReleaseArrays, n, idle_after=blank(n_node), parts=blank(n_node), part=blank(n_node, slots)),
+            zeros_of(
+                interval_state.SharedReleases, n, idle_after=blank(n_node), parts=blank(n_node), part=blank(n_node, slots)
+            ),
             self.segments(0, n_node),
             zeros_of(
                 interval_state.TrialArrays,
@@ -167,10 +169,10 @@ class SharedColumns(ListColumns):
             ),
         )
 
-    def segments(self, size: int, n_node: int) -> interval_state.SegmentArrays:
+    def segments(self, size: int, n_node: int) -> interval_state.SharedSegments:
         """Return space for `size` segments of a backfill pass."""
         held, twice = (blank(size, -(-n_node // WORD)) for _ in range(2))
-        return zeros_of(interval_state.SegmentArrays, size, held=held, twice=twice, reserved_from=blank(n_node))
+        return zeros_of(interval_state.SharedSegments, size, held=held, twice=twice, reserved_from=blank(n_node))
 
     def refusals(self, jobs: IntArray) -> dict[int, str]:
         """Return the reasons why jobs (k,) never run: limits that they exceed, or the shortage on the empty machine."""

@@ -10,7 +10,7 @@ from poolwise.arrays import IntArray
 from poolwise.kernels.common import heap
 from poolwise.kernels.jit import inlined, step
 from poolwise.kernels.shared_nodes.choose import choose
-from poolwise.kernels.shared_nodes.interval_state import IntervalArrays, SegmentArrays
+from poolwise.kernels.shared_nodes.interval_state import SharedIntervals, SharedSegments
 from poolwise.kernels.shared_nodes.nodes import DE_BRUIJN, POWER, next_fit, rebuild
 from poolwise.kernels.shared_nodes.room import finds_room
 from poolwise.kernels.shared_nodes.state import WORD, SharedNow, SharedState
@@ -33,7 +33,7 @@ def limit_end(begin: int, limit: int) -> int:
 
 
 @step
-def begin_plan(state: SharedState, intervals: IntervalArrays) -> None:
+def begin_plan(state: SharedState, intervals: SharedIntervals) -> None:
     """Begin a backfill pass without reservations."""
     rules, segments, status, now = intervals.rules, intervals.segments, intervals.status, state.now
     segments.begin[0] = second(now) // rules.resolution * rules.resolution
@@ -50,7 +50,7 @@ def begin_plan(state: SharedState, intervals: IntervalArrays) -> None:
 
 
 @step
-def holds(state: SharedState, intervals: IntervalArrays) -> bool:
+def holds(state: SharedState, intervals: SharedIntervals) -> bool:
     """Return whether a new pass would begin with the plan of the last one: time and ranking have not changed it.
 
     With the same runs, time changes the plan when an expected end has passed; when the interval of a planned job, from now on,
@@ -67,13 +67,13 @@ def holds(state: SharedState, intervals: IntervalArrays) -> bool:
 
 
 @inlined
-def _hold_until(time: int, intervals: IntervalArrays) -> None:
+def _hold_until(time: int, intervals: SharedIntervals) -> None:
     """Let the plan hold only before a time (ns)."""
     intervals.status.holds_until = min(intervals.status.holds_until, time)
 
 
 @step
-def sort_releases(state: SharedState, intervals: IntervalArrays) -> None:
+def sort_releases(state: SharedState, intervals: SharedIntervals) -> None:
     """Sort the current runs by expected end, ties by job."""
     releases, runs, parts, now = intervals.releases, state.runs, state.parts, state.now
     soon, count = second(now) + OVERDUE, now.running
@@ -105,7 +105,7 @@ def sort_releases(state: SharedState, intervals: IntervalArrays) -> None:
 
 
 @step
-def _ended_by(time: int, intervals: IntervalArrays) -> int:
+def _ended_by(time: int, intervals: SharedIntervals) -> int:
     """Return the number of runs that have ended by a time (ns)."""
     low, high = 0, intervals.status.runs
     while low < high:
@@ -118,7 +118,7 @@ def _ended_by(time: int, intervals: IntervalArrays) -> int:
 
 
 @step
-def _last_segment(end: int, intervals: IntervalArrays) -> int:
+def _last_segment(end: int, intervals: SharedIntervals) -> int:
     """Return the last segment that begins by a time (ns), at least the first one."""
     low, high = 1, intervals.status.segments
     while low < high:
@@ -131,7 +131,7 @@ def _last_segment(end: int, intervals: IntervalArrays) -> int:
 
 
 @step
-def _first_ending_after(time: int, intervals: IntervalArrays) -> int:
+def _first_ending_after(time: int, intervals: SharedIntervals) -> int:
     """Return the first segment that ends after a time (ns)."""
     low, high = 0, intervals.status.segments
     while low < high:
@@ -144,7 +144,7 @@ def _first_ending_after(time: int, intervals: IntervalArrays) -> int:
 
 
 @step
-def starts_now(job: int, state: SharedState, intervals: IntervalArrays) -> bool:
+def starts_now(job: int, state: SharedState, intervals: SharedIntervals) -> bool:
     """Return whether a job fits now along with all reservations up to the end of its limit."""
     kind, segments, kinds = state.jobs.kind[job], intervals.segments, state.kinds
     if not finds_room(kind, state):
@@ -160,7 +160,7 @@ def starts_now(job: int, state: SharedState, intervals: IntervalArrays) -> bool:
 
 
 @step
-def place_now(job: int, state: SharedState, intervals: IntervalArrays) -> None:
+def place_now(job: int, state: SharedState, intervals: SharedIntervals) -> None:
     """Find nodes (`nodes.chosen`) for a job that fits now along with the reservations."""
     kind, nodes, ahead, segments = state.jobs.kind[job], state.nodes, intervals.trial.ahead, intervals.segments
     end, leaves = limit_end(second(state.now), state.jobs.length[job]), nodes.top.shape[0] // 2
@@ -175,7 +175,7 @@ def place_now(job: int, state: SharedState, intervals: IntervalArrays) -> None:
 
 
 @step
-def reserve(job: int, state: SharedState, intervals: IntervalArrays) -> None:
+def reserve(job: int, state: SharedState, intervals: SharedIntervals) -> None:
     """Find the expected start of a job that does not start now, and reserve its nodes if that is in the window."""
     rules, status, now = intervals.rules, intervals.status, second(state.now)
     intervals.line.planned[status.planned] = job
@@ -195,7 +195,7 @@ def reserve(job: int, state: SharedState, intervals: IntervalArrays) -> None:
 
 
 @step
-def _expected_start(job: int, state: SharedState, intervals: IntervalArrays) -> int:
+def _expected_start(job: int, state: SharedState, intervals: SharedIntervals) -> int:
     """Return the expected start (ns) of a job that does not start now, -1 if none is known; its nodes are `ahead.chosen`."""
     kind = state.jobs.kind[job]
     begin, limit, parts = second(state.now), state.jobs.length[job], state.kinds.parts[kind]
@@ -214,7 +214,7 @@ def _expected_start(job: int, state: SharedState, intervals: IntervalArrays) -> 
 
 
 @step
-def _first_fit(job: int, begin: int, limit: int, state: SharedState, intervals: IntervalArrays) -> int:
+def _first_fit(job: int, begin: int, limit: int, state: SharedState, intervals: SharedIntervals) -> int:
     """Return the first start (ns), at least `begin`, at which a job fits as runs end; -1 if it never fits.
 
     Ends are tried in groups, see `BackfillPlan._tested_instants`: a group consists of the ends up to the last of its period;
@@ -255,7 +255,7 @@ def _first_fit(job: int, begin: int, limit: int, state: SharedState, intervals: 
 
 
 @step
-def _next_touching(k: int, state: SharedState, intervals: IntervalArrays) -> int:
+def _next_touching(k: int, state: SharedState, intervals: SharedIntervals) -> int:
     """Return the first run from the k-th one on that has a part on a node that is not reserved; the number of runs if none."""
     while k < intervals.status.runs and not _touches(k, state, intervals):
         k += 1
@@ -263,7 +263,7 @@ def _next_touching(k: int, state: SharedState, intervals: IntervalArrays) -> int
 
 
 @inlined
-def _last_touching(state: SharedState, intervals: IntervalArrays) -> int:
+def _last_touching(state: SharedState, intervals: SharedIntervals) -> int:
     """Return the last run that has a part on a node that is not reserved, given that there is one."""
     k = intervals.status.runs - 1
     while not _touches(k, state, intervals):
@@ -272,7 +272,7 @@ def _last_touching(state: SharedState, intervals: IntervalArrays) -> int:
 
 
 @inlined
-def _touches(k: int, state: SharedState, intervals: IntervalArrays) -> bool:
+def _touches(k: int, state: SharedState, intervals: SharedIntervals) -> bool:
     """Return whether the k-th run by end has a part on a node that is not reserved."""
     run, parts, held, n = intervals.releases.run[k], state.parts, intervals.trial.held, intervals.releases.node[k]
     if n >= 0:
@@ -284,7 +284,7 @@ def _touches(k: int, state: SharedState, intervals: IntervalArrays) -> bool:
 
 
 @step
-def _row_of(kind: int, state: SharedState, intervals: IntervalArrays) -> int:
+def _row_of(kind: int, state: SharedState, intervals: SharedIntervals) -> int:
     """Return the row of `trial.fits_after` for a kind; compute it unless it is up to date."""
     trial, status, nodes, kinds = intervals.trial, intervals.status, state.nodes, state.kinds
     row, leaves = kind % trial.kind.size, nodes.top.shape[0] // 2
@@ -299,7 +299,7 @@ def _row_of(kind: int, state: SharedState, intervals: IntervalArrays) -> int:
 
 
 @inlined
-def _ends_until_fit(n: int, kind: int, state: SharedState, intervals: IntervalArrays) -> int:
+def _ends_until_fit(n: int, kind: int, state: SharedState, intervals: SharedIntervals) -> int:
     """Return the number of ends after which a node can hold a part, NEVER if it never can."""
     releases, request, leaf = intervals.releases, state.kinds.request, state.nodes.top.shape[0] // 2 + n
     needed = 0  # parts that have to end for all amounts
@@ -315,14 +315,14 @@ def _ends_until_fit(n: int, kind: int, state: SharedState, intervals: IntervalAr
 
 
 @inlined
-def _kind_at(n: int, k: int, state: SharedState, intervals: IntervalArrays) -> int:
+def _kind_at(n: int, k: int, state: SharedState, intervals: SharedIntervals) -> int:
     """Return the kind of the k-th part by end on a node."""
     releases = intervals.releases
     return int(state.jobs.kind[state.runs.job[releases.run[releases.part[n, k]]]])
 
 
 @step
-def _ends_wanted(row: int, parts: int, intervals: IntervalArrays) -> int:
+def _ends_wanted(row: int, parts: int, intervals: SharedIntervals) -> int:
     """Return the number of ends after which enough nodes that are not reserved can hold a part, NEVER if they never can."""
     trial, line, count = intervals.trial, intervals.trial.ahead.line, 0
     least = NEVER
@@ -355,7 +355,7 @@ def _sum(a: int, b: int) -> int:
 
 
 @step
-def _first_decrease(first: int, last: int, intervals: IntervalArrays) -> int:
+def _first_decrease(first: int, last: int, intervals: SharedIntervals) -> int:
     """Return when (ns) fewer reservations hold a node than in the segments `first` to before `last`; -1 for never."""
     segments, trial = intervals.segments, intervals.trial
     _clear(intervals)
@@ -371,7 +371,7 @@ def _first_decrease(first: int, last: int, intervals: IntervalArrays) -> int:
 
 
 @step
-def _write_held(first: int, last: int, intervals: IntervalArrays) -> None:
+def _write_held(first: int, last: int, intervals: SharedIntervals) -> None:
     """Write the nodes that are reserved in any of the segments `first` to before `last` to `trial.held`."""
     _clear(intervals)
     for s in range(first, last):
@@ -379,14 +379,14 @@ def _write_held(first: int, last: int, intervals: IntervalArrays) -> None:
 
 
 @inlined
-def _clear(intervals: IntervalArrays) -> None:
+def _clear(intervals: SharedIntervals) -> None:
     """Begin a search for the nodes that are reserved."""
     for word in range(intervals.trial.held.size):
         intervals.trial.held[word], intervals.trial.twice[word] = 0, 0
 
 
 @inlined
-def _include(s: int, intervals: IntervalArrays) -> None:
+def _include(s: int, intervals: SharedIntervals) -> None:
     """Include the nodes that are reserved in a segment."""
     trial, segments = intervals.trial, intervals.segments
     row = segments.row[s]
@@ -402,7 +402,7 @@ def _is_in(n: int, words: IntArray) -> bool:
 
 
 @step
-def _place(kind: int, state: SharedState, intervals: IntervalArrays) -> None:
+def _place(kind: int, state: SharedState, intervals: SharedIntervals) -> None:
     """Choose nodes (`ahead.chosen`) among those that are not reserved and can hold a part by the start found last."""
     trial, releases, ahead, nodes = intervals.trial, intervals.releases, intervals.trial.ahead, state.nodes
     row, ended = intervals.status.row, intervals.status.ended
@@ -421,7 +421,7 @@ def _place(kind: int, state: SharedState, intervals: IntervalArrays) -> None:
 
 
 @step
-def _conflicts(start: int, limit: int, parts: int, intervals: IntervalArrays) -> bool:
+def _conflicts(start: int, limit: int, parts: int, intervals: SharedIntervals) -> bool:
     """Return whether a start (ns) would use nodes that are not idle, or reserved for other jobs, in its interval."""
     rules, releases, segments, chosen = intervals.rules, intervals.releases, intervals.segments, intervals.trial.ahead.chosen
     begin = start // rules.resolution * rules.resolution
@@ -440,7 +440,7 @@ def _conflicts(start: int, limit: int, parts: int, intervals: IntervalArrays) ->
 
 
 @step
-def _add(begin: int, end: int, parts: int, now: int, intervals: IntervalArrays) -> None:
+def _add(begin: int, end: int, parts: int, now: int, intervals: SharedIntervals) -> None:
     """Add a reservation of the chosen nodes to the segments in its interval, cut at its ends.
 
     An interval within a segment that is rounded to a single instant becomes a segment without length.
@@ -467,7 +467,7 @@ def _add(begin: int, end: int, parts: int, now: int, intervals: IntervalArrays) 
 
 
 @step
-def _cut_at(time: int, intervals: IntervalArrays) -> int:
+def _cut_at(time: int, intervals: SharedIntervals) -> int:
     """Cut the segment that contains a time (ns) other than its ends; return the segment that begins there, -1 if none does."""
     segments = intervals.segments
     s = _last_segment(time, intervals)
@@ -481,7 +481,7 @@ def _cut_at(time: int, intervals: IntervalArrays) -> int:
 
 
 @step
-def _insert(at: int, segments: SegmentArrays, count: int) -> None:
+def _insert(at: int, segments: SharedSegments, count: int) -> None:
     """Insert a copy of one of `count` segments behind it."""
     for s in range(count, at, -1):
         segments.begin[s], segments.end[s], segments.ended[s] = (

@@ -12,11 +12,11 @@ OPEN, PARTLY, CLOSED = range(3)
 """Values of `BlockArrays.status`: none, some or all nodes of a set are blocked."""
 
 
-class IntervalStatus:
+class SharedIntervalStatus:
     """Scalars that change from pass to pass: a record, see `kernels.common.state.record`."""
 
     wake: int  # ns of the next pass if nothing happens before, NEVER for none
-    runs: int  # runs in `ReleaseArrays`
+    runs: int  # runs in `SharedReleases`
     segments: int  # segments in use
     planned: int  # jobs in `LineArrays.planned`
     sorted: int  # number of times that the runs were sorted
@@ -43,7 +43,7 @@ class BlockArrays(NamedTuple):
     status: IntArray  # (n_set,) OPEN, PARTLY or CLOSED
 
 
-class ReleaseArrays(NamedTuple):
+class SharedReleases(NamedTuple):
     """The current runs by expected end."""
 
     run: IntArray  # (n_job,)
@@ -56,7 +56,7 @@ class ReleaseArrays(NamedTuple):
     part: IntArray
 
 
-class SegmentArrays(NamedTuple):
+class SharedSegments(NamedTuple):
     """Segments of the planning window, in order, and the nodes reserved in each of them for waiting jobs."""
 
     # (n_segment,) ns; grown by the caller on INSTANTS
@@ -86,13 +86,13 @@ class TrialArrays(NamedTuple):
     ahead: NodeArrays  # the nodes with what is free then
 
 
-class IntervalArrays(NamedTuple):
+class SharedIntervals(NamedTuple):
     """Arrays of backfilling at intervals."""
 
     rules: IntervalRules
-    status: IntervalStatus
+    status: SharedIntervalStatus
     line: LineArrays
     blocks: BlockArrays
-    releases: ReleaseArrays
-    segments: SegmentArrays
+    releases: SharedReleases
+    segments: SharedSegments
     trial: TrialArrays

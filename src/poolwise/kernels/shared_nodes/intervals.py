@@ -13,7 +13,7 @@ from poolwise.kernels.common.order import key
 from poolwise.kernels.jit import inlined, step
 from poolwise.kernels.shared_nodes.backfill_plan import begin_plan, holds, place_now, reserve, sort_releases, starts_now
 from poolwise.kernels.shared_nodes.choose import choose
-from poolwise.kernels.shared_nodes.interval_state import CLOSED, OPEN, PARTLY, BlockArrays, IntervalArrays
+from poolwise.kernels.shared_nodes.interval_state import CLOSED, OPEN, PARTLY, BlockArrays, SharedIntervals
 from poolwise.kernels.shared_nodes.nodes import rebuild
 from poolwise.kernels.shared_nodes.room import finds_room
 from poolwise.kernels.shared_nodes.runs import start
@@ -22,14 +22,14 @@ from poolwise.kernels.shared_nodes.waiting import leave
 
 
 @inlined
-def has_segments(intervals: IntervalArrays, now: SharedNow) -> bool:
+def has_segments(intervals: SharedIntervals, now: SharedNow) -> bool:
     """Return whether there is room for all segments of a backfill pass; write the number needed to `now.rows`."""
     now.rows = 3 * min(intervals.rules.depth, now.waiting) + 1
     return bool(now.rows <= intervals.segments.begin.size)
 
 
 @step
-def interval_pass(state: SharedState, intervals: IntervalArrays) -> None:
+def interval_pass(state: SharedState, intervals: SharedIntervals) -> None:
     """Make a pass, given that some waiting job fits."""
     rules, now = intervals.rules, state.now
     if runs_main(now.time, rules):
@@ -42,7 +42,7 @@ def interval_pass(state: SharedState, intervals: IntervalArrays) -> None:
 
 
 @step
-def _line_up(state: SharedState, intervals: IntervalArrays) -> int:
+def _line_up(state: SharedState, intervals: SharedIntervals) -> int:
     """Arrange the waiting jobs in a heap by priority; return how many there are."""
     order, queue, now, line = state.order, state.queue, state.now, intervals.line.heap
     for k in range(now.waiting):
@@ -54,7 +54,7 @@ def _line_up(state: SharedState, intervals: IntervalArrays) -> int:
 
 
 @inlined
-def _start_in_order(state: SharedState, intervals: IntervalArrays) -> None:
+def _start_in_order(state: SharedState, intervals: SharedIntervals) -> None:
     """Start jobs in priority order; a job that does not fit blocks the nodes of its partitions for those behind it."""
     blocks, line, jobs, kinds = intervals.blocks, intervals.line.heap, state.jobs, state.kinds
     waiting, is_open = _line_up(state, intervals), True
@@ -102,7 +102,7 @@ def _block(of: int, leaves: int, opened: BoolArray, blocks: BlockArrays) -> bool
 
 
 @step
-def _place_beside(kind: int, state: SharedState, intervals: IntervalArrays) -> bool:
+def _place_beside(kind: int, state: SharedState, intervals: SharedIntervals) -> bool:
     """Find nodes for all parts of a job among those that are not blocked; return False if it does not fit."""
     nodes, ahead, blocked = state.nodes, intervals.trial.ahead, intervals.blocks.blocked
     leaves = nodes.top.shape[0] // 2
@@ -118,7 +118,7 @@ def _place_beside(kind: int, state: SharedState, intervals: IntervalArrays) -> b
 
 
 @inlined
-def _backfill(state: SharedState, intervals: IntervalArrays) -> None:
+def _backfill(state: SharedState, intervals: SharedIntervals) -> None:
     """Test the first jobs by priority: each starts if it fits along with the reservations of those before it."""
     waiting, line, tested = _line_up(state, intervals), intervals.line, 0
     while tested < intervals.rules.depth and tested < state.now.waiting:
@@ -151,7 +151,7 @@ def _backfill(state: SharedState, intervals: IntervalArrays) -> None:
 
 
 @step
-def _last_candidate(last: int, first: int, state: SharedState, intervals: IntervalArrays) -> int:
+def _last_candidate(last: int, first: int, state: SharedState, intervals: SharedIntervals) -> int:
     """Return the position, from `last` back to `first`, of a job that could start now; else `first` - 1."""
     while last >= first and not starts_now(intervals.line.tested[last], state, intervals):
         last -= 1

@@ -25,7 +25,7 @@ from poolwise.kernels.common.state import (
 from poolwise.kernels.jit import entry, inlined, step
 from poolwise.kernels.shared_nodes.choose import choose, missing_nodes
 from poolwise.kernels.shared_nodes.conservative import conservative_pass, has_steps
-from poolwise.kernels.shared_nodes.interval_state import IntervalArrays
+from poolwise.kernels.shared_nodes.interval_state import SharedIntervals
 from poolwise.kernels.shared_nodes.intervals import has_segments, interval_pass
 from poolwise.kernels.shared_nodes.outages import apply_changes, defer_if_unfit, has_run_rows
 from poolwise.kernels.shared_nodes.room import finds_room
@@ -45,7 +45,7 @@ def replay(
     profile: ProfileSteps | None,
     outages: OutageArrays | None,
     windows: WindowArrays | None,
-    intervals: IntervalArrays | None,
+    intervals: SharedIntervals | None,
 ) -> int:
     """Run until the events end (DONE) or the caller has to act; return values are those of `common.state`.
 
@@ -91,7 +91,7 @@ def _pass(
     ahead: NodeArrays | None,
     profile: ProfileSteps | None,
     windows: WindowArrays | None,
-    intervals: IntervalArrays | None,
+    intervals: SharedIntervals | None,
 ) -> int:
     """Make a pass as the rules require; return the request to the caller, or DONE."""
     order, now = state.order, state.now
@@ -144,7 +144,7 @@ def _apply_events(
     empty: NodeArrays | None,
     outages: OutageArrays | None,
     windows: WindowArrays | None,
-    intervals: IntervalArrays | None,
+    intervals: SharedIntervals | None,
 ) -> bool:
     """Process all events of the next instant (or one of them); return False at the end of the replay."""
     rules, now = state.rules, state.now
