@@ -17,7 +17,7 @@ LOG = "catalog:example-sacct.txt"
         (["agent", "memory", "agent.toml", "--port", "65536"], "less than or equal to 65535"),
         (["agent", "devices", "agent.toml", "--port", "-1"], "greater than or equal to 0"),
         (["reproduce", "irop", "--set", "name=3"], "'irop' has no setting 'name'"),
-        (["reproduce", "irop", "--set", "a=3"], "unknown setting of reproduction 'irop': 'a'\n  remedy: known: none"),
+        (["reproduce", "irop", "--set", "a=3"], "unknown setting of reproduction 'irop': 'a'\n  remedy: known: draws, seeds"),
         (["affinity", "gavel", "x.csv", "--set", "name=3"], "'gavel' has no setting 'name'"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",

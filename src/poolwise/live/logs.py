@@ -49,6 +49,8 @@ EVENTS: Mapping[str, LogEvent] = {
     "resource_excluded": LogEvent("warning", "The node or device `name` is not part of the machine."),
     "resource_not_modeled": LogEvent("info", "The scheduler ignores `resource`."),
     "tainted_device_in_use": LogEvent("warning", "`claim` uses `device`, whose NoExecute taint it does not tolerate."),
+    "taint_rule_not_evaluated": LogEvent("warning", "`rule` has an expression that fails; its other criteria decide."),
+    "start_lost": LogEvent("info", "The devices or nodes of the start of `job` vanished; it is undone unless they return."),
     "device_allocated_twice": LogEvent("warning", "`device` is in the `claims`; all but the first one release it."),
     "watch_forbidden": LogEvent("warning", "The role does not permit to watch objects of `kind`, which are not considered."),
     "event_write_failed": LogEvent("info", "An event about `pod` could not be written."),
