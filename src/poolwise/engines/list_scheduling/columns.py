@@ -18,8 +18,7 @@ from poolwise.interfaces.order import opened
 from poolwise.interfaces.user_class import rule_of
 from poolwise.kernels.common import state as common
 from poolwise.kernels.common.index import lay_out
-from poolwise.kernels.common.intervals import IntervalRules
-from poolwise.kernels.common.state import Order, Tree
+from poolwise.kernels.common.state import IntervalRules, Order, Tree
 from poolwise.kernels.list_scheduling import interval_state, state
 from poolwise.model import Refusal
 from poolwise.model.rules import RackRule

@@ -17,8 +17,7 @@ from poolwise.engines.shared_nodes.windows import kinds_and_windows
 from poolwise.interfaces import ListRule, QueuePolicy, RecalculatedOrder
 from poolwise.interfaces.user_class import rule_of
 from poolwise.kernels.common.index import empty_tree
-from poolwise.kernels.common.intervals import IntervalRules
-from poolwise.kernels.common.state import AT_INTERVALS, CONSERVATIVE, STATIC, Order, record
+from poolwise.kernels.common.state import AT_INTERVALS, CONSERVATIVE, STATIC, IntervalRules, Order, record
 from poolwise.kernels.shared_nodes import interval_state
 from poolwise.kernels.shared_nodes.interval_state import SharedIntervals
 from poolwise.kernels.shared_nodes.state import (

@@ -2,24 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
+from poolwise.kernels.common.state import IntervalRules
 from poolwise.kernels.jit import inlined
 from poolwise.units import NEVER
-
-
-class IntervalRules(NamedTuple):
-    """Times of the passes, and limits of a backfill pass; ns except `depth`."""
-
-    # one backfill pass, and the time between two
-    begun: int
-    interval: int
-    # the same of the main scheduler; `every` is 0 if it runs at each event
-    looked: int
-    every: int
-    depth: int  # jobs that a backfill pass tests
-    window: int
-    resolution: int
 
 
 @inlined

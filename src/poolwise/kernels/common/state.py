@@ -95,6 +95,20 @@ class RunArrays(NamedTuple):
     rejected: IntArray  # (n_job,) rejected jobs, in the order of rejection
 
 
+class IntervalRules(NamedTuple):
+    """Times of the passes, and limits of a backfill pass; ns except `depth`."""
+
+    # one backfill pass, and the time between two
+    begun: int
+    interval: int
+    # the same of the main scheduler; `every` is 0 if it runs at each event
+    looked: int
+    every: int
+    depth: int  # jobs that a backfill pass tests
+    window: int
+    resolution: int
+
+
 class Now:
     """Scalars of a replay that change: a record of int64 fields, see `record`."""
 

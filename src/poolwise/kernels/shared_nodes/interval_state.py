@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from poolwise.arrays import BoolArray, IntArray
-from poolwise.kernels.common.intervals import IntervalRules
+from poolwise.kernels.common.state import IntervalRules
 from poolwise.kernels.shared_nodes.state import NodeArrays
 
 OPEN, PARTLY, CLOSED = range(3)
