@@ -1,10 +1,14 @@
-"""Times of schedulers that run at intervals."""
+"""Times of schedulers that run at intervals, and of the plans of their backfill passes."""
 
 from __future__ import annotations
 
-from poolwise.kernels.common.state import IntervalRules
-from poolwise.kernels.jit import inlined
-from poolwise.units import NEVER
+from poolwise.arrays import IntArray
+from poolwise.kernels.common.state import IntervalRules, Now
+from poolwise.kernels.jit import inlined, step
+from poolwise.units import HORIZON, NEVER, SECOND
+
+PRECISION = 30 * SECOND
+"""First period in which ends of runs are grouped."""
 
 
 @inlined
@@ -29,3 +33,40 @@ def runs_main(time: int, rules: IntervalRules) -> bool:
 def runs_backfill(time: int, rules: IntervalRules) -> bool:
     """Return whether a backfill pass runs at a time (ns)."""
     return bool(next_multiple(time - 1, rules.begun, rules.interval) == time)
+
+
+@inlined
+def second(now: Now) -> int:
+    """Return now (ns), rounded down to a whole second."""
+    return int(now.time // SECOND * SECOND)
+
+
+@inlined
+def limit_end(begin: int, limit: int) -> int:
+    """Return the end (ns) of a time limit."""
+    return int(begin + min(limit, HORIZON - begin))
+
+
+@inlined
+def add_times(a: int, b: int) -> int:
+    """Return the sum of two times (ns), at most NEVER."""
+    return int(a + b if a <= NEVER - b else NEVER)
+
+
+@step
+def count_by(time: int, times: IntArray, count: int) -> int:
+    """Return how many of the first `count` ascending times (ns) are not after a time."""
+    low, high = 0, count
+    while low < high:
+        middle = (low + high) >> 1
+        if times[middle] <= time:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@inlined
+def last_begun(time: int, begins: IntArray, count: int) -> int:
+    """Return the last of `count` segments that begins by a time (ns), at least the first one."""
+    return max(count_by(time, begins, count) - 1, 0)

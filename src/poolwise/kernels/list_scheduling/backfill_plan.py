@@ -7,27 +7,13 @@ they are free at each time of its interval, along with the reservations.
 from __future__ import annotations
 
 from poolwise.arrays import IntArray
+from poolwise.kernels.common.intervals import PRECISION, add_times, count_by, last_begun, limit_end, second
 from poolwise.kernels.jit import inlined, step
 from poolwise.kernels.list_scheduling.interval_state import IntervalArrays, ReleaseArrays, SegmentArrays
 from poolwise.kernels.list_scheduling.racks import fits, place, total
 from poolwise.kernels.list_scheduling.runs import release
-from poolwise.kernels.list_scheduling.state import RackNow, RackState
-from poolwise.units import HORIZON, NEVER, OVERDUE, SECOND
-
-PRECISION = 30 * SECOND
-"""First period in which ends of runs are grouped."""
-
-
-@inlined
-def second(now: RackNow) -> int:
-    """Return now (ns), rounded down to a whole second."""
-    return int(now.time // SECOND * SECOND)
-
-
-@inlined
-def limit_end(begin: int, limit: int) -> int:
-    """Return the end (ns) of a time limit."""
-    return int(begin + min(limit, HORIZON - begin))
+from poolwise.kernels.list_scheduling.state import RackState
+from poolwise.units import NEVER, OVERDUE, SECOND
 
 
 @step
@@ -85,7 +71,7 @@ def sort_releases(state: RackState, intervals: IntervalArrays) -> None:
         release(releases.run[k], 1, releases.free[k + 1], releases.pool[k + 1], state)
     intervals.status.runs = now.running
     for s in range(intervals.status.segments):
-        intervals.segments.ended[s] = _ended_by(intervals.segments.begin[s], intervals)
+        intervals.segments.ended[s] = count_by(intervals.segments.begin[s], intervals.releases.end, intervals.status.runs)
     intervals.status.known = 0
 
 
@@ -96,19 +82,6 @@ def _insert_release(at: int, run: int, end: int, job: IntArray, releases: Releas
         releases.end[at], releases.run[at] = releases.end[at - 1], releases.run[at - 1]
         at -= 1
     releases.end[at], releases.run[at] = end, run
-
-
-@step
-def _ended_by(time: int, intervals: IntervalArrays) -> int:
-    """Return the number of runs that have ended by a time (ns)."""
-    low, high = 0, intervals.status.runs
-    while low < high:
-        middle = (low + high) >> 1
-        if intervals.releases.end[middle] <= time:
-            low = middle + 1
-        else:
-            high = middle
-    return low
 
 
 @step
@@ -131,24 +104,11 @@ def _find_least(last: int, now: int, intervals: IntervalArrays) -> None:
 
 
 @step
-def _last_segment(end: int, intervals: IntervalArrays) -> int:
-    """Return the last segment that begins by a time (ns), at least the first one."""
-    low, high = 1, intervals.status.segments
-    while low < high:
-        middle = (low + high) >> 1
-        if intervals.segments.begin[middle] <= end:
-            low = middle + 1
-        else:
-            high = middle
-    return low - 1
-
-
-@step
 def starts_now(job: int, state: RackState, intervals: IntervalArrays) -> bool:
     """Return whether a job fits now along with all reservations up to the end of its limit."""
     jobs, segments = state.jobs, intervals.segments
     n, now = jobs.nodes[job], second(state.now)
-    s = _last_segment(limit_end(now, jobs.expected_work[job]), intervals)
+    s = last_begun(limit_end(now, jobs.expected_work[job]), segments.begin, intervals.status.segments)
     _find_least(s, now, intervals)
     return bool(
         n <= segments.total[s]
@@ -160,7 +120,8 @@ def starts_now(job: int, state: RackState, intervals: IntervalArrays) -> bool:
 def place_now(job: int, state: RackState, intervals: IntervalArrays) -> None:
     """Find nodes and MiB (`racks.take`, `racks.borrow`) for a job that fits now along with the reservations."""
     jobs, racks, segments = state.jobs, state.racks, intervals.segments
-    s = _last_segment(limit_end(second(state.now), jobs.expected_work[job]), intervals)
+    end = limit_end(second(state.now), jobs.expected_work[job])
+    s = last_begun(end, segments.begin, intervals.status.segments)
     place(
         job,
         jobs,
@@ -212,8 +173,8 @@ def _expected_start(job: int, state: RackState, intervals: IntervalArrays) -> in
 def _first_fit(job: int, begin: int, limit: int, state: RackState, intervals: IntervalArrays) -> int:
     """Return the first start (ns), at least `begin`, at which a job fits as runs end; -1 if it never fits."""
     releases, segments, status = intervals.releases, intervals.segments, intervals.status
-    met = _first_ending_after(begin, intervals)
-    last_met = max(_last_segment(limit_end(begin, limit), intervals) + 1, met)
+    met = count_by(begin, segments.end, status.segments)
+    last_met = max(last_begun(limit_end(begin, limit), segments.begin, status.segments) + 1, met)
     status.later = _first_decrease(met, last_met, intervals)
     if begin == second(state.now) and last_met < status.segments:
         _hold_until(segments.begin[last_met] - limit, intervals)
@@ -235,36 +196,17 @@ def _first_fit(job: int, begin: int, limit: int, state: RackState, intervals: In
             if first:
                 if until < 0:
                     until = end + PRECISION - end % PRECISION
-                if end > _sum(until, period):
+                if end > add_times(until, period):
                     until += (end - until - 1) // period * period
             last, first = end, False
-            if k < status.runs and releases.end[k] > _sum(until, period):
+            if k < status.runs and releases.end[k] > add_times(until, period):
                 break
         if last < 0:
             return -1
         if _fits_after(k, met, last_met, job, state, intervals):
             return max(last, begin)
-        period = _sum(period, period)
+        period = add_times(period, period)
     return -1
-
-
-@inlined
-def _sum(a: int, b: int) -> int:
-    """Return the sum of two times (ns), at most NEVER."""
-    return int(a + b if a <= NEVER - b else NEVER)
-
-
-@step
-def _first_ending_after(time: int, intervals: IntervalArrays) -> int:
-    """Return the first segment that ends after a time (ns)."""
-    low, high = 0, intervals.status.segments
-    while low < high:
-        middle = (low + high) >> 1
-        if intervals.segments.end[middle] > time:
-            high = middle
-        else:
-            low = middle + 1
-    return low
 
 
 @step
@@ -379,7 +321,7 @@ def _conflicts(start: int, limit: int, take: IntArray, borrow: IntArray, interva
     rules, releases, segments = intervals.rules, intervals.releases, intervals.segments
     begin = start // rules.resolution * rules.resolution
     end = limit_end(start, limit) // rules.resolution * rules.resolution
-    ended = _ended_by(start, intervals)
+    ended = count_by(start, releases.end, intervals.status.runs)
     for s in range(intervals.status.segments):
         if segments.begin[s] >= end:
             break
@@ -406,7 +348,7 @@ def _cut(begin: int, end: int, take: IntArray, borrow: IntArray, intervals: Inte
     elif at >= 0:
         _insert(at, intervals)
         segments.end[at] = begin
-    s = _first_ending_after(begin - 1, intervals)
+    s = count_by(begin - 1, segments.end, status.segments)
     status.known = min(status.known, s)
     while s < status.segments and segments.end[s] <= end:
         if segments.begin[s] >= begin:
@@ -422,12 +364,12 @@ def _cut(begin: int, end: int, take: IntArray, borrow: IntArray, intervals: Inte
 def _cut_at(time: int, intervals: IntervalArrays) -> int:
     """Cut the segment that contains a time (ns) other than its ends; return the segment that begins there, -1 if none does."""
     segments = intervals.segments
-    s = _last_segment(time, intervals)
+    s = last_begun(time, segments.begin, intervals.status.segments)
     if not segments.begin[s] < time < segments.end[s]:
         return -1
     _insert(s, intervals)
     segments.end[s], segments.begin[s + 1] = time, time
-    segments.ended[s + 1] = _ended_by(time, intervals)
+    segments.ended[s + 1] = count_by(time, intervals.releases.end, intervals.status.runs)
     return s + 1
 
 

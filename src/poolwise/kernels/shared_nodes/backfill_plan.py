@@ -8,28 +8,14 @@ from __future__ import annotations
 
 from poolwise.arrays import IntArray
 from poolwise.kernels.common import heap
+from poolwise.kernels.common.intervals import PRECISION, add_times, count_by, last_begun, limit_end, second
 from poolwise.kernels.jit import inlined, step
 from poolwise.kernels.shared_nodes.choose import choose
 from poolwise.kernels.shared_nodes.interval_state import SharedIntervals, SharedSegments
 from poolwise.kernels.shared_nodes.nodes import DE_BRUIJN, POWER, next_fit, rebuild
 from poolwise.kernels.shared_nodes.room import finds_room
-from poolwise.kernels.shared_nodes.state import WORD, SharedNow, SharedState
-from poolwise.units import HORIZON, NEVER, OVERDUE, SECOND
-
-PRECISION = 30 * SECOND
-"""First period in which ends of runs are grouped."""
-
-
-@inlined
-def second(now: SharedNow) -> int:
-    """Return now (ns), rounded down to a whole second."""
-    return int(now.time // SECOND * SECOND)
-
-
-@inlined
-def limit_end(begin: int, limit: int) -> int:
-    """Return the end (ns) of a time limit."""
-    return int(begin + min(limit, HORIZON - begin))
+from poolwise.kernels.shared_nodes.state import WORD, SharedState
+from poolwise.units import NEVER, OVERDUE, SECOND
 
 
 @step
@@ -101,46 +87,7 @@ def sort_releases(state: SharedState, intervals: SharedIntervals) -> None:
     intervals.status.runs = count
     intervals.status.sorted += 1
     for s in range(intervals.status.segments):
-        intervals.segments.ended[s] = _ended_by(intervals.segments.begin[s], intervals)
-
-
-@step
-def _ended_by(time: int, intervals: SharedIntervals) -> int:
-    """Return the number of runs that have ended by a time (ns)."""
-    low, high = 0, intervals.status.runs
-    while low < high:
-        middle = (low + high) >> 1
-        if intervals.releases.end[middle] <= time:
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
-@step
-def _last_segment(end: int, intervals: SharedIntervals) -> int:
-    """Return the last segment that begins by a time (ns), at least the first one."""
-    low, high = 1, intervals.status.segments
-    while low < high:
-        middle = (low + high) >> 1
-        if intervals.segments.begin[middle] <= end:
-            low = middle + 1
-        else:
-            high = middle
-    return low - 1
-
-
-@step
-def _first_ending_after(time: int, intervals: SharedIntervals) -> int:
-    """Return the first segment that ends after a time (ns)."""
-    low, high = 0, intervals.status.segments
-    while low < high:
-        middle = (low + high) >> 1
-        if intervals.segments.end[middle] > time:
-            high = middle
-        else:
-            low = middle + 1
-    return low
+        intervals.segments.ended[s] = count_by(intervals.segments.begin[s], intervals.releases.end, intervals.status.runs)
 
 
 @step
@@ -222,8 +169,8 @@ def _first_fit(job: int, begin: int, limit: int, state: SharedState, intervals: 
     """
     releases, segments, status = intervals.releases, intervals.segments, intervals.status
     kind, runs = state.jobs.kind[job], status.runs
-    met = _first_ending_after(begin, intervals)
-    last_met = max(_last_segment(limit_end(begin, limit), intervals) + 1, met)
+    met = count_by(begin, segments.end, status.segments)
+    last_met = max(last_begun(limit_end(begin, limit), segments.begin, status.segments) + 1, met)
     status.later = _first_decrease(met, last_met, intervals)
     if begin == second(state.now) and last_met < status.segments:
         _hold_until(segments.begin[last_met] - limit, intervals)
@@ -242,16 +189,16 @@ def _first_fit(job: int, begin: int, limit: int, state: SharedState, intervals: 
         end = releases.end[k]
         if until < 0:
             until = end + PRECISION - end % PRECISION
-        if end > _sum(until, period):
+        if end > add_times(until, period):
             until += (end - until - 1) // period * period
-        k = _next_touching(max(k, _ended_by(_sum(until, period), intervals) - 1), state, intervals) + 1
+        k = _next_touching(max(k, count_by(add_times(until, period), releases.end, status.runs) - 1), state, intervals) + 1
         last = k - 1
         if k > runs:
             k, last = runs, _last_touching(state, intervals)
         if wanted <= k:
             status.ended = k
             return int(max(releases.end[last], begin))
-        period = _sum(period, period)
+        period = add_times(period, period)
 
 
 @step
@@ -348,12 +295,6 @@ def _ends_wanted(row: int, parts: int, intervals: SharedIntervals) -> int:
     return int(trial.ahead.key[n])
 
 
-@inlined
-def _sum(a: int, b: int) -> int:
-    """Return the sum of two times (ns), at most NEVER."""
-    return int(a + b if a <= NEVER - b else NEVER)
-
-
 @step
 def _first_decrease(first: int, last: int, intervals: SharedIntervals) -> int:
     """Return when (ns) fewer reservations hold a node than in the segments `first` to before `last`; -1 for never."""
@@ -426,7 +367,7 @@ def _conflicts(start: int, limit: int, parts: int, intervals: SharedIntervals) -
     rules, releases, segments, chosen = intervals.rules, intervals.releases, intervals.segments, intervals.trial.ahead.chosen
     begin = start // rules.resolution * rules.resolution
     end = limit_end(start, limit) // rules.resolution * rules.resolution
-    ended = _ended_by(start, intervals)
+    ended = count_by(start, releases.end, intervals.status.runs)
     for s in range(intervals.status.segments):
         if segments.begin[s] >= end:
             break
@@ -453,7 +394,7 @@ def _add(begin: int, end: int, parts: int, now: int, intervals: SharedIntervals)
         _insert(at, segments, status.segments)
         status.segments += 1
         segments.end[at] = begin
-    s = _first_ending_after(begin - 1, intervals)
+    s = count_by(begin - 1, segments.end, status.segments)
     while s < status.segments and segments.end[s] <= end:
         if segments.begin[s] >= begin:
             for part in range(parts):
@@ -470,13 +411,13 @@ def _add(begin: int, end: int, parts: int, now: int, intervals: SharedIntervals)
 def _cut_at(time: int, intervals: SharedIntervals) -> int:
     """Cut the segment that contains a time (ns) other than its ends; return the segment that begins there, -1 if none does."""
     segments = intervals.segments
-    s = _last_segment(time, intervals)
+    s = last_begun(time, segments.begin, intervals.status.segments)
     if not segments.begin[s] < time < segments.end[s]:
         return -1
     _insert(s, segments, intervals.status.segments)
     intervals.status.segments += 1
     segments.end[s], segments.begin[s + 1] = time, time
-    segments.ended[s + 1] = _ended_by(time, intervals)
+    segments.ended[s + 1] = count_by(time, intervals.releases.end, intervals.status.runs)
     return s + 1
 
 
