@@ -19,6 +19,7 @@ from poolwise.model import (
     Decision,
     Decisions,
     Ended,
+    Event,
     EventBatch,
     JobTable,
     JobWithdrawn,
@@ -93,11 +94,42 @@ def run_loop(
     """
     loop = Loop(platform, scheduler, seed, continued)
     for batch in platform.events():
-        outcome = loop.apply_events(batch)
+        outcome = loop.step(batch)
         if observer is not None:
             observer(batch, outcome, loop.queue)
     loop.result.waiting = tuple(loop.queue.jobs.tolist())
     return loop.result
+
+
+@dataclass
+class _Unreported:
+    """Changes since the last call of the dispatcher, collected under the names of the fields of `Changes`."""
+
+    arrived: list[int] = field(default_factory=list)
+    requeued: list[int] = field(default_factory=list)
+    ended: list[int] = field(default_factory=list)
+    started: list[tuple[Start, int]] = field(default_factory=list)
+    refused: list[tuple[Start, str]] = field(default_factory=list)
+    capacity: list[int] = field(default_factory=list)
+    joined: list[int] = field(default_factory=list)
+    left: list[int] = field(default_factory=list)
+    woke: bool = False
+    resized: list[int] = field(default_factory=list)
+
+    def changes(self) -> Changes:
+        """Return the changes as the dispatcher receives them."""
+        return Changes(
+            tuple(self.arrived),
+            tuple(self.requeued),
+            tuple(self.ended),
+            tuple(self.started),
+            tuple(self.refused),
+            tuple(self.capacity),
+            tuple(self.joined),
+            tuple(self.left),
+            self.woke,
+            tuple(self.resized),
+        )
 
 
 class Loop:
@@ -119,30 +151,25 @@ class Loop:
         self.aside: dict[int, str] = {}
         self.dispatcher: Dispatcher | None = None
         self.commit_seconds = 0.0
-        self._opened_on: tuple[Machine, JobTable] | None = None
-        self._reported: set[int] = set()  # jobs whose arrival was reported; further reports are ignored
+        self._opened_on: tuple[Machine | None, JobTable | None] = None, None
+        self._known: set[int] = set()  # jobs whose arrival was reported; further reports are ignored
         self._runs: dict[int, Start | None] = {run.id: None for run in platform.snapshot().runs()}
-        self._started: list[tuple[Start, int]] = []  # since the last call of the dispatcher
-        self._refused: list[tuple[Start, str]] = []
-        self._resized: list[int] = []
+        self._unreported = _Unreported()
 
-    def apply_events(self, batch: EventBatch) -> CommitResult:
-        """Apply the events of an instant to the queue, and schedule.
+    def step(self, batch: EventBatch) -> CommitResult:
+        """Make the scheduling pass of an instant: absorb its events, ask the dispatcher, commit its decisions.
 
-        A batch of `Started` events triggers no pass. A pass that only rejects or resizes is followed by another pass, unless
-        the instant contained nothing but arrivals of the jobs rejected: jobs rejected on arrival trigger no pass.
+        A batch of `Started` events triggers no pass. A pass that only rejects or resizes is followed by another, unless the
+        instant contained nothing but arrivals of the jobs rejected.
         """
         if batch.events and all(isinstance(event, Started) for event in batch.events):
             return CommitResult()
         changes = self._absorb(batch)
         self.aside = {}
-        outcome = self._schedule(changes)
-        rejected = frozenset(d.job for d in outcome.committed if isinstance(d, Reject))
-        if outcome.committed and all(isinstance(d, Reject | Resize) for d in outcome.committed) and not outcome.rejected:
-            rest = replace(changes.without_arrivals(rejected), resized=tuple(self._resized))
-            self._resized = []
-            if rest != Changes():
-                outcome = outcome.then(self._schedule(rest))
+        outcome = self._decide(changes)
+        rest = self._undecided(changes, outcome)
+        if rest != Changes():
+            outcome = outcome.then(self._decide(rest))
         self.queue.count_pass()
         self.result.passes += 1
         return outcome
@@ -160,26 +187,43 @@ class Loop:
         self.result.opened += 1
         return self.dispatcher
 
-    def _schedule(self, changes: Changes) -> CommitResult:
-        """Call the dispatcher and commit its decisions; repeat if the platform sets jobs aside, so that they block no other."""
-        outcome = after = self._ask(changes)
+    def _absorb(self, batch: EventBatch) -> Changes:
+        """Apply the events of a batch to the queue, and return the changes for the dispatcher."""
+        if self.queue.table is not self.platform.table:
+            self.queue.table = self.platform.table
+            self._known = {*self.queue.jobs.tolist(), *(start.job for start in self._runs.values() if start is not None)}
+        for event in batch.events:
+            self._apply(event)
+        return self._report()
+
+    def _decide(self, changes: Changes) -> CommitResult:
+        """Ask and commit, and once more without the jobs that the platform sets aside, so that they block no other."""
+        outcome = committed = self._commit(self._ask(changes))
         for _ in range(ROUNDS - 1):
-            if not after.aside or self.aside.keys() >= set(self.queue.jobs.tolist()):
+            if not committed.aside or self.aside.keys() >= set(self.queue.jobs.tolist()):
                 break
-            rest = Changes(started=tuple(self._started), refused=tuple(self._refused))
-            self._started, self._refused = [], []
-            after = self._ask(rest)
-            outcome = outcome.then(after)
+            committed = self._commit(self._ask(self._report()))
+            outcome = outcome.then(committed)
         return outcome
 
-    def _ask(self, changes: Changes) -> CommitResult:
-        """Call the dispatcher with the jobs that are not set aside, and commit its decisions."""
+    def _undecided(self, changes: Changes, outcome: CommitResult) -> Changes:
+        """Return what another call of the dispatcher might use, if the last one only rejected or resized; else no changes."""
+        if not outcome.committed or outcome.rejected or not all(isinstance(d, Reject | Resize) for d in outcome.committed):
+            return Changes()
+        rejected = frozenset(d.job for d in outcome.committed if isinstance(d, Reject))
+        return replace(changes.without_arrivals(rejected), resized=self._report().resized)
+
+    def _ask(self, changes: Changes) -> Decisions:
+        """Call the dispatcher, opened on the present machine, with the jobs that are not set aside."""
         snapshot = self.platform.snapshot()
         dispatcher = self.dispatcher
-        known = self._opened_on
-        if dispatcher is None or known is None or known[0] is not snapshot.machine or known[1] is not snapshot.table:
+        machine, table = self._opened_on
+        if dispatcher is None or machine is not snapshot.machine or table is not snapshot.table:
             dispatcher = self.open()
-        decisions = dispatcher.schedule(self.considered, snapshot, changes)
+        return dispatcher.schedule(self.considered, snapshot, changes)
+
+    def _commit(self, decisions: Decisions) -> CommitResult:
+        """Commit decisions on the platform, and apply what took effect to the queue."""
         self._check(decisions)
         began = time.monotonic()
         outcome = self.platform.commit(decisions)
@@ -191,13 +235,19 @@ class Loop:
                 self.queue.remove_tasks(decision.job)
                 self.result.rejected[decision.job] = decision.reason
             elif isinstance(decision, Resize):
-                self._resized.append(decision.run)
+                self._unreported.resized.append(decision.run)
         self._runs.update((number, start) for start, number in outcome.started)
-        self._started.extend(outcome.started)
-        self._refused.extend((d, why) for d, why in outcome.rejected if isinstance(d, Start))
+        self._unreported.started.extend(outcome.started)
+        self._unreported.refused.extend((d, why) for d, why in outcome.rejected if isinstance(d, Start))
         self.result.refused.extend(outcome.rejected)
         self.aside.update(outcome.aside)
         return outcome
+
+    def _report(self) -> Changes:
+        """Return the changes since the last report to the dispatcher, and begin a new one."""
+        changes = self._unreported.changes()
+        self._unreported = _Unreported()
+        return changes
 
     def _check(self, decisions: Decisions) -> None:
         """Raise PolicyError if a decision rejects a job that does not wait, or that an earlier one has started or rejected."""
@@ -214,67 +264,45 @@ class Loop:
             ):
                 settled.add(decision.job)
 
-    def _absorb(self, batch: EventBatch) -> Changes:
-        """Apply the events of a batch to the queue, and summarize them for the dispatcher."""
-        if self.queue.table is not self.platform.table:
-            self.queue.table = self.platform.table
-            self._reported = {*self.queue.jobs.tolist(), *(start.job for start in self._runs.values() if start is not None)}
-        arrived: list[int] = []
-        requeued: list[int] = []
-        ended: list[int] = []
-        capacity: list[int] = []
-        joined: list[int] = []
-        left: list[int] = []
-        woke = False
-        for event in batch.events:
-            match event:
-                case Arrival(job, tasks):
-                    if job not in self._reported:
-                        self._reported.add(job)
-                        self.queue.add(job, tasks, self._passes(job))
-                        arrived.append(job)
-                case Ended(number, job, tasks, outcome, requeue, reason):
-                    if number not in self._runs:
-                        continue  # already reported
-                    start = self._runs.pop(number)
-                    ended.append(number)
-                    if outcome is Outcome.REFUSED and start is not None:
-                        self._refused.append((start, reason))
-                        self.result.refused.append((start, reason))
-                    if requeue:
-                        self.queue.add(job, tasks)
-                        requeued.append(job)
-                case JobWithdrawn(job):
-                    if job in self.queue:
-                        self.queue.remove_tasks(job)
-                case CapacityChanged(owner, _, _):
-                    capacity.append(owner)
-                case OwnerJoined(owner):
-                    joined.append(owner)
-                case OwnerLeft(owner):
-                    left.append(owner)
-                case Wakeup():
-                    woke = True
-                case RunStalled():
-                    pass  # snapshots list stalled runs
-                case Started():
-                    pass  # its resources have been allocated since its commit
-                case _:
-                    raise PolicyError(f"the loop does not support the event {event!r}")
-        started, refused, resized = tuple(self._started), tuple(self._refused), tuple(self._resized)
-        self._started, self._refused, self._resized = [], [], []
-        return Changes(
-            tuple(arrived),
-            tuple(requeued),
-            tuple(ended),
-            started,
-            refused,
-            tuple(capacity),
-            tuple(joined),
-            tuple(left),
-            woke,
-            resized,
-        )
+    def _apply(self, event: Event) -> None:
+        """Apply an event to the queue, and note it for the dispatcher."""
+        news = self._unreported
+        match event:
+            case Arrival(job, tasks):
+                if job not in self._known:
+                    self._known.add(job)
+                    self.queue.add(job, tasks, self._passes(job))
+                    news.arrived.append(job)
+            case Ended():
+                self._apply_end(event)
+            case JobWithdrawn(job):
+                if job in self.queue:
+                    self.queue.remove_tasks(job)
+            case CapacityChanged(owner, _, _):
+                news.capacity.append(owner)
+            case OwnerJoined(owner):
+                news.joined.append(owner)
+            case OwnerLeft(owner):
+                news.left.append(owner)
+            case Wakeup():
+                news.woke = True
+            case RunStalled() | Started():
+                pass  # a snapshot lists stalled runs; a run has held its resources since its commit
+            case _:
+                raise PolicyError(f"the loop does not support the event {event!r}")
+
+    def _apply_end(self, end: Ended) -> None:
+        """Apply the end of a run; the queue holds its tasks again if they are to be requeued."""
+        if end.run not in self._runs:
+            return  # reported before
+        start = self._runs.pop(end.run)
+        self._unreported.ended.append(end.run)
+        if end.outcome is Outcome.REFUSED and start is not None:
+            self._unreported.refused.append((start, end.reason))
+            self.result.refused.append((start, end.reason))
+        if end.requeue:
+            self.queue.add(end.job, end.tasks)
+            self._unreported.requeued.append(end.job)
 
     def _passes(self, job: int) -> int:
         """Return the passes that a job has waited in the run that this one continues."""

@@ -108,7 +108,7 @@ def test_reused_rows_do_not_change_decisions(which: Any, faults: Fault, seed: in
     for cluster in (known, reusing):
         loop = Loop(cluster, scheduler, seed)
         for _, batch in zip(range(2000), cluster.events(), strict=False):  # some schedulers retry forever under some faults
-            loop.apply_events(batch)
+            loop.step(batch)
     assert reusing.started_ids == known.started_ids and reusing.done == known.done and reusing.gone == known.gone
     assert len(reusing.table) <= len(known.table)
 
@@ -168,7 +168,7 @@ def test_no_job_is_rejected_while_the_machine_may_grow() -> None:
     for batch in cluster.events():
         rejected = len(loop.result.rejected)
         may_grow = cluster.snapshot().may_grow
-        loop.apply_events(batch)
+        loop.step(batch)
         assert not may_grow or len(loop.result.rejected) == rejected
     assert loop.result.rejected, "the two jobs that no machine holds are turned away in the end"
     assert loop.result.opened > 4, "each time that an owner left or joined"
@@ -180,7 +180,7 @@ def test_loop_raises_on_an_unknown_event() -> None:
 
     loop = Loop(FakeCluster(racks()), ListScheduler())
     with pytest.raises(PolicyError, match="does not support the event"):
-        loop.apply_events(EventBatch(0, (Sunset(),)))
+        loop.step(EventBatch(0, (Sunset(),)))
 
 
 class TestContinuation:
@@ -206,14 +206,14 @@ class TestContinuation:
         cluster = FakeCluster(case)
         loop = Loop(cluster, ListScheduler())
         for k, batch in enumerate(cluster.events()):
-            loop.apply_events(batch)
+            loop.step(batch)
             if k == 12:
                 break
         before = dict(zip(loop.queue.jobs.tolist(), loop.queue.passes().tolist(), strict=True))
         assert max(before.values()) > 1
         cluster.take_over()
         other = Loop(cluster, ListScheduler(), continued=Continuation.of(loop.queue, 0))
-        other.apply_events(next(cluster.events()))
+        other.step(next(cluster.events()))
         after = dict(zip(other.queue.jobs.tolist(), other.queue.passes().tolist(), strict=True))
         assert after == {job: before[job] + 1 for job in after if job in before}
 

@@ -184,7 +184,7 @@ class DrivenPlatform:
         self._steady = time.monotonic_ns()
         platform.clock._steady = lambda: self._steady
         self.loop = Loop(platform, scheduler)
-        self.loop.apply_events(next(platform.events()))
+        self.loop.step(next(platform.events()))
         self.settle()
 
     def settle(self) -> "DrivenPlatform":
@@ -192,7 +192,7 @@ class DrivenPlatform:
         while not self.cluster.events.empty():
             received = [self.cluster.events.get() for _ in range(self.cluster.events.qsize())]
             if (batch := self.platform.batch(received)) is not None:
-                self.loop.apply_events(batch)
+                self.loop.step(batch)
         return self
 
     def wait_for_pass(self) -> "DrivenPlatform":
@@ -201,7 +201,7 @@ class DrivenPlatform:
         assert left is not None, "no pass is due"
         self._steady += int(left * SECOND) + 1
         if (batch := self.platform.batch([])) is not None:
-            self.loop.apply_events(batch)
+            self.loop.step(batch)
         return self.settle()
 
     def nodes(self) -> dict[str, str]:

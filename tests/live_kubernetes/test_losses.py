@@ -47,7 +47,7 @@ def lose(kube: FakeKubernetes, what: str) -> None:
 def advance(driven: DrivenPlatform, seconds: float) -> None:
     driven._steady += int(seconds * SECOND)
     if (batch := driven.platform.batch([])) is not None:
-        driven.loop.apply_events(batch)
+        driven.loop.step(batch)
     driven.settle()
 
 

@@ -285,10 +285,10 @@ def test_failed_watch_client_ends_the_run() -> None:
     kube = FakeKubernetes(make.node("n0"))
     platform = kube.platform(SCHEDULERS["nodes"])
     loop, events = Loop(platform, SCHEDULERS["nodes"]), platform.events()
-    loop.apply_events(next(events))
+    loop.step(next(events))
     kube.add(make.pod("p", seconds=None))
     kube.events.put(Stopped("the API server is unreachable"))
-    loop.apply_events(next(events))
+    loop.step(next(events))
     assert len(kube.started) == 1
     with pytest.raises(PoolwiseError, match="the API server is unreachable"):
         next(events)

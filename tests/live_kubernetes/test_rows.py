@@ -25,7 +25,7 @@ def process_events(driven: DrivenPlatform, seen: list[tuple[str, str]]) -> None:
         batch = driven.platform.batch(received)
         if batch is None:
             continue
-        outcome = driven.loop.apply_events(batch)
+        outcome = driven.loop.step(batch)
         done = Pass(batch, outcome, driven.loop, driven.platform.snapshot(), 0.0, 0.0)
         PassLogger().observe_pass(done)
         seen += [

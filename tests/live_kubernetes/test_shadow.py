@@ -39,7 +39,7 @@ def test_shadow_mode_records_its_decisions_and_the_actual_events(tmp_path: Path)
         received = [kube.events.get() for _ in range(kube.events.qsize())]
         batch = platform.batch(received)
         assert batch is not None
-        record.observe_pass(Pass(batch, loop.apply_events(batch), loop, platform.snapshot(), 0.0, 0.0))
+        record.observe_pass(Pass(batch, loop.step(batch), loop, platform.snapshot(), 0.0, 0.0))
 
     kube.add(make.pod("c"))
     happens()

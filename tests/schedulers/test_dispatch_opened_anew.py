@@ -199,7 +199,7 @@ def test_task_without_a_unit_waits_while_the_machine_may_grow_and_is_then_reject
     simulation = Simulation(case.workload, case.machine, case.model, disturbances=changes)
     loop, decisions = Loop(simulation, Dispatch(policy_of(entry))), []
     for batch in simulation.events():
-        decisions += loop.apply_events(batch).committed
+        decisions += loop.step(batch).committed
     waits = {(decision.job, decision.refusal.reason) for decision in decisions if isinstance(decision, Wait)}
     starts = [(decision.job, decision.tasks) for decision in decisions if isinstance(decision, Start)]
     reason = "no unit may run tasks of type 2"
@@ -236,7 +236,7 @@ def test_job_withdrawn_while_waiting_or_in_line_leaves_no_trace(
     for batch in simulation.events():
         if batch.time == 2000:
             batch = replace(batch, events=(*batch.events, JobWithdrawn(1)))
-        loop.apply_events(batch)
+        loop.step(batch)
     schedule = simulation.recorder.schedule(case.workload, case.machine, loop.result)
     assert not loop.result.refused
     assert schedule.job.tolist() == [0, 2, 3] and schedule.start.tolist() == [0, 10_000, 20_000]
@@ -270,7 +270,7 @@ def test_task_that_returns_to_its_job_is_served_again(entry: tuple[str, dict[str
     simulation = Simulation(case.workload, case.machine, case.model)
     loop, starts = Loop(simulation, kept(Dispatch(policy_of(entry)))), []
     for batch in simulation.events():
-        starts += [(simulation.now, decision.tasks) for decision in loop.apply_events(batch).committed]
+        starts += [(simulation.now, decision.tasks) for decision in loop.step(batch).committed]
         if simulation.now == 0:
             simulation._push(5000, 0, simulation._end(0, Outcome.REFUSED, True, set()))
             simulation._progress.clear()

@@ -212,7 +212,7 @@ def _explain(job: str, platform: LivePlatform, scheduler: str, json: bool) -> No
 
     chosen = named_scheduler(scheduler)
     loop = Loop(platform, chosen)
-    loop.apply_events(next(iter(platform.events())))  # an observed platform refuses every start
+    loop.step(next(iter(platform.events())))  # an observed platform refuses every start
     snapshot = platform.snapshot()
     rejected = {snapshot.table.name(row): why for row, why in loop.result.rejected.items()}
     found = None

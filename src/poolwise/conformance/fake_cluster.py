@@ -393,7 +393,7 @@ def survive(
     limit = 1000 + 100 * int(case.workload.tasks.sum())
     loop = Loop(cluster, scheduler, seed)
     for batch in cluster.events():
-        loop.apply_events(batch)
+        loop.step(batch)
         steps += 1
         if steps > limit:
             return steps, [f"the scheduler requested more than {limit} passes, so the run would never end"]

@@ -116,7 +116,7 @@ def explain_wait(
     simulated = platform_of(workload)(workload, machine, truth, estimate, disturbances=failing, requeue=requeue)
     loop = Loop(simulated, recorder, seed)
     for batch in simulated.events():
-        loop.apply_events(batch)
+        loop.step(batch)
         if recorder.settled:
             break
     for decision, why in loop.result.refused:

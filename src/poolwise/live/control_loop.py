@@ -54,7 +54,7 @@ def drive(
     with stopped_by_signals(platform.stop), stopped_after(seconds, platform.stop):
         for batch in platform.events():
             began, loop.commit_seconds = time.monotonic(), 0.0
-            outcome = loop.apply_events(batch)
+            outcome = loop.step(batch)
             done = Pass(batch, outcome, loop, platform.snapshot(), time.monotonic() - began, loop.commit_seconds)
             if keep is not None and _changed(batch, outcome):
                 write_whole(keep, (Continuation.of(loop.queue, seed).to_json() + "\n").encode())

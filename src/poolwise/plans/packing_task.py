@@ -66,7 +66,7 @@ def pack(cell: Cell, resource: str, load: float) -> Json:
     simulation = Simulation(workload, machine, Ideal())
     scheduler = scheduler_of(cell.scheduler)
     scheduler.check(machine, workload.table)
-    outcome = Loop(simulation, scheduler, cell.seed).apply_events(next(iter(simulation.events())))
+    outcome = Loop(simulation, scheduler, cell.seed).step(next(iter(simulation.events())))
     if outcome.rejected:
         raise PolicyError(f"the scheduler started a job that does not fit: {outcome.rejected[0][1]}")
     starts = [decision for decision in outcome.committed if isinstance(decision, Start)]

@@ -33,11 +33,11 @@ class SteppedRun:
         self.platform = PlacePlatform(SETTINGS, Continuation(epoch=1), grace=self.grace, limit=400 * 365 * DAY / 10**9)
         self.loop = Loop(self.platform, ListScheduler())
         self.events = self.platform.events()
-        self.loop.apply_events(next(self.events))
+        self.loop.step(next(self.events))
 
     def step(self) -> None:
         self.platform.next_wakeup = self.platform.now  # so that a pass follows each poll
-        self.loop.apply_events(next(self.events))
+        self.loop.step(next(self.events))
         self.assert_consistent()
 
     def assert_consistent(self) -> None:

@@ -324,6 +324,6 @@ def test_cost_model_declares_hopeless_tasks(costs, memory, hopeless, monkeypatch
     simulation = Simulation(jobs, machine, DeviceNetwork())
     loop, reasons = Loop(simulation, FlowScheduler(costs=costs)), []
     for batch in simulation.events():
-        outcome = loop.apply_events(batch)
+        outcome = loop.step(batch)
         reasons.extend(decision.refusal.reason for decision in outcome.committed if isinstance(decision, Wait))
     assert reasons and ["even on the idle machine" in reason for reason in reasons] == [hopeless] * len(reasons)

@@ -144,7 +144,7 @@ def test_no_job_is_infeasible_while_the_machine_may_grow(scheduler):
         simulation, decisions = Simulation(jobs, machine, Ideal(), disturbances=[*down, *up]), []
         loop = Loop(simulation, scheduler)
         for batch in simulation.events():
-            decisions += loop.apply_events(batch).committed
+            decisions += loop.step(batch).committed
         starts = {decision.job for decision in decisions if isinstance(decision, Start)}
         waits = {decision.job for decision in decisions if isinstance(decision, Wait)}
         assert starts == ({0, 1} if back else {1})
