@@ -20,8 +20,9 @@ setup: .venv/ready ## build .venv with pinned versions
 .venv/ready: pyproject.toml constraints.txt $(PACKAGES:=/pyproject.toml)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11, 5))' || { echo "The pinned tools need Python 3.11.5 or newer; set PYTHON=..." >&2; exit 1; }
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt pip hatchling editables
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --no-build-isolation --editable '.[dev]' $(PACKAGES:%=--editable './%[dev]')
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt pip uv
+	$(BIN)/uv pip install --quiet --constraint constraints.txt hatchling editables
+	$(BIN)/uv pip install --quiet --constraint constraints.txt --no-build-isolation --editable '.[dev]' $(PACKAGES:%=--editable './%[dev]')
 	@touch $@
 
 lint: setup ## check format, lint, types and import contracts
@@ -38,8 +39,8 @@ test: lint test-fast ## run lint and the fast tests
 test-fast: kernels ## run the fast tests
 	$(BIN)/pytest -m "not long" --numprocesses 2 --dist loadgroup
 
-test-long: kernels ## run the long tests: every documentation page and system, long property tests
-	$(BIN)/pytest -m "long and not reproduction" --numprocesses 2 --dist loadgroup
+test-long: kernels ## run the long tests: every documentation page and system; outside CI, all property tests on new examples too
+	$(if $(CI),,POOLWISE_EXAMPLES=$(or $(POOLWISE_EXAMPLES),1)) $(BIN)/pytest -m "(long $(if $(CI),,or property)) and not reproduction" --numprocesses 2 --dist loadgroup
 
 test-reproductions: kernels ## run each figure of each reproduction alone, with the quick settings (an hour)
 	$(BIN)/pytest -m reproduction
@@ -62,7 +63,7 @@ bench: setup ## run the benchmarks, as ratios within one run
 	$(BIN)/python -m benchmarks
 
 docs: setup ## build the documentation site in results/site/VERSION, with warnings as errors
-	$(BIN)/mkdocs build --quiet --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
 dist: setup ## build all distributions in dist/: sdists, wheels, and a wheel of the core for x86-64 Linux with compiled kernels
 	rm -rf dist build/kernels
