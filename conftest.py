@@ -14,6 +14,8 @@ from tests.helpers.small_study import write
 
 EXAMPLES = os.environ.get("POOLWISE_EXAMPLES")
 """Factor on the number of examples of each property test, which are then new ones."""
+FAST = 0.25
+"""The factor without one: `make test` draws a quarter of the examples, but not fewer than ten."""
 CI = os.environ.get("CI") == "true"
 
 # No limit may depend on the speed of the machine.
@@ -46,15 +48,26 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Scale the number of examples of each property test."""
-    for test in {getattr(item.obj, "__func__", item.obj) for item in items if isinstance(item, pytest.Function)}:
-        if getattr(test, "is_hypothesis_test", False):
+    """Mark the property tests, and scale their number of examples."""
+    scaled = set()
+    for item in items:
+        test = getattr(item.obj, "__func__", item.obj) if isinstance(item, pytest.Function) else None
+        if not getattr(test, "is_hypothesis_test", False):
+            continue
+        item.add_marker("property")
+        if test not in scaled:
+            scaled.add(test)
             own = test._hypothesis_internal_use_settings or settings.default
             test._hypothesis_internal_use_settings = settings(
                 own,
-                max_examples=max(1, round(own.max_examples * float(EXAMPLES or 1))),
+                max_examples=_examples(own.max_examples),
                 suppress_health_check=[*own.suppress_health_check, HealthCheck.too_slow],
             )
+
+
+def _examples(full: int) -> int:
+    """Return how many of a test's examples are drawn."""
+    return max(1, round(full * float(EXAMPLES))) if EXAMPLES else max(min(full, 10), round(full * FAST))
 
 
 @pytest.fixture(scope="session")
