@@ -59,7 +59,9 @@ async def _search(tab: Tab) -> None:
     await tab.click("input.md-search__input")
     await tab.write("conservative backfilling")
     await tab.until("document.querySelectorAll('.md-search-result__item').length > 3")
-    found = await tab.run("[...document.querySelectorAll('.md-search-result__item a')].map(a => a.getAttribute('href')).join(' ')")
+    found = await tab.run(
+        "[...document.querySelectorAll('.md-search-result__item a')].map(a => a.getAttribute('href')).join(' ')"
+    )
     assert "backfill" in found
 
 
