@@ -20,7 +20,7 @@ from poolwise.schedulers.list import ListScheduler
 from poolwise.traces.generators import generate
 from poolwise.units import SECOND
 from tests.helpers.golden import golden_jobs, golden_times
-from tests.helpers.random_studies import EASY_FAMILY, OWN, YEAR, Stepped, compare, difference
+from tests.helpers.random_studies import EASY_FAMILY, OWN, UNITS, YEAR, Stepped, compare, difference
 
 LONG = (YEAR // 100, YEAR // 30, YEAR // 10, YEAR)
 
@@ -113,7 +113,7 @@ def test_random_studies_with_held_reservations() -> None:
 def test_random_studies_with_backfilling_at_intervals(block: int) -> None:
     """Any order, warm-ups, one pass per event; intervals of Slurm's schedulers, windows, depths and resolutions of any size."""
     for seed in range(8000 + 30 * block, 8030 + 30 * block):
-        compare(seed, ("slurm",), most=80, orders=None if seed % 4 else [Stepped()])
+        compare(seed, ("slurm",), most=80, orders=None if seed % 4 else [Stepped()], units=UNITS[:3])
 
 
 def test_job_that_arrives_in_front_of_a_planned_one_is_tested() -> None:
