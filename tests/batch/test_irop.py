@@ -7,10 +7,11 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from poolwise.batch.methods.irop import Irop, Rounding
+from poolwise.batch.methods.irop import Irop, Rounding, approximation_ratio
 from poolwise.batch.methods.method import Limit
 from poolwise.batch.problem.assignment import Solution
 from poolwise.batch.problem.definition import Batch, Modules, Problem
+from poolwise.optimize.linear import LinearProgram
 from poolwise.performance.profiles import Profile
 from tests.helpers.batch_problems import problems
 
@@ -156,3 +157,45 @@ def test_workload_of_lowest_priority_is_dropped_on_failure_and_rounding_restarts
     found = Irop().solve(problem, Limit.by_work(5))
     assert tried == [6, 5, 4, 3, 2]
     assert found.dropped == (1, 2, 0, 5) and found.unmet
+
+
+def test_approximation_ratio_equals_theorem_1_by_hand() -> None:
+    """Four modules of 8 cores and workloads of one core: 4 x 8 x 1, with equal energies."""
+    problem = problem_of([10.0, 20.0])
+    assert approximation_ratio(problem) == 32.0
+    static = np.array([1.5, 1.5, 1.5, 3.0])
+    assert approximation_ratio(replace(problem, modules=replace(problem.modules, static=static))) == 64.0
+    dynamic = np.array([0.01, 0.5, 0.5, 5.0])
+    assert approximation_ratio(replace(problem, modules=replace(problem.modules, dynamic=dynamic))) == pytest.approx(500.0)
+    assert approximation_ratio(replace(problem, modules=replace(problem.modules, dynamic=np.zeros(4)))) == np.inf
+
+
+def test_workload_without_a_profile_gets_local_memory_and_a_module_as_fast_as_requested() -> None:
+    problem = problem_of([10.0, 20.0])
+    batch = replace(problem.batch, frequency=np.array([1.0, 1.8])).without_profile(np.array([1]))
+    problem = replace(problem, batch=batch)
+    assert batch.tolerance.tolist() == [1.0, 0.0] and batch.profile[0] == FLAT
+    assert problem.least[1, 0] == 1.0 and np.isnan(problem.least[1, 1])  # the fourth module has a frequency of 1.5
+    found = Irop().solve(problem, Limit.by_work(1.0))
+    assert found.assignment.local[1] == 1.0 and found.assignment.module[1] in (0, 1, 2)
+
+
+@given(problems())
+@settings(max_examples=30)
+def test_interior_point_method_has_the_bound_of_the_simplex_method(problem: Problem) -> None:
+    simplex, inner = (Rounding.of(problem, solver) for solver in ("glop", "interior_point"))
+    assert (simplex.y is None) == (inner.y is None)
+    if simplex.y is not None:
+        assert inner.value == pytest.approx(simplex.value, rel=1e-5, abs=1e-5)
+
+
+def test_interior_point_method_returns_an_inner_optimum() -> None:
+    """Two columns of equal cost cover one row: the simplex method chooses one of them, the interior point method shares."""
+    found = {}
+    for solver in ("glop", "interior_point"):
+        program = LinearProgram(solver)
+        row = program.add_row(1, 1)
+        for _ in range(2):
+            program.add_column(1.0, 0, 1, [row], [1.0])
+        found[solver] = sorted(program.solve().values.tolist())
+    assert found == {"glop": [0.0, 1.0], "interior_point": pytest.approx([0.5, 0.5], abs=1e-4)}

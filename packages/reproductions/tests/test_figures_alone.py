@@ -100,7 +100,7 @@ def artifacts(name, whole):
     [
         ("drmaestro", drmaestro.PARTS),
         ("fair-memory", [*fair_memory.PAPER, *fair_memory.OURS]),
-        ("irop", [irop.AT_SIZE, irop.SMALLER]),
+        ("irop", list(irop.PARTS)),
         ("nvme-composition", nvme_composition.PARTS),
         ("vinesim", vinesim.PARTS),
     ],

@@ -12,8 +12,9 @@ from poolwise_reproductions import catalog, irop
 from poolwise_reproductions.cases import Measurer
 from poolwise_reproductions.headlines import answer_headlines, read_headlines
 from poolwise_reproductions.irop.claims import BY_CORES, finite_mean
-from poolwise_reproductions.irop.plan import SMALL, Grid
+from poolwise_reproductions.irop.plan import PRIMARY, SMALL, VARIANTS, Grid
 from poolwise_reproductions.irop.runs import HEEP_BY_MODULE, IropCase, MemoryTimeCase
+from poolwise_reproductions.irop.variants import describe, verdicts
 from poolwise_reproductions.published import SWITCH, compare, read_claims
 
 SEEDS = 4
@@ -33,7 +34,15 @@ CONSTANT = {
 
 def fake_run(case: IropCase) -> dict[str, Any]:
     """Return constants of a method; energy falls with Delta, theta rises with eta (IRoP) or seed (HEEP), time with size."""
-    found = {**CONSTANT[case.method], "status": "optimal", "bound": 7.0, "energy": 8.0, "memory_used": 0.5, "cores_used": 0.25}
+    found = {
+        **CONSTANT[case.method],
+        "status": "optimal",
+        "bound": 7.0,
+        "energy": 8.0,
+        "memory_used": 0.5,
+        "cores_used": 0.25,
+        "psi": 4.0,
+    }
     if case.method == "irop":
         found["energy"] = {0.05: 5.0, 0.25: 2.0}.get(case.tolerance or 0.0, 4.0)
         found["theta"] = 1 + 6 * case.eta
@@ -121,7 +130,7 @@ def test_growth_is_that_of_opt_over_that_of_irop(measured) -> None:
 def test_interval_follows_students_t(measured) -> None:
     """The theta of HEEP is 1, 2, 3 and 4 over the seeds, so s = sqrt(5 / 3)."""
     half = 3.182446 * math.sqrt(5 / 3) / math.sqrt(4)  # t with 3 degrees of freedom, 2.5 % on each side
-    found = [one for key, one in measured[0].items() if key[2] == "mean theta of HEEP"]
+    found = [one for key, one in measured[0].items() if key[2] == "mean theta of HEEP" and key[0] == "Figure 5"]
     assert found == [pytest.approx((2.5, 2.5 - half, 2.5 + half))] * 3  # two readings of theta, and the other key of HEEP
     for figure in measured[1].figures:
         for name, (low, high) in getattr(figure, "interval", {}).items():
@@ -175,7 +184,9 @@ def test_reductions_of_the_paper_are_taken_over_its_number_of_draws(tmp_path, mo
 
     found = reproduce(monkeypatch, tmp_path, run, replace(GRID, draws=8)).measured
     least = {
-        key[1]: one.value for key, one in found.items() if key[2] == "minimum reduction of the completion ratio against CFM"
+        key[1]: one.value
+        for key, one in found.items()
+        if key[0] == "Figure 4" and key[2] == "minimum reduction of the completion ratio against CFM"
     }
     assert least == {"eta 0, theta relative": -25.0, "eta 0, theta printed": 25.0}
     energy = "Delta above 0.20, eta 1, theta relative", "minimum reduction of energy against HEEP"
@@ -246,3 +257,56 @@ def test_generally_better_than_cfm_needs_most_points(tmp_path, monkeypatch, slow
 
     found = answers(monkeypatch, tmp_path, run)
     assert [verdict] == [found for claim, found in found.items() if "generally" in claim]
+
+
+def test_theorem_1_is_compared_with_the_energy_of_the_relaxation(measured, tmp_path, monkeypatch):
+    """IRoP's energy of 2 to 5 is at most 5/7 of the bound of 7. With psi = 0.5 the claim fails."""
+    at = "Theorem 1", "150 x 1200, eta 1, theta relative", "psi minus IRoP's energy over that of its relaxation, minimum"
+    assert measured[0][at][0] == pytest.approx(4.0 - 5 / 7)
+    small = "Theorem 1", "30 x 30, theta relative", "excess that psi allows minus the larger excess of IRoP over OPT"
+    assert measured[0][small][0] == pytest.approx(300.0 - 25.0)  # energy 25 % above OPT, slowdown 20 %
+    found = reproduce(monkeypatch, tmp_path, lambda case: fake_run(case) | {"psi": 0.5}).measured
+    rows = {row.claim.key: row for row in compare(read_claims(catalog.find("claims", "irop.csv")), found)}
+    assert rows[at].measured.value == pytest.approx(0.5 - 5 / 7) and rows[at].verdict == "fails"
+    assert rows[small].verdict == "fails"
+
+
+def test_variants_judge_the_claims_by_their_own_runs(tmp_path, monkeypatch):
+    """With half of the workloads unknown, IRoP is slower than CFM; the interior point method lowers its energy by a half."""
+
+    def run(case):
+        changed = {"completion": 5.0} if case.method == "irop" and case.variant.unknown == 0.5 else {}
+        if case.variant.interior_point:
+            assert case.method == "irop"
+            changed = {"energy": fake_run(case)["energy"] / 2}
+        return fake_run(case) | changed
+
+    found = reproduce(monkeypatch, tmp_path, run).measured
+    metric = "mean reduction of the completion ratio against CFM"
+    for (artifact, condition), value in {
+        ("Figure 1", "latency 5 us"): 25.0,
+        ("Section II-B", "25 % of the workloads unknown"): 25.0,
+        ("Section II-B", "50 % of the workloads unknown"): -25.0,
+    }.items():
+        assert found[artifact, f"{condition}, eta 0, theta relative", metric].value == value
+    size = "interior point method, 150 x 1200, theta relative"
+    energy = "reduction of the energy of IRoP against the simplex method"
+    assert found["Section IV-B", size, energy].value == pytest.approx(50.0)
+    claims = read_claims(catalog.find("claims", "irop.csv"))
+    judged = verdicts(claims, found)
+    assert set(judged) == {(artifact, name) for artifact, names in VARIANTS.items() for name in names}
+    rising = "Figure 1", "latency 5 us, theta relative", "sum theta at eta 1 minus at eta 0"
+    assert {verdict[rising] for verdict in judged.values()} == {"holds"}
+    assert "hold with remote memory of 5 us" in describe(claims, found)[0]
+
+
+def test_rows_of_variants_have_the_rules_of_the_claims():
+    claims = read_claims(catalog.find("claims", "irop.csv"))
+    rules = {(one.condition, one.metric): (one.rule, one.published, one.tolerance) for one in claims if one.kind == "paper"}
+    changed = [one for one in claims for name in VARIANTS.get(one.artifact, ()) if one.condition.startswith(f"{name}, ")]
+    compared = [one for one in changed if PRIMARY in one.condition and "150 x 1200" not in one.condition]
+    assert len(compared) == 13 * 7 + 2
+    for one in compared:
+        expected = rules[one.condition.split(", ", 1)[1], one.metric]
+        assert (one.rule, one.tolerance) == (expected[0], expected[2])
+        assert one.published == expected[1] or math.isnan(one.published)

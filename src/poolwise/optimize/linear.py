@@ -1,7 +1,7 @@
 """Incremental linear and mixed-integer programs: one model that grows between solves and is never rebuilt.
 
-OR-Tools MathOpt solves them: GLOP solves linear programs by the dual simplex method from the last basis; HiGHS and SCIP solve
-integer programs.
+OR-Tools MathOpt solves them: GLOP solves linear programs by the dual simplex method from the last basis, or HiGHS by an
+interior point method; HiGHS and SCIP solve integer programs.
 """
 
 from __future__ import annotations
@@ -24,9 +24,14 @@ from poolwise.arrays import FloatArray, IntArray
 
 LinearStatus = Literal["optimal", "feasible", "infeasible", "unbounded", "limit", "failed"]
 """feasible: a solution that was not proven optimal in time; limit: no solution in time."""
-LinearSolver = Literal["glop", "highs", "scip"]
+LinearSolver = Literal["glop", "interior_point", "highs", "scip"]
 
-_SOLVERS = {"glop": mathopt.SolverType.GLOP, "highs": mathopt.SolverType.HIGHS, "scip": mathopt.SolverType.GSCIP}
+_SOLVERS = {
+    "glop": mathopt.SolverType.GLOP,
+    "interior_point": mathopt.SolverType.HIGHS,
+    "highs": mathopt.SolverType.HIGHS,
+    "scip": mathopt.SolverType.GSCIP,
+}
 _REASONS: dict[mathopt.TerminationReason, LinearStatus] = {
     mathopt.TerminationReason.OPTIMAL: "optimal",
     mathopt.TerminationReason.FEASIBLE: "feasible",
@@ -60,7 +65,9 @@ class LinearSolution:
 class LinearProgram:
     """Minimize cost @ v subject to low <= A v <= high and bounds on v. Columns and rows may be added, and bounds changed.
 
-    The solver is "glop" for linear programs, and "highs" or "scip" for integer programs.
+    The solver is "glop" or "interior_point" for linear programs, and "highs" or "scip" for integer programs. The interior point
+    method (HiGHS) has no warm start, no presolve, and a crossover to a vertex only if its solution misses the tolerances
+    without one: of several optima it otherwise returns one inside the optimal face.
     """
 
     def __init__(self, solver: LinearSolver = "glop") -> None:
@@ -161,6 +168,9 @@ class LinearProgram:
             parameters.gscip.real_params["numerics/feastol"] = feasibility
             for option in ("primal_feasibility_tolerance", "mip_feasibility_tolerance"):
                 parameters.highs.double_options[option] = feasibility
+        if self._kind == "interior_point":
+            parameters.lp_algorithm, parameters.presolve = mathopt.LPAlgorithm.BARRIER, mathopt.Emphasis.OFF
+            parameters.highs.string_options["run_crossover"] = "off"
         warm = self._kind == "glop" and self._basis is not None
         if warm:
             parameters.lp_algorithm, parameters.presolve = mathopt.LPAlgorithm.DUAL_SIMPLEX, mathopt.Emphasis.OFF
@@ -177,7 +187,7 @@ class LinearProgram:
                 return answer
             parameters.presolve = mathopt.Emphasis.OFF  # GLOP's presolve has reported feasible programs as infeasible
         except Exception:  # MathOpt raises exceptions of several kinds; a failed warm start is retried cold
-            pass
+            parameters.highs.string_options.pop("run_crossover", None)  # without crossover, it may miss the tolerances
         try:
             self._session = Session(self._model, _SOLVERS[self._kind])
             return self._read(self._session.solve(parameters, guide))

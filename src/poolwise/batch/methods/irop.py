@@ -18,6 +18,7 @@ from poolwise.batch.methods.shrink import place_most
 from poolwise.batch.problem.assignment import Assignment, Solution
 from poolwise.batch.problem.definition import Problem
 from poolwise.batch.search.relaxation import Relaxation
+from poolwise.optimize.linear import LinearSolver
 from poolwise.registry import register
 
 TIE = 1e-9
@@ -39,10 +40,14 @@ class Irop(Method):
     solve_again
         Solve again after a rejected choice, before the next module is chosen, as in the text of section IV-B. The listing of
         Algorithm 1 continues with the previous y, which is several times faster.
+    interior_point
+        Solve by an interior point method, as the paper does, instead of the simplex method. The optimum is the same; of several
+        optimal y, the simplex method returns a vertex, and the interior point method one inside the optimal face.
     """
 
     largest_first: bool = False
     solve_again: bool = False
+    interior_point: bool = False
 
     def solve(self, problem: Problem, limit: Limit) -> Solution:
         """Round the relaxation of F-DWLP, whose value is the bound. Ignores the time limit."""
@@ -51,7 +56,7 @@ class Irop(Method):
     def _attempt(self, problem: Problem) -> Solution | None:
         if not len(problem.batch):
             return None
-        rounding = Rounding.of(problem)
+        rounding = Rounding.of(problem, "interior_point" if self.interior_point else "glop")
         if rounding.y is None:
             return None
         bound = rounding.value
@@ -65,6 +70,18 @@ class Irop(Method):
         module = np.array([rounding.module_of[w] for w in range(len(problem.batch))], dtype=np.int64)
         local = problem.least[np.arange(len(module)), problem.groups.of_module[module]]
         return Solution(problem, Assignment(module, local), bound=bound, bound_of="F-DWLP (linear program)")
+
+
+def approximation_ratio(problem: Problem) -> float:
+    """Return psi of Theorem 1, by which the energy of IRoP exceeds that of its relaxation at most; inf if it is unbounded.
+
+    psi = max(C N S, D): C modules, N the largest ratio of a module's cores to a workload's, S and D the largest ratios of
+    static and of dynamic energy between modules. The batch must not be empty.
+    """
+    modules = problem.modules
+    cores = float(modules.cores.max()) / float(problem.batch.cores.min())
+    static, dynamic = (float(e.max() / e.min()) if e.min() > 0 else math.inf for e in (modules.static, modules.dynamic))
+    return max(len(modules) * cores * static, dynamic)
 
 
 @dataclass(eq=False)
@@ -88,9 +105,9 @@ class Rounding:
     value: float = math.nan
 
     @classmethod
-    def of(cls, problem: Problem) -> Rounding:
+    def of(cls, problem: Problem, solver: LinearSolver = "glop") -> Rounding:
         """Relax and solve the problem (lines 1 and 2)."""
-        it = cls(problem, Relaxation.of(problem, fixed=True))
+        it = cls(problem, Relaxation.of(problem, fixed=True, solver=solver))
         it.untouched = {g: members.tolist() for g, members in problem.groups.ids()}
         it._solve()
         return it

@@ -18,6 +18,8 @@ from poolwise.errors import InputError
 from poolwise.performance.profiles import Profile
 
 Theta = Literal["printed", "relative"]
+UNKNOWN = Profile("unknown", (0.0, 1e-17), (0.0, 0.0), source="no remote share was measured, so all memory is local")
+"""Profile of a workload that was never profiled."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +84,16 @@ class Batch(Columns):
                     field="profile",
                     remedy="fit a monotone profile with `poolwise profile fit`",
                 )
+
+    def without_profile(self, rows: IntArray) -> Batch:
+        """Return the batch with zero tolerance and all memory local for some workloads, (k,) rows, as if none were profiled.
+
+        Source: Sefati et al., section II-B: a workload without a profile "is treated with zero tolerance".
+        """
+        tolerance, unknown = self.tolerance.copy(), set(rows.tolist())
+        tolerance[rows] = 0.0
+        profile = tuple(UNKNOWN if w in unknown else known for w, known in enumerate(self.profile))
+        return replace(self, tolerance=tolerance, profile=profile)
 
     @cached_property
     def kinds(self) -> list[tuple[Profile, IntArray]]:

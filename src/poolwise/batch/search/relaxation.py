@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from poolwise.batch.problem.definition import Problem
-from poolwise.optimize.linear import LinearProgram
+from poolwise.optimize.linear import LinearProgram, LinearSolver
 
 SHORT = 1e-6
 """Fraction of a total below which a shortage counts as rounding."""
@@ -55,10 +55,10 @@ class Relaxation:
     mib: float = 1.0
 
     @classmethod
-    def of(cls, problem: Problem, *, fixed: bool) -> Relaxation:
+    def of(cls, problem: Problem, *, fixed: bool, solver: LinearSolver = "glop") -> Relaxation:
         """Build the program of F-DWLP (`fixed`: shares of equation 6) or DWLP (shares free, P^m convex)."""
         batch, groups, (slowdown, energy) = problem.batch, problem.groups, problem.weights
-        it = cls(assign=np.full((len(batch), len(groups)), -1, dtype=np.int64))
+        it = cls(LinearProgram(solver), np.full((len(batch), len(groups)), -1, dtype=np.int64))
         it.core, it.mib = 1 / max(1, int(groups.cores.max())), 1 / max(1.0, float(groups.memory.max()))
         lp = it.program
         it.cover = [lp.add_row(1, 1) for _ in range(len(batch))]

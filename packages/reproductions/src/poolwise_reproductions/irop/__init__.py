@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
+from poolwise_reproductions import catalog
 from poolwise_reproductions.cases import Measurer
-from poolwise_reproductions.irop import claims, figures
+from poolwise_reproductions.irop import claims, figures, variants
 from poolwise_reproductions.irop.plan import QUICK, THETAS, Grid
 from poolwise_reproductions.irop.runs import MemoryTimeCase
-from poolwise_reproductions.published import Key, Measured
+from poolwise_reproductions.published import Key, Measured, read_claims
 from poolwise_reproductions.reproduction import ALL, Part, Reproduction, ReproductionResult, Wanted, rows_of
 
 AT_SIZE = Part(
@@ -29,6 +31,14 @@ SMALLER = Part(
     conditions={"Ours": ("30 x 30",)},
 )
 """Figures at the paper's size and at smaller sizes, the cases that they need, and their claims under each reading of theta."""
+LATENCY = Part(("Figure 1",), partial(Grid.varying, artifact="Figure 1"), (partial(variants.effects, artifact="Figure 1"),))
+UNKNOWN = Part(
+    ("Section II-B",), partial(Grid.varying, artifact="Section II-B"), (partial(variants.effects, artifact="Section II-B"),)
+)
+INTERIOR = Part(("Section IV-B",), Grid.interior, (partial(variants.effects, artifact="Section IV-B"), variants.solver))
+BOUND = Part(("Theorem 1",), Grid.bounded, (variants.theorem_1,))
+PARTS = (AT_SIZE, SMALLER, LATENCY, UNKNOWN, INTERIOR, BOUND)
+"""All parts; those after the first two change one assumption, or compute the paper's bound."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +60,7 @@ class IropReproduction(Reproduction):
 
     def run(self, measure: Measurer, *, quick: bool, wanted: Wanted = ALL) -> ReproductionResult:
         """Measure the placements of the grid; see `Reproduction.run`."""
-        grid, parts = QUICK if quick else Grid(seeds=self.seeds, draws=self.draws), wanted.parts((AT_SIZE, SMALLER))
+        grid, parts = QUICK if quick else Grid(seeds=self.seeds, draws=self.draws), wanted.parts(PARTS)
         runs = measure(case for part in parts for case in part.cases(grid))
         by_memory_time = [MemoryTimeCase(seed) for seed in range(grid.seeds if AT_SIZE in parts else 0)]
         memory_time = measure(by_memory_time)
@@ -60,7 +70,9 @@ class IropReproduction(Reproduction):
         drawn += figures.times(grid, runs) if SMALLER in parts else []
         switches = claims.switches(grid, runs) if AT_SIZE in parts else {}
         explanation = [] if wanted.figure else claims.explain(measured)
-        return ReproductionResult(measured, drawn, _notes(grid, measured), explanation, switches=switches)
+        rows = read_claims(catalog.find("claims", "irop.csv"))
+        notes = [*_notes(grid, measured), *variants.describe(rows, measured)]
+        return ReproductionResult(measured, drawn, notes, explanation, variants.table(rows, measured), switches=switches)
 
 
 def _notes(grid: Grid, measured: Mapping[Key, Measured]) -> list[str]:

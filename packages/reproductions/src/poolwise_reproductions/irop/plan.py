@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import get_args
 
 from poolwise.batch.problem.definition import Theta
-from poolwise_reproductions.irop.runs import FILLED_UP, HEEP_BY_MODULE, LARGEST_FIRST, IropCase
+from poolwise_reproductions.irop.runs import FILLED_UP, HEEP_BY_MODULE, LARGEST_FIRST, IropCase, Variant
 
 THETAS: tuple[Theta, ...] = get_args(Theta)
 PRIMARY: Theta = "relative"
@@ -20,6 +21,17 @@ FEW = 10
 TENTH, FIFTH, LOOSE = 0.10, 0.20, 0.25
 """Accepted slowdowns: one in the middle of the paper's range, up to which its reduction against CFM is checked; the one at
 which IRoP is compared with HEEP in slowdown and energy; the loosest, at which HEEP runs once."""
+VARIANTS: Mapping[str, Mapping[str, Variant]] = {
+    "Figure 1": {f"latency {us:g} us": Variant(latency_us=us) for us in (1.0, 2.5, 5.0, 10.0)},
+    "Section II-B": {f"{100 * part:g} % of the workloads unknown": Variant(unknown=part) for part in (0.25, 0.5)},
+    "Section IV-B": {"interior point method": Variant(interior_point=True)},
+}
+"""Artifact -> condition -> single change under which the claims against CFM and HEEP are judged again.
+
+The latency of 5 us is that of the profiles, so it is the case without a change, on the same grid as the others.
+"""
+VARIED_ETAS = (0.0, 0.4, 0.8, 1.0)
+"""Weights of energy in the runs with a variant."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +48,7 @@ class Grid:
     sizes, opt_seconds : sizes of Figure 7, and the time limit of OPT there, s
     few_workloads, few_modules : sizes that OPT can solve: workloads on 30 modules, modules for 10 workloads
     few_seeds, patience_s : their number of seeds, and the time limit of OPT there, s
+    variant_seeds : maximum number of seeds of the variants
     """
 
     tolerances: tuple[float, ...] = (0.05, 0.10, 0.15, 0.20, 0.25)
@@ -50,6 +63,13 @@ class Grid:
     few_modules: tuple[int, ...] = (6, 9, 12, 15)
     few_seeds: int = 3
     patience_s: float = 60.0
+    variant_seeds: int = 5
+
+    @property
+    def varied(self) -> Grid:
+        """Grid of the variants: fewer weights of energy and seeds."""
+        seeds = min(self.seeds, self.variant_seeds)
+        return replace(self, etas=tuple(eta for eta in self.etas if eta in VARIED_ETAS), seeds=seeds, draws=seeds)
 
     def at_size(self) -> list[IropCase]:
         """Return the cases at the paper's size, and those in which IRoP rounds large workloads first."""
@@ -70,6 +90,30 @@ class Grid:
         few = [*((size, SMALL) for size in self.few_workloads), *((FEW, size) for size in self.few_modules)]
         return found + [self.few(method, size, seed) for seed in range(self.few_seeds) for size in few for method in TIMED]
 
+    def varying(self, artifact: str) -> list[IropCase]:
+        """Return the cases of the variants of an artifact, seed by seed; the interior point method affects IRoP alone."""
+        grid, methods = self.varied, ("irop", "cfm", "first-fit", HEEP_BY_MODULE)
+        points = product(range(grid.seeds), VARIANTS[artifact].values(), grid.tolerances, grid.etas, methods)
+        return [IropCase(m, PRIMARY, eta, t, seed, variant=of_method(v, m)) for seed, v, t, eta, m in points]
+
+    def interior(self) -> list[IropCase]:
+        """Return the cases of the interior point method, with those of the simplex method and of the comparison with OPT."""
+        grid, (solver,) = self.varied, VARIANTS["Section IV-B"].values()
+        points = product(range(grid.seeds), grid.tolerances, grid.etas)
+        plain = [IropCase("irop", PRIMARY, eta, t, seed) for seed, t, eta in points]
+        small = [replace(self.small("irop", PRIMARY, seed), variant=solver) for seed in range(self.small_seeds)]
+        return [*self.varying("Section IV-B"), *plain, *small, *self.optimum()]
+
+    def bounded(self) -> list[IropCase]:
+        """Return the cases of Theorem 1: IRoP at eta 1, where the objective is the energy, and the comparison with OPT."""
+        points = product(range(self.seeds), THETAS, self.tolerances)
+        return [*(IropCase("irop", theta, 1.0, t, seed) for seed, theta, t in points), *self.optimum()]
+
+    def optimum(self) -> list[IropCase]:
+        """Return the comparison of IRoP with OPT under `PRIMARY`."""
+        points = product(range(self.small_seeds), ("irop", "opt", "place"))
+        return [self.small(method, PRIMARY, seed) for seed, method in points]
+
     def small(self, method: str, theta: Theta, seed: int) -> IropCase:
         """Return a case at the size that the paper compares with OPT."""
         work = {"opt": self.opt_work, "place": 4.0}.get(method, 0.05)
@@ -82,6 +126,11 @@ class Grid:
     def few(self, method: str, size: tuple[int, int], seed: int) -> IropCase:
         """Return a case of a size that OPT can solve."""
         return IropCase(method, "printed", 0.5, None, seed, *size, seconds=self.patience_s if method == "opt" else None)
+
+
+def of_method(variant: Variant, method: str) -> Variant:
+    """Return the variant as far as it affects a method: only IRoP solves linear programs by a chosen method."""
+    return variant if method == "irop" else replace(variant, interior_point=False)
 
 
 QUICK = Grid((0.05, 0.25), (0.0, 0.8, 1.0), 2, 2, 2, 0.1, (15, 30), 5.0, (4, 10), (6, 15), 1, 20.0)

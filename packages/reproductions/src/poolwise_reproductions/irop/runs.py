@@ -11,18 +11,19 @@ import numpy as np
 from poolwise import catalog
 from poolwise.batch.methods.cfm import Cfm
 from poolwise.batch.methods.heep import Heep
-from poolwise.batch.methods.irop import Irop
+from poolwise.batch.methods.irop import Irop, approximation_ratio
 from poolwise.batch.methods.method import Limit, Method, find_method
 from poolwise.batch.methods.place import Place
 from poolwise.batch.problem.assignment import Solution
 from poolwise.batch.problem.check import check_assignment
-from poolwise.batch.problem.definition import Problem, Theta
+from poolwise.batch.problem.definition import Batch, Problem, Theta
 from poolwise.batch.search.costs import costs_of
 from poolwise.batch.search.packing import BinPacking, assignment_of
 from poolwise.errors import PolicyError, PoolwiseError
 from poolwise.files.batch import read_batch
 from poolwise.hashing import Json, digest
 from poolwise.performance.profiles import Profile
+from poolwise.random import uniform
 from poolwise_reproductions.cases import MeasuredCase
 
 FILE = catalog.find("batches", "batch-150x1200")
@@ -35,6 +36,29 @@ IGNORE_TOLERANCE = ("cfm", "first-fit")
 """Methods without an accepted slowdown: they may exceed it, and the violations are counted."""
 
 
+PUBLISHED_US = 5.0
+"""Latency of remote memory (us) at which the profiles of Figure 2 were measured."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """Assumptions of a placement that may differ from those of the paper's figures, each changed alone.
+
+    Attributes
+    ----------
+    latency_us : latency of remote memory, us; P^m is proportional to it (assumed: the number of remote accesses is constant)
+    unknown : fraction of the workloads, drawn by the seed, that have no profile and are placed with zero tolerance
+    interior_point : IRoP solves its linear programs by an interior point method
+    """
+
+    latency_us: float = PUBLISHED_US
+    unknown: float = 0.0
+    interior_point: bool = False
+
+
+AS_PUBLISHED = Variant()
+
+
 @dataclass(frozen=True)
 class IropCase(MeasuredCase):
     """Placement by one method of one problem of the paper's distribution.
@@ -45,6 +69,7 @@ class IropCase(MeasuredCase):
     workloads, modules : size; a third of the modules is of each type
     work : limit of work, on which alone the placement depends
     seconds : time limit of OPT where its run time is measured; it replaces the limit of work
+    variant : changed assumptions
     """
 
     method: str
@@ -56,6 +81,7 @@ class IropCase(MeasuredCase):
     modules: int = 1200
     work: float = 0.05
     seconds: float | None = None
+    variant: Variant = AS_PUBLISHED
 
     def inputs(self) -> Json:
         """Return the hash of the batch file."""
@@ -64,11 +90,20 @@ class IropCase(MeasuredCase):
     def problem(self) -> Problem:
         """Draw the problem; smaller sizes take the first workloads, and the first modules of each type."""
         whole = read_batch(FILE, seed=self.seed, eta=self.eta, theta=self.theta, tolerance=self.tolerance)
+        whole = replace(whole, batch=self._changed(whole.batch))
         if (self.workloads, self.modules) == (len(whole.batch), len(whole.modules)):
             return whole
         rows = [members[: self.modules // len(whole.groups)] for _, members in whole.groups.ids()]
         modules = whole.modules.select_rows(np.sort(np.concatenate(rows)))
         return replace(whole, batch=whole.batch.select_rows(np.arange(self.workloads)), modules=modules)
+
+    def _changed(self, batch: Batch) -> Batch:
+        """Return the workloads under the variant."""
+        factor, n = self.variant.latency_us / PUBLISHED_US, len(batch)
+        profiles = {each: replace(each, slowdown=tuple(s * factor for s in each.slowdown)) for each in set(batch.profile)}
+        batch = replace(batch, profile=tuple(profiles[each] for each in batch.profile))
+        order = np.argsort(uniform(self.seed, "unknown workloads", np.arange(n)))
+        return batch.without_profile(order[: round(self.variant.unknown * n)])
 
     @staticmethod
     def prepare(cases: Sequence[IropCase]) -> None:
@@ -99,11 +134,13 @@ class IropCase(MeasuredCase):
             "dropped": len(found.dropped),
             "status": found.status,
             "cpu_s": cpu_s,
+            "psi": approximation_ratio(problem),
         }
 
     def _method(self) -> Method:
         variants: dict[str, Method] = {
             HEEP_BY_MODULE: _HeepByModule(),
+            "irop": Irop(interior_point=self.variant.interior_point),
             LARGEST_FIRST: Irop(largest_first=True),
             FILLED_UP: _FilledUp(),
         }
