@@ -8,18 +8,30 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from poolwise.files.component import Component
+from poolwise.policies.placement.nvme.compositions import Candidate, GroupKey
+from poolwise.policies.placement.nvme.policies import NvmeDisaggregationAware, NvmeMaximizeComposition
 from poolwise.runner import Local
 from poolwise_reproductions import catalog
 from poolwise_reproductions.cases import Measurer
 from poolwise_reproductions.headlines import answer_headlines, read_headlines
 from poolwise_reproductions.nvme_composition import PARTS, QUICK, NvmeComposition, cases
-from poolwise_reproductions.nvme_composition.cells import DEFAULT, NvmeCase, NvmeLoad, NvmeRun, measure_cases
+from poolwise_reproductions.nvme_composition.algorithms import CHANGE, describe, effect_table, effects
+from poolwise_reproductions.nvme_composition.cells import (
+    DEFAULT,
+    Algorithms,
+    NvmeCase,
+    NvmeLoad,
+    NvmeRun,
+    measure_cases,
+    placement,
+)
 from poolwise_reproductions.nvme_composition.claims import NvmeResults, figure_10, switches
 from poolwise_reproductions.nvme_composition.figures import origins, rates, tables
 from poolwise_reproductions.nvme_composition.packing import PACKINGS, PackingCase, describe_packing, packing_table
 from poolwise_reproductions.nvme_composition.packing import cases as calibrated_packings
 from poolwise_reproductions.nvme_composition.packing import node_of as packed_node
-from poolwise_reproductions.nvme_composition.plan import COLUMNS, FASTER, MODES, SOURCES, NvmePlan, base, seeded
+from poolwise_reproductions.nvme_composition.plan import ALGORITHMS, COLUMNS, FASTER, MODES, SOURCES, NvmePlan, base, seeded
 from poolwise_reproductions.published import SWITCH, compare, read_claims
 from poolwise_reproductions.results import without_nan
 from tests.helpers.data import PUBLISHED, ROOT
@@ -55,7 +67,7 @@ def test_every_published_value_is_one_claim():
 def test_measurements_match_the_claims():
     rows = {mode: {key for key, _ in measured_rows(NvmeResults({}, NvmePlan(1), mode))} for mode in SOURCES}
     assert rows["default"] == {claim.key for claim in claims()}
-    extensions = {claim.key for claim in claims() if claim.artifact == "Origin of the gap"}
+    extensions = {claim.key for claim in claims() if claim.artifact in ("Origin of the gap", *ALGORITHMS)}
     assert rows["parity"] == rows["inferred"] == rows["default"] - extensions
 
 
@@ -331,3 +343,71 @@ def test_packing_without_a_change_equals_the_run_of_the_table(tmp_path):
     case = calibrated_packings(1, measure)[0]
     usual = measure([case.run])[case.run]
     assert measure([case])[case]["missed_deadlines_pct"] == usual["missed_deadlines_pct"]
+
+
+def test_full_run_has_twenty_seeds():
+    assert NvmeComposition().seeds == 20
+
+
+def test_changed_algorithms_affect_the_disaggregation_aware_policy_alone():
+    algorithms = Algorithms(each_parameter=True, max_extension=0.5, alpha_as_printed=True)
+    found = placement("disaggregation_aware", DEFAULT, algorithms).make("placements")
+    assert found.maximize.each_parameter and found.maximize.max_extension == 0.5 and found.minimize.alpha_as_printed
+    assert not found.maximize.fitness_as_printed
+    assert placement("first_fit", DEFAULT, algorithms) == Component(name="nvme_first_fit")
+    assert placement("disaggregation_aware", DEFAULT).make("placements") == NvmeDisaggregationAware()
+
+
+def test_equation_1_as_printed_adds_megabytes_and_gigabytes():
+    """500 MB/s are missing, and 500 GB are left over: -500 + 500 instead of 0 + 500 / 600."""
+    gigabyte = 1e9 / 2**20
+    key = GroupKey(frozenset(["smufin"]), 2, 1, 1000, round(600 * gigabyte), 10)
+    need = SimpleNamespace(bandwidth=1500, storage=round(100 * gigabyte))
+    view = SimpleNamespace(layout=SimpleNamespace(bandwidth_unit=2000.0, storage_unit=600 * gigabyte))
+    found = {
+        printed: NvmeMaximizeComposition(fitness_as_printed=printed)._fitness(Candidate(0, key), need, view)
+        for printed in (False, True)
+    }
+    assert found == {False: pytest.approx(500 / 600, rel=1e-3), True: pytest.approx(0.0, abs=1e-2)}
+
+
+@pytest.mark.parametrize(
+    ("times", "peak", "chosen", "once"),
+    [
+        ((1489, 1455, 1478), 6000, 2, 2),
+        ((1489, 1500, 1400), 6000, 3, 1),  # the printed loop continues after two devices, which do not help
+        ((1700, 1650, 1640), 6000, 1, 3),  # no number is faster than the base time, from which the printed loop starts
+        ((1489, 1455, 1300), 4000, 3, 2),  # the loop over capacity passes the peak of bandwidth
+    ],
+)
+def test_loop_over_each_parameter_as_printed(times, peak, chosen, once):
+    free = SimpleNamespace(covers=lambda place, need: iter([(0,), (0, 1), (0, 1, 2)]), size=lambda device: (2000, 600))
+    need = SimpleNamespace(
+        late=False, requested=1600, deadline=9000, peak=peak, bandwidth=1800, time=lambda devices, sharers: times[devices - 1]
+    )
+    view = SimpleNamespace(free=free, now=0)
+    found = [len(NvmeMaximizeComposition(each_parameter=each)._devices(need, view, 0)) for each in (True, False)]
+    assert found == [chosen, once]
+
+
+def test_effect_of_a_change_is_measured_and_counted():
+    """Equation 2 as printed adds two points of missed deadlines, so rows of the tables no longer hold."""
+    plan = NvmePlan(3, loads=(0.7,))
+    runs = {}
+    for name in ALGORITHMS:
+        for case in plan.algorithms(name):
+            for seed in range(3):
+                missed = 0.47 + seed / 100 + 2 * case.algorithms.alpha_as_printed
+                run = dict.fromkeys((*COLUMNS, "true_composition_size", "true_sharing_ratio"), 1.0)
+                runs[seeded(case, seed)] = {**run, "missed_deadlines_pct": missed}
+    results = NvmeResults(runs, plan)
+    found = without_nan(row for name in ALGORITHMS for row in effects(results, name))
+    changes = {key[1]: value.value for key, value in found.items()}
+    assert changes == {key: pytest.approx(2.0 * key.startswith("equation 2")) for key in changes}
+    assert {key[2] for key in found} == {CHANGE}
+    (text,) = describe(results, claims())
+    assert "a loop over each parameter: " in text and "(0 more, 0 no longer)" in text
+    assert "equation 2 as printed" in text and not text.endswith("(0 more, 0 no longer).")
+    (table,) = effect_table(results)
+    assert len(table.rows) == 5
+    assert describe(NvmeResults({}, plan), claims()) == effect_table(NvmeResults({}, plan)) == []

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
 
+from poolwise_reproductions import catalog
 from poolwise_reproductions.cases import Measurer
-from poolwise_reproductions.nvme_composition import claims, figures, packing
+from poolwise_reproductions.nvme_composition import algorithms, claims, figures, packing
 from poolwise_reproductions.nvme_composition.cells import NvmeCase, measure_cases
 from poolwise_reproductions.nvme_composition.claims import NvmeResults
-from poolwise_reproductions.nvme_composition.plan import MODES, QUICK, SOURCES, TABLES, NvmePlan, seeded
+from poolwise_reproductions.nvme_composition.plan import ALGORITHMS, MODES, QUICK, SOURCES, TABLES, NvmePlan, seeded
+from poolwise_reproductions.published import read_claims
 from poolwise_reproductions.reproduction import ALL, Part, Reproduction, ReproductionResult, Wanted, figures_of, rows_of
 
 PARTS = (
@@ -36,6 +38,10 @@ PARTS = (
     ),
     Part(("Figure 10",), NvmePlan.sizes, (claims.figure_10,), (figures.figure_10,)),
     Part(("Figure 11",), NvmePlan.mixes, (claims.figure_11,), (figures.figure_11,)),
+    *(
+        Part((name,), partial(NvmePlan.algorithms, artifact=name), (partial(algorithms.effects, artifact=name),))
+        for name in ALGORITHMS
+    ),
     Part(("Origin of the gap",), NvmePlan.origins, (claims.origins,)),
     Part(("Rates",), NvmePlan.rates),
 )
@@ -58,7 +64,7 @@ class NvmeComposition(Reproduction):
         Number of seeds of a full run.
     """
 
-    seeds: int = 10
+    seeds: int = 20
     title: ClassVar[str] = "Placing workloads on pooled, shared and composed NVMe"
     paper: ClassVar[str] = "Call et al., Disaggregation-aware workload placement on pooled NVMe"
 
@@ -69,16 +75,16 @@ class NvmeComposition(Reproduction):
         packed = measure(packing.cases(plan.seeds if plan.packings and not figure else 0, measure))
         under = {mode: NvmeResults(runs, plan, mode) for mode in SOURCES}
         found = {mode: rows_of(parts, results) for mode, results in under.items()}
-        results = under["default"]
+        results, rows = under["default"], read_claims(catalog.find("claims", "nvme-composition.csv"))
         drawn = [one for mode in MODES for one in figures_of(parts, under[mode])]
         drawn += [figures.origins(results)] if figure in ("", "Origin of the gap") else []
         drawn += [figures.rates(results)] if plan.sweeps and not figure else []
         return ReproductionResult(
             found["default"],
             drawn,
-            _notes(results),
+            [*_notes(results), *algorithms.describe(results, rows)],
             [] if figure else [*claims.explain(results), *packing.describe_packing(packed)],
-            [*figures.tables(results), *packing.packing_table(packed)],
+            [*figures.tables(results), *packing.packing_table(packed), *algorithms.effect_table(results)],
             {"as run": found["parity"], "inferred": found["inferred"]},
             claims.switches(results),
         )

@@ -70,6 +70,36 @@ INFERRED = replace(PARITY, late_alone=True, capacity_alone=True)
 
 
 @dataclass(frozen=True)
+class Algorithms:
+    """Readings of Algorithms 1 and 2 that differ from the specification's, each switched alone; all off by default.
+
+    Attributes
+    ----------
+    each_parameter, fitness_as_printed, max_extension : see `NvmeMaximizeComposition`
+    alpha_as_printed : see `NvmeMinimizeFragmentation`
+    """
+
+    each_parameter: bool = False
+    fitness_as_printed: bool = False
+    max_extension: float | None = None
+    alpha_as_printed: bool = False
+
+    @property
+    def maximize(self) -> Json:
+        """Changed settings of maximize composition."""
+        found: dict[str, Any] = {name: True for name in ("each_parameter", "fitness_as_printed") if getattr(self, name)}
+        return found if self.max_extension is None else {**found, "max_extension": self.max_extension}
+
+    @property
+    def minimize(self) -> Json:
+        """Changed settings of minimize fragmentation."""
+        return {"alpha_as_printed": True} if self.alpha_as_printed else {}
+
+
+AS_SPECIFIED = Algorithms()
+
+
+@dataclass(frozen=True)
 class NvmeLoad:
     """Workload mix at a target load: the input of `calibrate`."""
 
@@ -102,6 +132,7 @@ class NvmeCase:
     high_priority_factor: float = 1.2
     devices: int = 10
     gap_s: float = 0.0
+    algorithms: Algorithms = AS_SPECIFIED
 
 
 @dataclass(frozen=True)
@@ -165,7 +196,7 @@ class NvmeRun(CellCase):
         case, load = self.case, self.case.load
         gaps = {"mean_gap_s": self.gap_s, "high_priority_factor": case.high_priority_factor}
         jobs = GeneratorSource("nvme_mix", canonical({**load.settings, **gaps}), 0, None)
-        how = SchedulerSection(kind="composition", placement=placement(case.policy, load.physics))
+        how = SchedulerSection(kind="composition", placement=placement(case.policy, load.physics, case.algorithms))
         model = PerformanceSection(model=performance(case.policy, load.physics))
         return Cell({}, load.seed, jobs, *described(case.infrastructure, case.devices), how, model, 0, cell_sources())
 
@@ -238,14 +269,15 @@ def performance(policy: NvmePolicy, physics: Physics) -> Component:
     return Component.of("nvme_sharing", {"tables": tables, "fixed_at_start": physics.frozen})
 
 
-def placement(policy: NvmePolicy, physics: Physics) -> Component:
-    """Return the placement of a policy."""
+def placement(policy: NvmePolicy, physics: Physics, algorithms: Algorithms = AS_SPECIFIED) -> Component:
+    """Return the placement of a policy; `algorithms` only affects the disaggregation-aware policy."""
     if policy == "first_fit":
         return Component(name="nvme_first_fit")
     part = {"late_shares": not physics.late_alone}
     if policy in ALONE:
         return Component.of(f"nvme_{policy}", part)
-    settings = {"maximize": part, "minimize": part, "capacity_alone": physics.capacity_alone}
+    maximize, minimize = {**part, **algorithms.maximize}, {**part, **algorithms.minimize}
+    settings = {"maximize": maximize, "minimize": minimize, "capacity_alone": physics.capacity_alone}
     return Component.of("nvme_disaggregation_aware", settings)
 
 

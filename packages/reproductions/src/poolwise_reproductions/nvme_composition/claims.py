@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
@@ -12,7 +12,14 @@ import numpy as np
 from poolwise.arrays import FloatArray
 from poolwise.traces.generators.nvme_mix import SHARES, MixScenario
 from poolwise_reproductions.nvme_composition import plan as nvme
-from poolwise_reproductions.nvme_composition.cells import ALONE, Infrastructure, NvmeCase, NvmePolicy
+from poolwise_reproductions.nvme_composition.cells import (
+    ALONE,
+    AS_SPECIFIED,
+    Algorithms,
+    Infrastructure,
+    NvmeCase,
+    NvmePolicy,
+)
 from poolwise_reproductions.nvme_composition.plan import (
     CELLS,
     COLUMNS,
@@ -39,10 +46,11 @@ POOLING, SHARING = "maximum fall of missed deadlines by pooling", "maximum shari
 
 @dataclass(frozen=True)
 class NvmeResults(SeedResults[NvmeCase]):
-    """Measurements of every case of a plan, looked up under the physics that `mode` names."""
+    """Measurements of every case of a plan, looked up under the physics that `mode` names and a change of the algorithms."""
 
     plan: NvmePlan
     mode: str = "default"
+    algorithms: Algorithms = AS_SPECIFIED
 
     def seeded(self, case: NvmeCase) -> list[NvmeCase]:
         """Return a case with each seed."""
@@ -52,7 +60,8 @@ class NvmeResults(SeedResults[NvmeCase]):
         self, scenario: MixScenario, load: float, policy: NvmePolicy, where: Infrastructure = "disaggregated", **more: Any
     ) -> NvmeCase:
         """Return a case under the physics."""
-        return nvme.base(scenario, load, policy, where, self.mode, **more)
+        found = nvme.base(scenario, load, policy, where, self.mode, **more)
+        return replace(found, algorithms=self.algorithms) if policy == AWARE else found
 
     def less(self, one: NvmeCase, other: NvmeCase, metric: RunMetric = MISSED) -> Measured:
         """Return a metric of `one` less that of `other`, seed by seed on the same workloads; NaN if one was not run."""

@@ -13,6 +13,7 @@ from poolwise_reproductions.nvme_composition.cells import (
     DEFAULT,
     INFERRED,
     PARITY,
+    Algorithms,
     Infrastructure,
     NvmeCase,
     NvmeLoad,
@@ -62,6 +63,16 @@ STEPS: Mapping[str, Physics] = {
     "parity and late workloads alone (inferred)": replace(PARITY, late_alone=True),
 }
 """Differences of the authors' simulator, one at a time, to attribute the gap between the policies; the last two are ours."""
+ALGORITHMS: Mapping[str, Mapping[str, Algorithms]] = {
+    "Algorithm 1": {
+        "a loop over each parameter": Algorithms(each_parameter=True),
+        "a new composition beyond an extension of 0.5": Algorithms(max_extension=0.5),
+        "a new composition beyond an extension of 0.1": Algorithms(max_extension=0.1),
+    },
+    "Equation 1": {"equation 1 as printed": Algorithms(fitness_as_printed=True)},
+    "Equation 2": {"equation 2 as printed": Algorithms(alpha_as_printed=True)},
+}
+"""Artifact -> condition -> single change of the algorithms; extensions are fractions of the workload's time (assumed)."""
 STEP_LOADS = (0.7, 0.8)
 MIDDLE = 0.7
 """Load of the figures that vary another parameter."""
@@ -112,6 +123,15 @@ class NvmePlan:
     def origins(self) -> list[NvmeCase]:
         """Return the cases with the differences of the authors' simulator."""
         return [case for step in STEPS for load in STEP_LOADS for case in step_pair(load, step)]
+
+    def algorithms(self, artifact: str) -> list[NvmeCase]:
+        """Return the saturated cells on pooled devices under the changes of an artifact, and without a change."""
+        points = itertools.product(SHARES, [load for load in self.loads if load in SATURATED])
+        found: list[NvmeCase] = []
+        for scenario, load in points:
+            first, aware = (base(scenario, load, policy) for policy in POLICIES)
+            found += [first, aware, *(replace(aware, algorithms=each) for each in ALGORITHMS[artifact].values())]
+        return found
 
     def rates(self) -> list[NvmeCase]:
         """Return the cells of the tables at several arrival rates."""

@@ -18,6 +18,9 @@ from poolwise.policies.placement.nvme.need import Need
 from poolwise.registry import register
 from poolwise.short_repr import short_repr
 
+GIGABYTE = 1e9 / 2**20
+"""MiB in a GB; bandwidth is in MB/s."""
+
 
 @register("placements", "nvme_first_fit")
 @dataclass(frozen=True)
@@ -140,11 +143,18 @@ class NvmeMaximizeComposition(Composer):
         Compose the fewest devices that meet the deadline instead of the fastest composition.
     late_shares
         Let a workload whose deadline has passed join a composition in use (`joinable_groups`).
+    fitness_as_printed
+        Use equation 1 as printed: MB/s and GB are added without normalization, and missing bandwidth counts as negative.
+    each_parameter
+        Search bandwidth and then capacity as in lines 20 to 33 of Algorithm 1: start from the base time, and continue after
+        an amount that does not help. No model depends on cores, so their loop never changes a request.
     """
 
     max_extension: float | None = None
     smallest_k_meeting_deadline: bool = False
     late_shares: bool = True
+    fitness_as_printed: bool = False
+    each_parameter: bool = False
 
     def first(self, need: Need, view: Compositions) -> int:
         """Return the first node with enough cores."""
@@ -153,7 +163,7 @@ class NvmeMaximizeComposition(Composer):
     def compose(self, need: Need, view: Compositions, first: int) -> tuple[int, tuple[int, ...]] | None:
         """Choose a composition in use, or free devices."""
         candidates = joinable_groups(need, view, self.late_shares)
-        pick = view.first_by_end(candidates, lambda c, end: (c.time - (end - view.now), _fitness(c, need, view)))
+        pick = view.first_by_end(candidates, lambda c, end: (c.time - (end - view.now), self._fitness(c, need, view)))
         joined = None if pick is None else (pick.composition.node, pick.composition.devices)
         if pick is not None and not self._extends_too_far(pick, view):
             return joined
@@ -182,6 +192,8 @@ class NvmeMaximizeComposition(Composer):
 
     def _devices(self, need: Need, view: Compositions, place: int) -> tuple[int, ...] | None:
         """Return free devices of one location: the last number at which the time fell, or the fewest if still too late."""
+        if self.each_parameter and not need.late:
+            return self._by_each_parameter(need, view, place)
         covers = view.free.covers(place, need)
         fewest = best = next(covers, None)
         if fewest is None or best is None or need.late:
@@ -196,14 +208,23 @@ class NvmeMaximizeComposition(Composer):
             best, time = more, need.time(len(more), 1)
         return best if view.now + time <= need.deadline else fewest
 
+    def _by_each_parameter(self, need: Need, view: Compositions, place: int) -> tuple[int, ...] | None:
+        """Return free devices of one location as the printed loops of Algorithm 1 choose them, or the fewest if too late."""
+        covers = list(view.free.covers(place, need))
+        best, time = covers[0] if covers else None, need.requested
+        for limit in (max(need.peak, need.bandwidth), math.inf):  # of bandwidth; the models limit no capacity
+            for devices in covers:
+                within = len(devices) == len(covers[0]) or sum(view.free.size(d)[0] for d in devices) <= limit
+                if within and need.time(len(devices), 1) < time:
+                    best, time = devices, need.time(len(devices), 1)
+        return covers[0] if covers and view.now + time > need.deadline else best
 
-def _fitness(candidate: Candidate, need: Need, view: Compositions) -> float:
-    """Return the room left after the workload, in devices: equation 1 with terms clipped at 0 and normalized."""
-    key, layout = candidate.key, view.layout
-    return (
-        max(0, key.bandwidth - need.bandwidth) / layout.bandwidth_unit
-        + max(0, key.storage - need.storage) / layout.storage_unit
-    )
+    def _fitness(self, candidate: Candidate, need: Need, view: Compositions) -> float:
+        """Return the room left after the workload, in devices: equation 1 with terms clipped at 0 and normalized."""
+        bandwidth, storage = candidate.key.bandwidth - need.bandwidth, candidate.key.storage - need.storage
+        if self.fitness_as_printed:
+            return bandwidth + storage / GIGABYTE
+        return max(0, bandwidth) / view.layout.bandwidth_unit + max(0, storage) / view.layout.storage_unit
 
 
 CompositionChoice = Literal["maximize_composition", "minimize_fragmentation"]
