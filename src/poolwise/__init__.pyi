@@ -9,6 +9,7 @@ from poolwise.comparison.compare import compare as compare
 from poolwise.comparison.run_comparison import Comparison as Comparison
 from poolwise.conformance import Check as Check
 from poolwise.conformance import check as check
+from poolwise.conformance import parametrize_with_checks as parametrize_with_checks
 from poolwise.errors import InputError as InputError
 from poolwise.errors import PolicyError as PolicyError
 from poolwise.errors import PoolwiseError as PoolwiseError

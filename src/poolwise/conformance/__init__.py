@@ -3,7 +3,9 @@
 `check` detects the kind of an object; each `check_*` checks one kind. They run the object on small machines and return one
 `Check` per promise; a broken promise has a sentence on what happened. In a test:
 
-    assert all(result.ok for result in poolwise.check(MyOrder()))
+    @poolwise.parametrize_with_checks(MyOrder())
+    def test_contract(check):
+        check()
 """
 
 from poolwise.conformance.cases import Case, racks
@@ -12,6 +14,7 @@ from poolwise.conformance.dispatch import check
 from poolwise.conformance.fake_cluster import FakeCluster, Fault, calm_starts, survive
 from poolwise.conformance.findings import Check
 from poolwise.conformance.model import check_model
+from poolwise.conformance.parametrize import parametrize_with_checks
 from poolwise.conformance.policies import check_backfill, check_order, check_placement
 from poolwise.conformance.scheduler import check_scheduler
 
@@ -28,6 +31,7 @@ __all__ = [
     "check_order",
     "check_placement",
     "check_scheduler",
+    "parametrize_with_checks",
     "racks",
     "survive",
 ]

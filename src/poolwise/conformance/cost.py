@@ -19,13 +19,14 @@ HOPELESS = "returns for each task whether even the idle machine would miss its g
 LOOKS = "reads only the columns of places that looks_at names"
 COLUMNS = ("running", "load", "position")
 KINDS = ("", "nw", "hotspot", "backprop", "no such kind")
+COST_PROMISES = (RUNS, PICKLES, DETERMINISTIC, UNCHANGED, SHAPE, NUMBERS, WAITING, HOPELESS, LOOKS)
 COPIES = 3
 _RESOURCES = (("cores", "memory"), ("cores", "memory", "gpu"), ("gpu",), ("cores",))
 
 
 def check_cost(cost: CostModel) -> tuple[Check, ...]:
     """Check a cost model with random tasks, places and waiting jobs: near and far, idle and loaded, full and empty."""
-    findings = Findings(RUNS, PICKLES, DETERMINISTIC, UNCHANGED, SHAPE, NUMBERS, WAITING, HOPELESS, LOOKS)
+    findings = Findings(*COST_PROMISES)
     with findings.running():
         copy = findings.pickled(cost)
         unknown = set(cost.looks_at) - set(COLUMNS)

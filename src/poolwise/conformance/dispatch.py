@@ -5,22 +5,29 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from poolwise.conformance.cost import check_cost
+from poolwise.conformance.cost import COST_PROMISES, check_cost
 from poolwise.conformance.findings import Check
-from poolwise.conformance.model import check_model
-from poolwise.conformance.policies import check_backfill, check_order, check_placement
-from poolwise.conformance.scheduler import check_scheduler
+from poolwise.conformance.model import MODEL_PROMISES, check_model
+from poolwise.conformance.policies import (
+    BACKFILL_PROMISES,
+    ORDER_PROMISES,
+    PLACEMENT_PROMISES,
+    check_backfill,
+    check_order,
+    check_placement,
+)
+from poolwise.conformance.scheduler import SCHEDULER_PROMISES, check_scheduler
 from poolwise.errors import InputError
 
-CHECKS: Mapping[str, Callable[[Any], tuple[Check, ...]]] = {
-    "priority": check_order,
-    "place": check_placement,
-    "select": check_backfill,
-    "slowdown": check_model,
-    "placing": check_cost,
-    "open": check_scheduler,
+CHECKS: Mapping[str, tuple[tuple[str, ...], Callable[[Any], tuple[Check, ...]]]] = {
+    "priority": (ORDER_PROMISES, check_order),
+    "place": (PLACEMENT_PROMISES, check_placement),
+    "select": (BACKFILL_PROMISES, check_backfill),
+    "slowdown": (MODEL_PROMISES, check_model),
+    "placing": (COST_PROMISES, check_cost),
+    "open": (SCHEDULER_PROMISES, check_scheduler),
 }
-"""Method that identifies a kind of object -> its checks; backfills may have `open` too, so schedulers come last."""
+"""Method that identifies a kind of object -> its promises and its check; backfills may have `open` too, so schedulers are last."""
 
 
 def check(thing: Any) -> tuple[Check, ...]:
@@ -51,16 +58,31 @@ def check(thing: Any) -> tuple[Check, ...]:
     >>> [str(result) for result in results if not result.ok]
     []
     """
-    if isinstance(thing, type):
-        try:
-            thing = thing()
-        except TypeError as error:
-            raise InputError(
-                f"{thing.__name__} has settings without defaults: {error}", remedy="pass a configured object"
-            ) from error
-    for method, checks in CHECKS.items():
+    thing = configured(thing)
+    return _kind_of(thing)[1](thing)
+
+
+def promises_of(thing: Any) -> tuple[str, ...]:
+    """Return the promises that `check` checks for an object, in the order of its results, without running the object."""
+    return _kind_of(thing)[0]
+
+
+def configured(thing: Any) -> Any:
+    """Return the object, or an object of the class with its defaults; raise InputError if the class needs settings."""
+    if not isinstance(thing, type):
+        return thing
+    try:
+        return thing()
+    except TypeError as error:
+        raise InputError(
+            f"{thing.__name__} has settings without defaults: {error}", remedy="pass a configured object"
+        ) from error
+
+
+def _kind_of(thing: Any) -> tuple[tuple[str, ...], Callable[[Any], tuple[Check, ...]]]:
+    for method, kind in CHECKS.items():
         if callable(getattr(thing, method, None)):
-            return checks(thing)
-    problem = f"{type(thing).__name__} is not a scheduler, order, placement, backfill, performance model or cost model"
-    remedy = f"define one of the methods {', '.join(CHECKS)} (see poolwise.interfaces)"
-    raise InputError(problem, remedy=remedy)
+            return kind
+    name = (thing if isinstance(thing, type) else type(thing)).__name__
+    problem = f"{name} is not a scheduler, order, placement, backfill, performance model or cost model"
+    raise InputError(problem, remedy=f"define one of the methods {', '.join(CHECKS)} (see poolwise.interfaces)")

@@ -17,6 +17,7 @@ FETCH = "fetches for whole nanoseconds over links of the machine"
 SLOWDOWN = "returns a finite slowdown above -1"
 TOUCHES = "returns owners of the machine from touches"
 HONEST = "returns from touches every owner that its slowdown depends on"
+MODEL_PROMISES = (RUNS, PICKLES, DETERMINISTIC, UNCHANGED, SETUP, FETCH, SLOWDOWN, TOUCHES, HONEST, RULE)
 
 
 def check_model(model: PerformanceModel, case: Case | None = None) -> tuple[Check, ...]:
@@ -26,8 +27,7 @@ def check_model(model: PerformanceModel, case: Case | None = None) -> tuple[Chec
     `case` of your own replaces the default ones, of which a model may decline some with an InputError. Returns one `Check` per
     promise.
     """
-    stated = (RULE,) if "fixed" in vars(type(model)) else ()
-    findings = Findings(RUNS, PICKLES, DETERMINISTIC, UNCHANGED, SETUP, FETCH, SLOWDOWN, TOUCHES, HONEST, *stated)
+    findings, stated = Findings(*MODEL_PROMISES), "fixed" in vars(type(model))
 
     def ask(case: Case) -> None:
         walk(case, _RunVisitor(model, copy, findings).visit, truth=model)

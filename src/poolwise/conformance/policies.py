@@ -20,13 +20,13 @@ from poolwise.conformance.cases import (
     walk,
 )
 from poolwise.conformance.findings import DETERMINISTIC, PICKLES, RUNS, UNCHANGED, Check, Findings
-from poolwise.conformance.scheduler import check_scheduler
+from poolwise.conformance.scheduler import SCHEDULER_PROMISES, check_scheduler
 from poolwise.engines.order_contract import OrderContract
 from poolwise.errors import InputError
 from poolwise.interfaces import BackfillPolicy, OrderKind, PlacementPolicy, QueuePolicy, RecalculatedOrder, SchedulingPass
 from poolwise.interfaces.capped import KIND_CLASSES
 from poolwise.interfaces.order import opened
-from poolwise.interfaces.placement import signatures_of, states_signatures
+from poolwise.interfaces.placement import signatures_of
 from poolwise.interfaces.scheduling_pass import check_takes_pass
 from poolwise.interfaces.user_class import rule_of
 from poolwise.model import Changes, JobTable, Placement, Queue, Refusal, Snapshot, Start
@@ -46,6 +46,10 @@ SIGNATURE = "treats jobs with the same signature alike"
 REFUSES = "refuses unknown requests without raising"
 NOWHERE = "something that no machine has"
 CHOICE = "starts each waiting job at most once, within the free resources"
+ORDER_PROMISES = (RUNS, PICKLES, DETERMINISTIC, UNCHANGED, SHAPE, KIND)
+PLACEMENT_PROMISES = (RUNS, PICKLES, DETERMINISTIC, UNCHANGED, FITS, ENOUGH, EMPTY, PREFILTER, REFUSES, SIGNATURE, RULE)
+_OWN_PROMISES = (RUNS, UNCHANGED, CHOICE, RULE)
+BACKFILL_PROMISES = tuple(dict.fromkeys((*_OWN_PROMISES, *SCHEDULER_PROMISES)))
 
 
 def check_order(order: QueuePolicy, case: Case | None = None) -> tuple[Check, ...]:
@@ -54,7 +58,7 @@ def check_order(order: QueuePolicy, case: Case | None = None) -> tuple[Check, ..
     A `case` of your own replaces the default ones (racks with pools, shared nodes with devices), of which an order may decline
     one with an InputError; so it is in the other checks. Returns one `Check` per promise.
     """
-    findings = Findings(RUNS, PICKLES, DETERMINISTIC, UNCHANGED, SHAPE, KIND)
+    findings = Findings(*ORDER_PROMISES)
     contract = OrderContract(order)
     called = False
 
@@ -108,9 +112,7 @@ def check_placement(placement: PlacementPolicy, case: Case | None = None) -> tup
     A placement that states a rule (`PlacementPolicy.rule`) also runs racks with the compiled engine, which follows the rule. A
     `case` of your own replaces the default ones. Returns one `Check` per promise.
     """
-    stated = () if rule_of(placement) is None else (RULE,)
-    says = (SIGNATURE,) if states_signatures(placement) else ()
-    findings = Findings(RUNS, PICKLES, DETERMINISTIC, UNCHANGED, FITS, ENOUGH, EMPTY, PREFILTER, REFUSES, *says, *stated)
+    findings = Findings(*PLACEMENT_PROMISES)
 
     def visit(queue: Queue, snapshot: Snapshot, changes: Changes) -> None:
         before = state(queue, snapshot)
@@ -141,7 +143,7 @@ def check_placement(placement: PlacementPolicy, case: Case | None = None) -> tup
 
     def ask(case: Case) -> None:
         walk(case, visit)
-        if stated:
+        if rule_of(placement) is not None:
             compare_engines(ListScheduler(FAIR(), placement=placement), case, findings)
 
     with findings.running():
@@ -194,7 +196,7 @@ def check_backfill(backfill: BackfillPolicy, case: Case | None = None) -> tuple[
     A backfill that states a rule (`BackfillPolicy.rule`) also runs with the compiled engine, which follows the rule. A `case`
     of your own replaces the racks with pools. Returns one `Check` per promise.
     """
-    findings = Findings(RUNS, UNCHANGED, CHOICE, RULE)
+    findings = Findings(*_OWN_PROMISES)
     placement = RackPlacement()
 
     def visit(queue: Queue, snapshot: Snapshot, changes: Changes) -> None:

@@ -20,6 +20,7 @@ SERVED = "serves or rejects every job"
 WARM = "decides alike before and after it is reopened"
 CLUSTER = "stays consistent on a cluster with faults"
 BLIND = "depends neither on real durations nor on future jobs"
+SCHEDULER_PROMISES = (RUNS, PICKLES, DETERMINISTIC, UNCHANGED, WARM, BLIND, CLUSTER, CAPACITY, SUBMITTED, RETURNED, SERVED)
 
 
 def check_scheduler(scheduler: Scheduler, case: Case | None = None, seed: int = 0) -> tuple[Check, ...]:
@@ -29,7 +30,7 @@ def check_scheduler(scheduler: Scheduler, case: Case | None = None, seed: int = 
     memory pool, and processing units, of which a scheduler may decline all but one with an InputError. Returns one `Check` per
     promise.
     """
-    findings = Findings(RUNS, PICKLES, DETERMINISTIC, UNCHANGED, WARM, BLIND, CLUSTER, CAPACITY, SUBMITTED, RETURNED, SERVED)
+    findings = Findings(*SCHEDULER_PROMISES)
 
     def run_twice(case: Case) -> None:
         first = _run(scheduler, case, seed, findings)

@@ -21,13 +21,13 @@ class PlacementPolicy(Protocol):
     Examples
     --------
     >>> import poolwise
-    >>> from poolwise.interfaces import Placement, PlacementPolicy, Refusal
+    >>> from poolwise.interfaces import PlacementPolicy, Refusal
     >>> class FirstRack(PlacementPolicy):
     ...     def place(self, job, snapshot):
-    ...         nodes, free = job.nodes * job.tasks, int(snapshot.free[0, 0])
+    ...         nodes, free = job.nodes * job.tasks, snapshot.free_amount("nodes", rack=0)
     ...         if nodes > free:
     ...             return Refusal("the first rack is full", "nodes", nodes, free)
-    ...         return Placement.of([(0, 0, 0, nodes)])
+    ...         return snapshot.machine.placement({"rack0.nodes": {"nodes": nodes}})
     >>> workload = poolwise.Workload.of(["0 s", "0 s"], "1 min", requests={"nodes": [3, 2]})
     >>> run = poolwise.simulate(workload, poolwise.Machine.of_racks(2, 4), placement=FirstRack(), engine="reference")
     >>> run.frame()["wait_s"].to_list()

@@ -16,7 +16,7 @@ class Scheduler(Protocol):
     Examples
     --------
     >>> import poolwise
-    >>> from poolwise.interfaces import Dispatcher, Placement, Decisions, Scheduler, Start
+    >>> from poolwise.interfaces import Decisions, Dispatcher, Scheduler, Start
     >>> class OneAtATime(Scheduler, Dispatcher):
     ...     def open(self, machine, seed):
     ...         return self
@@ -25,7 +25,8 @@ class Scheduler(Protocol):
     ...         if snapshot.n_run or not len(queue):
     ...             return Decisions()
     ...         job = queue.job(int(queue.jobs[0]))
-    ...         return Decisions((Start(job.index, job.numbers, Placement.of([(0, 0, 0, job.nodes)])),))
+    ...         nodes = snapshot.machine.placement({"rack0.nodes": {"nodes": job.nodes}})
+    ...         return Decisions((Start(job.index, job.numbers, nodes),))
     >>> workload = poolwise.Workload.of(["0 s", "0 s"], "1 min")
     >>> run = poolwise.simulate(workload, poolwise.Machine.flat(4), scheduler=OneAtATime(), engine="reference")
     >>> run.metrics["makespan_s"]

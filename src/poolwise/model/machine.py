@@ -197,6 +197,34 @@ class Machine:
             raise UnknownNameError.of("owner", name, self.owners)
         return found
 
+    def placement(self, *tasks: Mapping[str | int, Mapping[str, int]]) -> Placement:
+        """Build a placement from names: per task, the owners that it uses and the amount that it takes of each resource.
+
+        Parameters
+        ----------
+        tasks
+            One mapping per task: name or number of an owner -> name of a resource -> amount in base units (MiB, MB/s, cores,
+            nodes, devices).
+
+        Raises
+        ------
+        UnknownNameError
+            The machine has no such owner or resource.
+
+        Examples
+        --------
+        >>> import poolwise
+        >>> machine = poolwise.Machine.of_racks(1, 4, local="8 GiB", pool="64 GiB")
+        >>> machine.placement({"rack0.nodes": {"nodes": 2}, "rack0.pool": {"memory": 4096}})
+        Placement.of([(0, 0, 0, 2), (0, 1, 1, 4096)])
+        """
+        return Placement.of(
+            (task, self.owner(owner) if isinstance(owner, str) else int(owner), self.resource(resource), int(amount))
+            for task, owners in enumerate(tasks)
+            for owner, amounts in owners.items()
+            for resource, amount in amounts.items()
+        )
+
     @cached_property
     def _numbers(self) -> dict[str, int]:
         return {name: k for k, name in enumerate(self.owners)}

@@ -31,10 +31,7 @@ class Placement:
     --------
     >>> import poolwise
     >>> machine = poolwise.Machine.of_racks(1, 4, local="8 GiB", pool="64 GiB")
-    >>> nodes, pool = machine.owner("rack0.nodes"), machine.owner("rack0.pool")
-    >>> placement = poolwise.Placement.of(
-    ...     [(0, nodes, machine.resource("nodes"), 2), (0, pool, machine.resource("memory"), 4096)]
-    ... )
+    >>> placement = machine.placement({"rack0.nodes": {"nodes": 2}, "rack0.pool": {"memory": 4096}})
     >>> placement.rows()
     [(0, 0, 0, 2), (0, 1, 1, 4096)]
     """

@@ -180,6 +180,48 @@ class Snapshot:
         counts = f"{self.n_run:,} runs on {self.machine.n_owner:,} owners, {len(self.table):,} jobs arrived"
         return f"<Snapshot at {self.now} ns: {counts}>"
 
+    def free_amount(self, resource: str, *, owner: str | int | None = None, rack: int | None = None) -> int:
+        """Return the free amount of a resource on one owner, in one rack, or on the whole machine.
+
+        Parameters
+        ----------
+        resource
+            Name of the resource; of one that the machine does not have, nothing is free.
+        owner
+            Name or number of the only owner to count.
+        rack
+            Number of the only rack to count.
+
+        Returns
+        -------
+        int
+            Base units (MiB, MB/s, cores, nodes, devices).
+
+        Raises
+        ------
+        InputError
+            The machine has no owner of that name.
+
+        Examples
+        --------
+        >>> import poolwise
+        >>> class Watch(poolwise.policies.Easy):
+        ...     def select(self, cycle):
+        ...         now = cycle.snapshot
+        ...         print(now.free_amount("nodes", rack=1), now.free_amount("memory", owner="rack1.pool"))
+        ...         return super().select(cycle)
+        >>> machine = poolwise.Machine.of_racks(2, 4, pool="1 GiB")
+        >>> workload = poolwise.Workload.of(["0 s"], "1 min")
+        >>> run = poolwise.simulate(workload, machine, backfill=Watch(), engine="reference")
+        4 1024
+        """
+        if resource not in self.machine.resources:
+            return 0
+        column = self.free[:, self.machine.resource(resource)]
+        if owner is not None:
+            return int(column[self.machine.owner(owner) if isinstance(owner, str) else owner])
+        return int(column.sum() if rack is None else column[self.machine.rack == rack].sum())
+
     # Runs
 
     @property
