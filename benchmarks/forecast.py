@@ -12,7 +12,7 @@ from poolwise.engines import simulate
 from poolwise.engines.select import ENGINES
 from poolwise.forecasting.backtest import situation_at
 from poolwise.forecasting.known_state import KnownState
-from poolwise.forecasting.scenarios import Known, horizon_of, plan, sample_starts
+from poolwise.forecasting.scenarios import RuntimeDistributions, horizon_of, plan, sample_starts
 from poolwise.model import Machine, Workload
 from poolwise.random import uniform
 from poolwise.registry import make
@@ -64,7 +64,7 @@ def forecast() -> Figures:
     for order in ORDERS:
         situation = deep_queue(order)
         sought = situation.waiting
-        learned, known = seconds(lambda s=situation: Known.of(s), 3)
+        learned, known = seconds(lambda s=situation: RuntimeDistributions.of(s), 3)
         mean = plan(known, sought, known.means())
         horizon = horizon_of(float((mean.max() - situation.now) / SECOND))
         figures[f"known_{order}"] = learned

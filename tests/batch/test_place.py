@@ -17,7 +17,7 @@ from poolwise.batch.problem.definition import Batch, Modules, Problem
 from poolwise.batch.search import refine
 from poolwise.batch.search.costs import costs_of
 from poolwise.batch.search.effort import NODES as PLACE_NODES
-from poolwise.batch.search.packing import Guide
+from poolwise.batch.search.packing import PackingPrices
 from poolwise.batch.search.refine import PROVEN
 from poolwise.errors import InputError
 from poolwise.files.batch import read_batch
@@ -111,7 +111,7 @@ def test_linear_and_guide_bounds_are_valid(problem):
     assume(not found.dropped)
     exact = linear_bound(problem, fixed=False)
     assert exact <= found.objective + 1e-6
-    guide = Guide.of(costs_of(problem))
+    guide = PackingPrices.of(costs_of(problem))
     assert guide.bound <= exact + 1e-6 * max(1, abs(exact))
 
 

@@ -17,7 +17,7 @@ from poolwise.batch.search import refine
 from poolwise.batch.search.column_generation import choose_whole, dive, first_columns, generate_columns
 from poolwise.batch.search.costs import costs_of, part_of
 from poolwise.batch.search.effort import Effort
-from poolwise.batch.search.packing import Guide, fit, most_items, rebuild
+from poolwise.batch.search.packing import PackingPrices, fit, most_items, rebuild
 from tests.helpers.batch_problems import brute_force, linear_bound, problems, set_cost
 
 pytestmark = pytest.mark.long
@@ -28,9 +28,9 @@ pytestmark = pytest.mark.long
 def test_configuration_bound_is_between_the_linear_bound_and_the_optimum(problem):
     best = brute_force(problem)
     costs = costs_of(problem)
-    start, _ = fit(costs, Guide.of(costs))
+    start, _ = fit(costs, PackingPrices.of(costs))
     assume(best is not None and not start.left)
-    found = generate_columns(first_columns(costs, problem.remote, Guide.of(costs), start), 1e9, lambda: False)
+    found = generate_columns(first_columns(costs, problem.remote, PackingPrices.of(costs), start), 1e9, lambda: False)
     assert found.closed
     assert found.bound <= best.objective + 1e-6
     linear = linear_bound(problem, fixed=False)

@@ -20,13 +20,13 @@ class Halfway(PerformanceModel):
     slow: float = 0.0
     owners: tuple[int, ...] = field(default=())
 
-    def setup(self, run: Run, view: Snapshot) -> int:
+    def setup(self, run: Run, snapshot: Snapshot) -> int:
         return self.wait
 
-    def slowdown(self, run: Run, view: Snapshot) -> float:
+    def slowdown(self, run: Run, snapshot: Snapshot) -> float:
         return self.slow
 
-    def touches(self, placement: Placement, view: Snapshot) -> tuple[int, ...]:
+    def touches(self, placement: Placement, snapshot: Snapshot) -> tuple[int, ...]:
         return self.owners
 
 
@@ -34,26 +34,26 @@ class Halfway(PerformanceModel):
 class Crowd(Halfway):
     """A model whose slowdown depends on all runs, without owners in touches."""
 
-    def slowdown(self, run: Run, view: Snapshot) -> float:
-        return 0.1 * sum(1 for _ in view.runs())
+    def slowdown(self, run: Run, snapshot: Snapshot) -> float:
+        return 0.1 * sum(1 for _ in snapshot.runs())
 
 
 @dataclass(frozen=True)
 class OwnLinksOnly(NetworkSharing):
     """A model that names only the links of its run, though the other links of a throttled neighbor matter too."""
 
-    def touches(self, placement: Placement, view: Snapshot) -> tuple[int, ...]:
-        if not super().touches(placement, view):
+    def touches(self, placement: Placement, snapshot: Snapshot) -> tuple[int, ...]:
+        if not super().touches(placement, snapshot):
             return ()
-        assert view.machine.fabric is not None
-        devices = [o for o in placement.owners() if view.machine.kind[o] == Kind.DEVICE]
-        path = view.machine.fabric.path(placement.owners()[0], devices[0])
-        return view.machine.fabric.link_owners(sorted(path))
+        assert snapshot.machine.fabric is not None
+        devices = [o for o in placement.owners() if snapshot.machine.kind[o] == Kind.DEVICE]
+        path = snapshot.machine.fabric.path(placement.owners()[0], devices[0])
+        return snapshot.machine.fabric.link_owners(sorted(path))
 
 
 @dataclass(frozen=True)
 class Moody(Halfway):
-    def slowdown(self, run: Run, view: Snapshot) -> float:
+    def slowdown(self, run: Run, snapshot: Snapshot) -> float:
         return float(draws.random())
 
 
@@ -67,11 +67,11 @@ class Brings(Halfway):
     what: Fetch = field(default=LONG)
     crowd: float = 0.0
 
-    def fetch(self, run: Run, view: Snapshot) -> Fetch | None:
-        return self.what if view.machine.fabric is not None else None
+    def fetch(self, run: Run, snapshot: Snapshot) -> Fetch | None:
+        return self.what if snapshot.machine.fabric is not None else None
 
-    def fetch_slowdown(self, run: Run, view: Snapshot) -> float:
-        return self.slow + self.crowd * sum(1 for _ in view.runs())
+    def fetch_slowdown(self, run: Run, snapshot: Snapshot) -> float:
+        return self.slow + self.crowd * sum(1 for _ in snapshot.runs())
 
 
 OVER_LINKS = "fetches for whole nanoseconds over links of the machine"

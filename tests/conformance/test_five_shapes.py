@@ -140,13 +140,13 @@ def test_sharers_of_a_composition_change_speed_with_their_number() -> None:
 class Speed(PerformanceModel):
     """Units have an attribute "speed"."""
 
-    def setup(self, run: Run, view: Snapshot) -> int:
+    def setup(self, run: Run, snapshot: Snapshot) -> int:
         return 0
 
-    def slowdown(self, run: Run, view: Snapshot) -> float:
-        return 1.0 / float(view.machine.attributes["speed"][run.placement.owners()[0]]) - 1.0
+    def slowdown(self, run: Run, snapshot: Snapshot) -> float:
+        return 1.0 / float(snapshot.machine.attributes["speed"][run.placement.owners()[0]]) - 1.0
 
-    def touches(self, placement: Placement, view: Snapshot) -> tuple[int, ...]:
+    def touches(self, placement: Placement, snapshot: Snapshot) -> tuple[int, ...]:
         return ()
 
 

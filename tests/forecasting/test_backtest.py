@@ -13,7 +13,7 @@ from poolwise.engines import simulate
 from poolwise.errors import InputError
 from poolwise.forecasting.backtest import Backtest, BacktestSettings, situation_at
 from poolwise.forecasting.known_state import with_limits
-from poolwise.forecasting.scenarios import Known, sample_starts
+from poolwise.forecasting.scenarios import RuntimeDistributions, sample_starts
 from poolwise.model import Machine, Schedule, Workload
 from poolwise.traces import read
 from poolwise.units import HOUR, SECOND, UNKNOWN
@@ -68,7 +68,7 @@ def test_forecast_uses_no_future_data(log: Workload) -> None:
     for one in (schedule, changed):
         situation, _ = situation_at(one, scheduler, time)
         assert len(situation.waiting) > 10
-        starts, _ = sample_starts(Known.of(situation), situation.waiting, 12, 5, 24 * HOUR)
+        starts, _ = sample_starts(RuntimeDistributions.of(situation), situation.waiting, 12, 5, 24 * HOUR)
         found.append(starts)
     assert np.array_equal(*found)
 

@@ -8,7 +8,7 @@ import pytest
 from poolwise.engines import simulate
 from poolwise.errors import InputError
 from poolwise.metrics import MeasuredRun
-from poolwise.metrics.latency import Spread, job_latency_us, response_us, task_latency_us
+from poolwise.metrics.latency import LatencySummary, job_latency_us, response_us, task_latency_us
 from poolwise.metrics.measures import LatencyMeasure, TaskLatency
 from poolwise.metrics.unit_use import dispatch_window, energy_j, purchase, unit_series, unit_use
 from poolwise.model import Schedule
@@ -136,7 +136,7 @@ def test_response_includes_transfers_over_shared_links(seed: int) -> None:
 
 
 def test_spread_of_no_values_is_nan() -> None:
-    assert Spread.of(np.zeros(0)).count == 0 and np.isnan(Spread.of(np.zeros(0)).p99_9)
+    assert LatencySummary.of(np.zeros(0)).count == 0 and np.isnan(LatencySummary.of(np.zeros(0)).p99_9)
 
 
 @pytest.mark.parametrize("interval", [0, -5])

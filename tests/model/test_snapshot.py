@@ -22,7 +22,7 @@ WORKLOAD = Workload.of(np.zeros(3, dtype=np.int64), np.array([2, 3, 4]) * SECOND
 class Listed(Ideal):
     """Makes runs on pool 2 depend on pool 3 too: occupants without a placement row."""
 
-    def touches(self, placement: Placement, view: Snapshot) -> tuple[int, ...]:
+    def touches(self, placement: Placement, snapshot: Snapshot) -> tuple[int, ...]:
         return (2, 3) if 2 in placement.owners() else ()
 
 
@@ -153,25 +153,25 @@ def test_look_ahead_agrees_with_the_reference(
         compare(view, reference, time)
 
 
-def compare(view: Snapshot, reference: Reference, time: int) -> None:
-    assert view.now == time
-    np.testing.assert_array_equal(view.free, reference.free(time))
+def compare(snapshot: Snapshot, reference: Reference, time: int) -> None:
+    assert snapshot.now == time
+    np.testing.assert_array_equal(snapshot.free, reference.free(time))
     for owner in range(4):
-        assert [view.run(n).start for n in view.occupants(owner)] == reference.occupants(owner, time)
-    assert len(list(view.runs())) == sum(end > time for end, _ in reference.ends())
-    assert view.n_run == len(list(view.runs()))
+        assert [snapshot.run(n).start for n in snapshot.occupants(owner)] == reference.occupants(owner, time)
+    assert len(list(snapshot.runs())) == sum(end > time for end, _ in reference.ends())
+    assert snapshot.n_run == len(list(snapshot.runs()))
     expected = sorted({end for end, _ in reference.ends() if end > time})
-    assert view.ends().tolist() == expected
+    assert snapshot.ends().tolist() == expected
     for block, wide in ((1, 1024), (256, 1024), (16, 1)):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(snapshots, "WIDE", wide)
-            found = [(ends, free.copy()) for ends, free in view.futures(block)]
+            found = [(ends, free.copy()) for ends, free in snapshot.futures(block)]
         assert [end for ends, _ in found for end in ends.tolist()] == expected
         for ends, free in found:
             for k, end in enumerate(ends.tolist()):
                 np.testing.assert_array_equal(free[k], reference.free(end))
     for end in expected:
-        then = view.at(end)
+        then = snapshot.at(end)
         np.testing.assert_array_equal(then.free, reference.free(end))
         for owner in range(4):
             assert [then.run(n).start for n in then.occupants(owner)] == reference.occupants(owner, end)

@@ -77,7 +77,7 @@ def test_extra_bandwidth_helps_up_to_the_peak() -> None:
 def test_stalled_run_stays_stalled_in_a_combination() -> None:
     @dataclass(frozen=True)
     class Stalled(Ideal):
-        def slowdown(self, run: Run, view: Snapshot) -> float:
+        def slowdown(self, run: Run, snapshot: Snapshot) -> float:
             return math.inf
 
     run, view = cast(Run, None), cast(Snapshot, None)

@@ -127,13 +127,13 @@ class Crowd(Ideal):
     lag: int = 0
     pace: float = 1.0
 
-    def setup(self, run: Run, view: Snapshot) -> int:
+    def setup(self, run: Run, snapshot: Snapshot) -> int:
         return self.lag
 
-    def slowdown(self, run: Run, view: Snapshot) -> float:
-        return self.pace * (len(view.occupants(0)) - 1)
+    def slowdown(self, run: Run, snapshot: Snapshot) -> float:
+        return self.pace * (len(snapshot.occupants(0)) - 1)
 
-    def touches(self, placement: Placement, view: Snapshot) -> tuple[int, ...]:
+    def touches(self, placement: Placement, snapshot: Snapshot) -> tuple[int, ...]:
         return (0,)
 
 

@@ -13,8 +13,8 @@ from poolwise.performance.bandwidth_sharing import BandwidthSharing
 from poolwise.policies.backfill.none import NoBackfill
 from poolwise.policies.backfill.skip import Skip
 from poolwise.policies.order.priorities import EDF, FCFS
+from poolwise.policies.placement.nvme.composition_request import CompositionRequest
 from poolwise.policies.placement.nvme.compositions import Compositions
-from poolwise.policies.placement.nvme.need import Need
 from poolwise.policies.placement.nvme.policies import (
     NvmeDisaggregationAware,
     NvmeFirstFit,
@@ -176,7 +176,7 @@ def test_alpha_prefers_the_fuller_device_and_the_tighter_node():
     assert placed(key, state, 1) == (0, (0,))
     # alpha = (1 - (300/1700 + 100/500) / 2) / (3/3)
     view = Compositions(state)
-    need = Need.of(1, state, view.sharing)
+    need = CompositionRequest.of(1, state, view.sharing)
     (candidate,) = view.candidates(need)
     assert key._alpha(candidate, need) == (1 - (300 / 1700 + 100 / 500) / 2) / (3 / 3)
     assert NvmeMinimizeFragmentation(alpha_as_printed=True)._alpha(candidate, need) == 1 - (300 / 1700 + 100 / 500)
@@ -280,6 +280,6 @@ def test_equal_compositions_are_one_candidate_regardless_of_their_number():
             queue.add(job)
         dispatcher.schedule(queue, empty(what, jobs), Changes(arrived=tuple(range(count))))
         view = dispatcher._view
-        candidates = list(view.candidates(Need.of(count, view.snapshot, view.sharing)))
+        candidates = list(view.candidates(CompositionRequest.of(count, view.snapshot, view.sharing)))
         assert sum(len(view._groups[c.key.kinds][c.key].by_device) for c in candidates) == count
         assert len(candidates) == 1

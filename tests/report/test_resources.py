@@ -10,18 +10,18 @@ from scipy.stats import t as student  # type: ignore[import-untyped]
 
 from poolwise.metrics.resource_use import ResourceUse
 from poolwise.report.decision_card import _certainty
-from poolwise.report.resources import GOAL, Standing, because, lead, standings, table
+from poolwise.report.resources import GOAL, CombinationResult, because, lead, standings, table
 from poolwise.report.sweep import Sweep
 from poolwise.studies import CellResult
 from poolwise.studies.resources import Resources
 
 
-def standing(machine: str, policies: str, slowdowns: list[float]) -> Standing:
+def standing(machine: str, policies: str, slowdowns: list[float]) -> CombinationResult:
     cells = [
         CellResult({}, seed, f"{machine}{policies}{seed}", {GOAL: value}, 9, {}, {}, {}, 0, "test", np.nan, np.nan)
         for seed, value in enumerate(slowdowns)
     ]
-    return Standing(f"{machine}, {policies}", machine, cells, [Resources({}, np.nan, np.nan)] * len(cells))
+    return CombinationResult(f"{machine}, {policies}", machine, cells, [Resources({}, np.nan, np.nan)] * len(cells))
 
 
 def distinguishable(one: list[float], best: list[float]) -> bool:

@@ -96,9 +96,9 @@ def check_residents(before, after, placement):
     devices = [owner for owner in placement.owners() if before.machine.kind[owner] == Kind.DEVICE]
     for number in {n for device in devices for n in before.occupants(device)}:
         ends = []
-        for view in (before, after):
-            slowdown = view.estimate.slowdown(view.run(number), view)
-            ends.append(view.now + with_slowdown(view.work_left(number), slowdown))
+        for snapshot in (before, after):
+            slowdown = snapshot.estimate.slowdown(snapshot.run(number), snapshot)
+            ends.append(snapshot.now + with_slowdown(snapshot.work_left(number), slowdown))
         due = int(deadline[before.run(number).job])
         assert not (ends[0] + 10 <= due < ends[1] - 10), f"run {number} is made to miss its deadline"
 
@@ -194,26 +194,26 @@ class DelegatedTables(PerformanceModel):
     def table(self, kind):
         return self.inner.table(kind)
 
-    def setup(self, run, view):
-        return self.inner.setup(run, view)
+    def setup(self, run, snapshot):
+        return self.inner.setup(run, snapshot)
 
-    def slowdown(self, run, view):
-        return self.inner.slowdown(run, view)
+    def slowdown(self, run, snapshot):
+        return self.inner.slowdown(run, snapshot)
 
-    def touches(self, placement, view):
-        return self.inner.touches(placement, view)
+    def touches(self, placement, snapshot):
+        return self.inner.touches(placement, snapshot)
 
 
 class WithoutTables(PerformanceModel):
     """Model without tables."""
 
-    def setup(self, run, view):
+    def setup(self, run, snapshot):
         return 0
 
-    def slowdown(self, run, view):
+    def slowdown(self, run, snapshot):
         return 0.0
 
-    def touches(self, placement, view):
+    def touches(self, placement, snapshot):
         return ()
 
 
@@ -227,7 +227,7 @@ class NamedParts(WithoutTables):
 class SlowerIdeal(Ideal):
     """Model derived from the ideal model, with another slowdown."""
 
-    def slowdown(self, run, view):
+    def slowdown(self, run, snapshot):
         return 1.0
 
 

@@ -115,8 +115,8 @@ def test_changing_expected_ends_are_read_in_each_pass(seed: int, data: int, gap:
 class Crowded(Ideal):
     """Model in which a start takes longer the more runs there are, so that no run lasts as long as on the empty machine."""
 
-    def setup(self, run: Run, view: Snapshot) -> int:
-        return 1000 * sum(1 for _ in view.runs())
+    def setup(self, run: Run, snapshot: Snapshot) -> int:
+        return 1000 * sum(1 for _ in snapshot.runs())
 
 
 @settings(max_examples=40, deadline=None)
@@ -294,8 +294,8 @@ def test_run_that_merely_depends_on_a_unit_does_not_occupy_it() -> None:
     """Under a model in which units touch each other without slowing each other, earliest finish decides as before."""
 
     class Touching(Affinity):
-        def touches(self, placement: Placement, view: Snapshot) -> tuple[int, ...]:
-            return tuple(np.flatnonzero(view.machine.kind == Kind.NODE).tolist())
+        def touches(self, placement: Placement, snapshot: Snapshot) -> tuple[int, ...]:
+            return tuple(np.flatnonzero(snapshot.machine.kind == Kind.NODE).tolist())
 
     for seed in range(4):
         case, scheduler = study(seed, 40).case(), Dispatch(make("placements", "earliest_finish"))
@@ -308,7 +308,7 @@ def test_run_that_merely_depends_on_a_unit_does_not_occupy_it() -> None:
 
 def test_unit_speeds_do_not_depend_on_time_or_on_known_run_times() -> None:
     class Slow(Ideal):
-        def slowdown(self, run: Run, view: Snapshot) -> float:
+        def slowdown(self, run: Run, snapshot: Snapshot) -> float:
             return 7.0
 
     case = only_on_the_gpu()

@@ -93,11 +93,11 @@ class LateStarts(SimpleModel):
     def __init__(self) -> None:
         self.late: dict[int, int] = {}  # run -> ns
 
-    def setup(self, run: Run, view: Snapshot) -> int:
+    def setup(self, run: Run, snapshot: Snapshot) -> int:
         """Return ns until the start is bound."""
         return self.late.get(run.id, 0)
 
-    def slowdown(self, run: Run, view: Snapshot) -> float:
+    def slowdown(self, run: Run, snapshot: Snapshot) -> float:
         """Return 0."""
         return 0.0
 

@@ -54,28 +54,28 @@ class _RunVisitor:
             self._ask(run, snapshot)
         self.findings.require(UNCHANGED, state(queue, snapshot) == before, "a call changed the queue or the snapshot")
 
-    def _ask(self, run: Run, view: Snapshot) -> None:
+    def _ask(self, run: Run, snapshot: Snapshot) -> None:
         """Check the answers about one run, its work and its fetching."""
         model, require = self.model, self.findings.require
-        setup, fetch, touches = model.setup(run, view), model.fetch(run, view), model.touches(run.placement, view)
+        setup, fetch, touches = model.setup(run, snapshot), model.fetch(run, snapshot), model.touches(run.placement, snapshot)
         require(SETUP, isinstance(setup, int) and setup >= 0, f"setup {setup!r} for run {run.id}")
-        links = 0 if view.machine.fabric is None else len(view.machine.fabric.link)
+        links = 0 if snapshot.machine.fabric is None else len(snapshot.machine.fabric.link)
         require(FETCH, fetch is None or _sound(fetch, links), f"{fetch!r} for run {run.id}")
-        self._compare(run, view, "slowdown", model.slowdown(run, view), touches)
+        self._compare(run, snapshot, "slowdown", model.slowdown(run, snapshot), touches)
         if run.fetch is not None:
-            self._compare(run, view, "pace of fetching", model.fetch_slowdown(run, view), run.fetch.touches)
-        first = _answers(model, run, view)
+            self._compare(run, snapshot, "pace of fetching", model.fetch_slowdown(run, snapshot), run.fetch.touches)
+        first = _answers(model, run, snapshot)
         for other in (model, self.copy):
-            require(DETERMINISTIC, _answers(other, run, view) == first, f"two calls about run {run.id} in one state differ")
+            require(DETERMINISTIC, _answers(other, run, snapshot) == first, f"two calls about run {run.id} in one state differ")
 
-    def _compare(self, run: Run, view: Snapshot, what: str, slowdown: float, touches: tuple[int, ...]) -> None:
+    def _compare(self, run: Run, snapshot: Snapshot, what: str, slowdown: float, touches: tuple[int, ...]) -> None:
         """Compare a slowdown with the last one of the same phase, and the occupancy of the owners that it may depend on."""
         finite = isinstance(slowdown, float | int) and -1.0 < slowdown < math.inf
         self.findings.demand(SLOWDOWN, finite, f"{what} {slowdown!r} for run {run.id}")
-        known_owners = all(isinstance(owner, int) and 0 <= owner < view.machine.n_owner for owner in touches)
-        owners = f"owners are 0 to {view.machine.n_owner - 1}"
+        known_owners = all(isinstance(owner, int) and 0 <= owner < snapshot.machine.n_owner for owner in touches)
+        owners = f"owners are 0 to {snapshot.machine.n_owner - 1}"
         self.findings.demand(TOUCHES, known_owners, f"touches returned {touches!r} for run {run.id}; {owners}")
-        around = [(owner, view.occupants(owner), view.capacity[owner].tolist()) for owner in touches]
+        around = [(owner, snapshot.occupants(owner), snapshot.capacity[owner].tolist()) for owner in touches]
         phase = run.id, what, run.fetch is None
         known = self.seen.setdefault(phase, (around, slowdown))
         self.findings.require(
@@ -86,9 +86,15 @@ class _RunVisitor:
         self.seen[phase] = (around, slowdown)
 
 
-def _answers(model: PerformanceModel, run: Run, view: Snapshot) -> tuple[object, ...]:
-    pace = 0.0 if run.fetch is None else model.fetch_slowdown(run, view)
-    return (model.setup(run, view), model.fetch(run, view), pace, model.slowdown(run, view), model.touches(run.placement, view))
+def _answers(model: PerformanceModel, run: Run, snapshot: Snapshot) -> tuple[object, ...]:
+    pace = 0.0 if run.fetch is None else model.fetch_slowdown(run, snapshot)
+    return (
+        model.setup(run, snapshot),
+        model.fetch(run, snapshot),
+        pace,
+        model.slowdown(run, snapshot),
+        model.touches(run.placement, snapshot),
+    )
 
 
 def _sound(fetch: Fetch, links: int) -> bool:

@@ -13,7 +13,7 @@ from poolwise.engines.progress import Obstacle
 from poolwise.forecasting.known_state import KnownState
 from poolwise.forecasting.recalibration import LEVELS, chance_within, sample_quantiles
 from poolwise.forecasting.request import ForecastRequest
-from poolwise.forecasting.scenarios import Known, horizon_of, plan, sample_starts
+from poolwise.forecasting.scenarios import RuntimeDistributions, horizon_of, plan, sample_starts
 from poolwise.forecasting.what_if import request_changes
 from poolwise.presentation.answer import Answer
 from poolwise.presentation.figure import Axis, Figure, Scatter
@@ -228,7 +228,7 @@ def forecast_answer(
         notes.append(f"the scheduler keeps {situation.scheduler.keeps_state}, which the cluster state does not include")
     if not len(sought):
         return ForecastAnswer(epoch + situation.now, [], [], request.by, policy, notes, local)
-    known = Known.of(situation)
+    known = RuntimeDistributions.of(situation)
     mean = plan(known, sought, known.means())
     horizon = horizon_of(float(((mean[mean < NEVER] - situation.now) / SECOND).max(initial=0.0)))
     found, obstacle = _forecast(known, sought, request, horizon, called)
@@ -237,7 +237,7 @@ def forecast_answer(
     changed = []
     if request.changes:
         for change in request_changes(situation, int(sought[0])):
-            (other,), _ = _forecast(Known.of(change.situation), sought, request, horizon, called)
+            (other,), _ = _forecast(RuntimeDistributions.of(change.situation), sought, request, horizon, called)
             changed.append(ChangedForecast(change.words, other))
     found.sort(key=lambda job: float(job.wait_s[1]))
     by = None if request.by is None else epoch + request.by
@@ -245,7 +245,7 @@ def forecast_answer(
 
 
 def _forecast(
-    known: Known, sought: IntArray, request: ForecastRequest, horizon: int, called: str | None
+    known: RuntimeDistributions, sought: IntArray, request: ForecastRequest, horizon: int, called: str | None
 ) -> tuple[list[JobForecast], Obstacle | None]:
     situation = known.situation
     starts, obstacle = sample_starts(known, sought, request.samples, request.seed, horizon)

@@ -13,7 +13,7 @@ from poolwise.engines import simulate
 from poolwise.errors import InputError
 from poolwise.forecasting.known_state import KnownState
 from poolwise.forecasting.recalibration import LEVELS, Corrections, Recalibration, chance_within, sample_quantiles
-from poolwise.forecasting.scenarios import Known, horizon_of, plan, sample_starts
+from poolwise.forecasting.scenarios import RuntimeDistributions, horizon_of, plan, sample_starts
 from poolwise.interfaces import Scheduler
 from poolwise.model import InitialRun, Machine, Placement, Schedule, Workload
 from poolwise.performance.ideal import Ideal
@@ -166,7 +166,7 @@ def forecasts(
         sought = situation.waiting
         if len(sought) > settings.jobs:
             sought = np.sort(g.choice(sought, settings.jobs, replace=False))
-        job, known = rows[sought], Known.of(situation)
+        job, known = rows[sought], RuntimeDistributions.of(situation)
         requested = _waits(plan(known, sought, known.requests()), time)
         mean = _waits(plan(known, sought, known.means()), time)
         starts, _ = sample_starts(known, sought, settings.samples, settings.seed, horizon_of(float(mean.max())))

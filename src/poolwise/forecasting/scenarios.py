@@ -83,7 +83,7 @@ def features_of(jobs: JobTable) -> JobFeatures:
 
 
 @dataclass(frozen=True, eq=False)
-class Known:
+class RuntimeDistributions:
     """Runtime distributions of the running and waiting jobs of a known state.
 
     Attributes
@@ -104,7 +104,7 @@ class Known:
     request: FloatArray
 
     @classmethod
-    def of(cls, situation: KnownState, features: JobFeatures | None = None) -> Known:
+    def of(cls, situation: KnownState, features: JobFeatures | None = None) -> RuntimeDistributions:
         """Estimate the distributions for a known state."""
         features = features_of(situation.jobs) if features is None else features
         classes = features.classes()
@@ -176,14 +176,16 @@ class ScenarioReplay:
         return self._sampler.starts(replace(self._workload, duration=duration))
 
 
-def plan(known: Known, sought: IntArray, durations: IntArray) -> IntArray:
+def plan(known: RuntimeDistributions, sought: IntArray, durations: IntArray) -> IntArray:
     """Return the (m,) starts of the sought jobs, ns, for the given durations and without further arrivals."""
     none = np.zeros(0, dtype=np.int64)
     replay = ScenarioReplay(known.situation, known.rows, sought, ComingJobs(none, none))
     return replay.starts(durations, none)
 
 
-def sample_starts(known: Known, sought: IntArray, samples: int, seed: int, horizon: int) -> tuple[IntArray, Obstacle | None]:
+def sample_starts(
+    known: RuntimeDistributions, sought: IntArray, samples: int, seed: int, horizon: int
+) -> tuple[IntArray, Obstacle | None]:
     """Return (samples, m) starts of the sought jobs, ns, and the reason why no kernel replays the scenarios, if none does.
 
     Arrivals are drawn for `horizon` ns.
@@ -202,7 +204,7 @@ def sample_starts(known: Known, sought: IntArray, samples: int, seed: int, horiz
     return out, replay.obstacle
 
 
-def _durations_of(known: Known, like: IntArray, g: np.random.Generator) -> IntArray:
+def _durations_of(known: RuntimeDistributions, like: IntArray, g: np.random.Generator) -> IntArray:
     """Return the (k,) runtimes of arrivals, ns: those of the copied jobs if these have ended, otherwise sampled."""
     situation = known.situation
     out = situation.ran[like].copy()

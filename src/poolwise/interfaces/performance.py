@@ -17,7 +17,7 @@ class PerformanceModel(Estimate, Protocol):
     """Interface of a performance model: how long a run takes at its placement.
 
     A study has two models: the truth of the simulator, and the estimate that the scheduler believes. Both read a run's work
-    from `view.work`: true durations in the view of the truth, requested times in the view of the estimate.
+    from `snapshot.work`: true durations in the snapshots of the true model, requested times in those of the estimate.
 
     The quantity is the slowdown, not the rate: runtime = work + ceil(work * slowdown) is exact to the nanosecond, a
     reciprocal would not be. The rate is 1 / (1 + slowdown); combined models multiply their rates and add their
@@ -31,13 +31,13 @@ class PerformanceModel(Estimate, Protocol):
     >>> import poolwise
     >>> from poolwise.interfaces import PerformanceModel
     >>> class Double(PerformanceModel):
-    ...     def setup(self, run, view):
+    ...     def setup(self, run, snapshot):
     ...         return 0
     ...
-    ...     def slowdown(self, run, view):
+    ...     def slowdown(self, run, snapshot):
     ...         return 1.0
     ...
-    ...     def touches(self, placement, view):
+    ...     def touches(self, placement, snapshot):
     ...         return ()
     >>> workload = poolwise.Workload.of("0 s", "1 min")
     >>> run = poolwise.simulate(workload, poolwise.Machine.flat(1), truth=Double(), engine="reference")
@@ -53,46 +53,46 @@ class PerformanceModel(Estimate, Protocol):
         """
         return (self,)
 
-    def setup(self, run: Run, view: Snapshot) -> int:
+    def setup(self, run: Run, snapshot: Snapshot) -> int:
         """Return ns before the work begins that do not depend on neighbors, such as attaching a device.
 
         Parameters
         ----------
         run
             The run that starts.
-        view
+        snapshot
             The state, with the run in it.
         """
         ...
 
-    def fetch(self, run: Run, view: Snapshot) -> Fetch | None:
+    def fetch(self, run: Run, snapshot: Snapshot) -> Fetch | None:
         """Return data that a starting run transfers over shared links before its work begins; None for none."""
         return None
 
-    def fetch_slowdown(self, run: Run, view: Snapshot) -> float:
-        """Return the extra time per unit of fetching in the state `view`, in which the run fetches; above -1."""
+    def fetch_slowdown(self, run: Run, snapshot: Snapshot) -> float:
+        """Return the extra time per unit of fetching in the state `snapshot`, in which the run fetches; above -1."""
         return 0.0
 
-    def slowdown(self, run: Run, view: Snapshot) -> float:
+    def slowdown(self, run: Run, snapshot: Snapshot) -> float:
         """Return the extra time per unit of reference work at the present occupancy; above -1.
 
         Parameters
         ----------
         run
             A running run. For a run that still fetches the answer estimates the pace of its later work.
-        view
+        snapshot
             The state, with the run in it.
         """
         ...
 
-    def touches(self, placement: Placement, view: Snapshot) -> tuple[int, ...]:
+    def touches(self, placement: Placement, snapshot: Snapshot) -> tuple[int, ...]:
         """Return the owners whose occupancy changes the slowdown; none if it is fixed at the start.
 
         Parameters
         ----------
         placement
             Placement of a run.
-        view
+        snapshot
             The state.
         """
         ...

@@ -60,16 +60,16 @@ class SchedulingPass:
         """Return the rows of the waiting jobs by priority, (n_queued,)."""
         return self.queue.jobs[np.argsort(-self.priority, kind="stable")]
 
-    def place(self, job: int, state: Snapshot) -> Placement | Refusal:
+    def place(self, job: int, snapshot: Snapshot) -> Placement | Refusal:
         """Place a waiting job in a state; a refusal is recorded as the reason why the job waits."""
-        found = self.placement.place(self.queue.job(job), state)
+        found = self.placement.place(self.queue.job(job), snapshot)
         if job in self.explain and isinstance(found, Refusal):
             self.record(job, WaitCause.SHORT, found.reason, found)
         return found
 
-    def prefilter(self, jobs: IntArray, state: Snapshot) -> BoolArray:
+    def prefilter(self, jobs: IntArray, snapshot: Snapshot) -> BoolArray:
         """Return (k,) False for jobs, (k,) rows, that surely do not fit in a state, except those to explain (see `place`)."""
-        able = self.placement.prefilter(jobs, state.free[None], state)
+        able = self.placement.prefilter(jobs, snapshot.free[None], snapshot)
         return able | np.isin(jobs, list(self.explain)) if self.explain else able
 
     def to_explain(self, starts: Iterable[Start] = ()) -> list[int]:

@@ -18,7 +18,7 @@ PERCENTILES = {"p50": 50.0, "p99": 99.0, "p99_9": 99.9}
 
 
 @dataclass(frozen=True)
-class Spread:
+class LatencySummary:
     """Mean and linearly interpolated percentiles of `count` values; NaN without values."""
 
     count: int
@@ -28,7 +28,7 @@ class Spread:
     p99_9: float
 
     @classmethod
-    def of(cls, values: FloatArray) -> Spread:
+    def of(cls, values: FloatArray) -> LatencySummary:
         """Return the mean and percentiles of (n,) values."""
         if not len(values):
             return cls(0, *[float("nan")] * (1 + len(PERCENTILES)))

@@ -12,7 +12,7 @@ from poolwise.arrays import FloatArray
 from poolwise.metrics import fairness, memory, memory_use, slowdown, throughput
 from poolwise.metrics.deadlines import late
 from poolwise.metrics.devices import device_use
-from poolwise.metrics.latency import PERCENTILES, Spread, parents, response_us, task_latency_us
+from poolwise.metrics.latency import PERCENTILES, LatencySummary, parents, response_us, task_latency_us
 from poolwise.metrics.measure import Better, Measure, MeasuredRun, Metric
 from poolwise.metrics.power import load_of, mean_watts, price
 from poolwise.metrics.resource_use import resource_use
@@ -251,7 +251,7 @@ class Deadlines(Measure):
 
 
 def _spread(name: str, values: FloatArray) -> dict[str, float]:
-    spread = Spread.of(values)
+    spread = LatencySummary.of(values)
     return {f"{kind}_{name}_us": getattr(spread, kind) for kind in _LATENCY}
 
 

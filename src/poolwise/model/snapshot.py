@@ -32,23 +32,23 @@ class Estimate(Protocol):
         """Models that it consists of; read it by `model_parts`."""
         ...
 
-    def setup(self, run: Run, view: Snapshot) -> int:
+    def setup(self, run: Run, snapshot: Snapshot) -> int:
         """Return ns before anything else."""
         ...
 
-    def fetch(self, run: Run, view: Snapshot) -> Fetch | None:
+    def fetch(self, run: Run, snapshot: Snapshot) -> Fetch | None:
         """Return the data that must be transferred before work begins."""
         ...
 
-    def fetch_slowdown(self, run: Run, view: Snapshot) -> float:
+    def fetch_slowdown(self, run: Run, snapshot: Snapshot) -> float:
         """Return the extra time per unit of fetching."""
         ...
 
-    def slowdown(self, run: Run, view: Snapshot) -> float:
+    def slowdown(self, run: Run, snapshot: Snapshot) -> float:
         """Return the extra time per unit of reference work."""
         ...
 
-    def touches(self, placement: Placement, view: Snapshot) -> tuple[int, ...]:
+    def touches(self, placement: Placement, snapshot: Snapshot) -> tuple[int, ...]:
         """Return the owners whose occupancy changes the slowdown."""
         ...
 

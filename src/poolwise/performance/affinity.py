@@ -33,21 +33,21 @@ class Affinity(SimpleModel):
     slow as its slowest unit. Times up to 2**51 ns (26 days) are exact to the nanosecond, whatever the unit of the work.
     """
 
-    def slowdown(self, run: Run, view: Snapshot) -> float:
+    def slowdown(self, run: Run, snapshot: Snapshot) -> float:
         """Return time here / work - 1. Raises InputError if a unit cannot run the task."""
-        table = rates(view.machine)
-        if not len(table) or "operations" not in view.table.attributes:
+        table = rates(snapshot.machine)
+        if not len(table) or "operations" not in snapshot.table.attributes:
             return 0.0
-        job = view.table.job(run.job)
+        job = snapshot.table.job(run.job)
         kind = int(job.attribute("task_type"))
         if kind < 0:
             return 0.0
-        units = [unit for units in homes(run.placement, view.machine).values() for unit in units]
+        units = [unit for units in homes(run.placement, snapshot.machine).values() for unit in units]
         rate = min(float(table[kind, unit]) for unit in units) if kind < len(table) else 0.0
         if rate <= 0:
-            names = ", ".join(view.machine.owners[unit] for unit in units)
+            names = ", ".join(snapshot.machine.owners[unit] for unit in units)
             raise InputError(f"{names} cannot run tasks of type {kind}", field="task_type", remedy="give the unit an affinity")
-        return slowdown(compute_ns(job.attribute("operations"), rate), int(view.work[run.job]))
+        return slowdown(compute_ns(job.attribute("operations"), rate), int(snapshot.work[run.job]))
 
 
 def compute_ns(operations: float, rate: float) -> int:

@@ -22,25 +22,25 @@ class BandwidthSharing(SimpleModel):
     bandwidth neither slow down nor count as sharers.
     """
 
-    def slowdown(self, run: Run, view: Snapshot) -> float:
+    def slowdown(self, run: Run, snapshot: Snapshot) -> float:
         """Return demand / min(share, peak) - 1."""
-        job, tasks = view.table.job(run.job), len(run.tasks)
+        job, tasks = snapshot.table.job(run.job), len(run.tasks)
         demand = job.request("bandwidth") * tasks
-        devices = self.touches(run.placement, view)
+        devices = self.touches(run.placement, snapshot)
         if not demand or not devices:
             return 0.0
-        column, requests = view.machine.resource("bandwidth"), view.table.request("bandwidth")
+        column, requests = snapshot.machine.resource("bandwidth"), snapshot.table.request("bandwidth")
         share = 0.0
         for device in devices:
-            sharers = sum(1 for number in view.occupants(device) if requests[view.run(number).job] > 0)
-            share += float(view.capacity[device, column]) / sharers
-        has_peak = "peak_bandwidth" in view.table.attributes
+            sharers = sum(1 for number in snapshot.occupants(device) if requests[snapshot.run(number).job] > 0)
+            share += float(snapshot.capacity[device, column]) / sharers
+        has_peak = "peak_bandwidth" in snapshot.table.attributes
         peak = job.attribute("peak_bandwidth") * tasks if has_peak else demand
         return demand / min(share, peak) - 1.0 if share > 0 else float("inf")
 
-    def touches(self, placement: Placement, view: Snapshot) -> tuple[int, ...]:
+    def touches(self, placement: Placement, snapshot: Snapshot) -> tuple[int, ...]:
         """Return the devices of the placement that have bandwidth."""
-        machine = view.machine
+        machine = snapshot.machine
         if "bandwidth" not in machine.resources:
             return ()
         column = machine.resource("bandwidth")

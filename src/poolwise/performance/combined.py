@@ -29,25 +29,25 @@ class Combined(PerformanceModel):
         """Parts of all models."""
         return tuple(part for model in self.models for part in model_parts(model))
 
-    def setup(self, run: Run, view: Snapshot) -> int:
+    def setup(self, run: Run, snapshot: Snapshot) -> int:
         """Return the sum of the setup times (ns)."""
-        return sum(model.setup(run, view) for model in self.models)
+        return sum(model.setup(run, snapshot) for model in self.models)
 
-    def fetch(self, run: Run, view: Snapshot) -> Fetch | None:
+    def fetch(self, run: Run, snapshot: Snapshot) -> Fetch | None:
         """Return the fetch of the first model that has one."""
-        return next((found for model in self.models if (found := model.fetch(run, view)) is not None), None)
+        return next((found for model in self.models if (found := model.fetch(run, snapshot)) is not None), None)
 
-    def fetch_slowdown(self, run: Run, view: Snapshot) -> float:
+    def fetch_slowdown(self, run: Run, snapshot: Snapshot) -> float:
         """Return the total slowdown while the run fetches, as in `slowdown`."""
-        return _product(model.fetch_slowdown(run, view) for model in self.models)
+        return _product(model.fetch_slowdown(run, snapshot) for model in self.models)
 
-    def slowdown(self, run: Run, view: Snapshot) -> float:
+    def slowdown(self, run: Run, snapshot: Snapshot) -> float:
         """Return the total s with 1 + s = (1 + s1)(1 + s2)...; exactly s1 if the others are 0."""
-        return _product(model.slowdown(run, view) for model in self.models)
+        return _product(model.slowdown(run, snapshot) for model in self.models)
 
-    def touches(self, placement: Placement, view: Snapshot) -> tuple[int, ...]:
+    def touches(self, placement: Placement, snapshot: Snapshot) -> tuple[int, ...]:
         """Return the union of the owners of all models."""
-        return tuple(sorted({owner for model in self.models for owner in model.touches(placement, view)}))
+        return tuple(sorted({owner for model in self.models for owner in model.touches(placement, snapshot)}))
 
     def check(self, machine: Machine, jobs: JobTable) -> None:
         """Check the inputs of every model."""

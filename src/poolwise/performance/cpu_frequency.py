@@ -32,9 +32,9 @@ class CpuFrequency(SimpleModel):
 
     profile: str = "kmeans"
 
-    def slowdown(self, run: Run, view: Snapshot) -> float:
+    def slowdown(self, run: Run, snapshot: Snapshot) -> float:
         """Return the slowdown at the run's node and fraction of remote memory."""
-        machine, workload = view.machine, view.table
+        machine, workload = snapshot.machine, snapshot.table
         profile = profile_of(workload, run.job, self.profile)
         local = remote = 0
         node = -1
@@ -69,15 +69,17 @@ class ProfiledMemory(SimpleModel):
 
     profile: str = "kmeans"
 
-    def slowdown(self, run: Run, view: Snapshot) -> float:
+    def slowdown(self, run: Run, snapshot: Snapshot) -> float:
         """Return P^m at the fraction of the job's memory that is outside its nodes, on the smallest of them."""
-        memory = int(view.table.memory[run.job])
-        layout = view.machine.racks
-        local = view.machine.local_memory if layout.uniform else int(layout.local[[*layout.node_counts(run.placement)]].min())
+        memory = int(snapshot.table.memory[run.job])
+        layout = snapshot.machine.racks
+        local = (
+            snapshot.machine.local_memory if layout.uniform else int(layout.local[[*layout.node_counts(run.placement)]].min())
+        )
         remote = max(0, memory - local)
         if not remote:
             return 0.0
-        return float(profile_of(view.table, run.job, self.profile).at(remote / memory))
+        return float(profile_of(snapshot.table, run.job, self.profile).at(remote / memory))
 
 
 def profile_of(workload: JobTable, job: int, default: str) -> Profile:

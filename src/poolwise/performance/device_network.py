@@ -16,7 +16,7 @@ from poolwise.model import Kind, Machine, Placement, Run, Snapshot
 from poolwise.model.job_table import JobTable
 from poolwise.model.table_columns import Column
 from poolwise.performance.device_profiles import DeviceProfile, read_device_profiles
-from poolwise.performance.link_load import Sites, link_loads, sites
+from poolwise.performance.link_load import UsedOwners, link_loads, sites
 from poolwise.registry import InputFile, register
 from poolwise.units import to_ns
 
@@ -45,25 +45,25 @@ class DeviceNetwork(PerformanceModel):
     start_s: float = 0.0
     server_s: float = 0.0
 
-    def setup(self, run: Run, view: Snapshot) -> int:
+    def setup(self, run: Run, snapshot: Snapshot) -> int:
         """Return the startup latency, including that of a server at each location with remote devices (ns)."""
-        return to_ns(self.start_s + self.server_s * sites(run.placement, view.machine).servers)
+        return to_ns(self.start_s + self.server_s * sites(run.placement, snapshot.machine).servers)
 
-    def slowdown(self, run: Run, view: Snapshot) -> float:
+    def slowdown(self, run: Run, snapshot: Snapshot) -> float:
         """Return the slowdown of the slowest task of a run."""
-        profile = _profile(self.profiles, view.table, run.job)
+        profile = _profile(self.profiles, snapshot.table, run.job)
         if profile is None:
             return 0.0
-        site = sites(run.placement, view.machine)
-        stretch = 1.0 + profile.cpu_sensitivity * _cores(run.placement, site, view)
-        stretch += profile.device_sensitivity * _devices(site, view)
+        site = sites(run.placement, snapshot.machine)
+        stretch = 1.0 + profile.cpu_sensitivity * _cores(run.placement, site, snapshot)
+        stretch += profile.device_sensitivity * _devices(site, snapshot)
         if site.remote:
-            stretch *= profile.remote_s / profile.local_s * (1.0 + profile.sensitivity * _load(run, site, view))
+            stretch *= profile.remote_s / profile.local_s * (1.0 + profile.sensitivity * _load(run, site, snapshot))
         return stretch - 1.0
 
-    def touches(self, placement: Placement, view: Snapshot) -> tuple[int, ...]:
+    def touches(self, placement: Placement, snapshot: Snapshot) -> tuple[int, ...]:
         """Return the nodes of the tasks and of their devices, and the links between them where these differ."""
-        site = sites(placement, view.machine)
+        site = sites(placement, snapshot.machine)
         return tuple(sorted({*site.nodes, *site.device_nodes, *site.links}))
 
 
@@ -82,45 +82,45 @@ def _profiles(reference: str, table: JobTable, rows: slice) -> Column:
     return found
 
 
-def _load(run: Run, site: Sites, view: Snapshot) -> float:
+def _load(run: Run, site: UsedOwners, snapshot: Snapshot) -> float:
     """Return the load of the most loaded link on the path to any remote device, without the run itself."""
-    machine = view.machine
+    machine = snapshot.machine
     if "bandwidth" not in machine.resources:
         return 0.0
-    requests = view.table.request("bandwidth")
+    requests = snapshot.table.request("bandwidth")
     used = np.zeros(len(site.links))
     for k, link in enumerate(site.links):
-        for number in view.occupants(link):
-            other = view.run(number)
+        for number in snapshot.occupants(link):
+            other = snapshot.run(number)
             if other.id != run.id:
                 there = sites(other.placement, machine)
                 if link in there.links:
                     used[k] += int(requests[other.job]) * there.shares[there.links.index(link)]
-    capacity = view.capacity[list(site.links), machine.resource("bandwidth")]
+    capacity = snapshot.capacity[list(site.links), machine.resource("bandwidth")]
     return float(link_loads(used, capacity.astype(np.float64)).max(initial=0.0))
 
 
-def _cores(placement: Placement, site: Sites, view: Snapshot) -> float:
+def _cores(placement: Placement, site: UsedOwners, snapshot: Snapshot) -> float:
     """Return the largest fraction of the cores of a run's nodes that other runs use."""
-    if "cores" not in view.machine.resources:
+    if "cores" not in snapshot.machine.resources:
         return 0.0
-    column, most = view.machine.resource("cores"), 0.0
+    column, most = snapshot.machine.resource("cores"), 0.0
     for node in site.nodes:
         own = int(placement.amount[(placement.owner == node) & (placement.resource == column)].sum())
-        capacity = int(view.capacity[node, column])
-        most = max(most, (capacity - int(view.free[node, column]) - own) / max(capacity, 1))
+        capacity = int(snapshot.capacity[node, column])
+        most = max(most, (capacity - int(snapshot.free[node, column]) - own) / max(capacity, 1))
     return most
 
 
-def _devices(site: Sites, view: Snapshot) -> float:
+def _devices(site: UsedOwners, snapshot: Snapshot) -> float:
     """Return the largest fraction of the devices next to those of a run that other runs use."""
-    if "devices" not in view.machine.resources:
+    if "devices" not in snapshot.machine.resources:
         return 0.0
-    column, most = view.machine.resource("devices"), 0.0
+    column, most = snapshot.machine.resource("devices"), 0.0
     for node in site.device_nodes:
-        there = _attached(view.machine)[node]
+        there = _attached(snapshot.machine)[node]
         own = sum(device in site.devices for device in there.tolist())
-        taken = int((view.capacity[there, column] - view.free[there, column]).sum())
+        taken = int((snapshot.capacity[there, column] - snapshot.free[there, column]).sum())
         most = max(most, (taken - own) / len(there))
     return most
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from poolwise.errors import InputError
 from poolwise.model import Fetch, Machine, Run, Snapshot
 from poolwise.performance.ideal import SimpleModel
-from poolwise.performance.transfer import Data, latency
+from poolwise.performance.transfer import InputData, latency
 from poolwise.registry import register
 
 
@@ -32,17 +32,17 @@ class Fetching(SimpleModel):
 
     switch_ns: int = 200
 
-    def setup(self, run: Run, view: Snapshot) -> int:
+    def setup(self, run: Run, snapshot: Snapshot) -> int:
         """Return the latency of the longest path (ns)."""
-        machine = view.machine
-        return max((latency(path, machine, self.switch_ns) for path in _paths(Data.of(run, view), machine)), default=0)
+        machine = snapshot.machine
+        return max((latency(path, machine, self.switch_ns) for path in _paths(InputData.of(run, snapshot), machine)), default=0)
 
-    def fetch(self, run: Run, view: Snapshot) -> Fetch | None:
+    def fetch(self, run: Run, snapshot: Snapshot) -> Fetch | None:
         """Return one flow to each unit that is not at the position of the data; None if all are.
 
         Raises InputError if the links at the units have no bandwidth.
         """
-        data, machine = Data.of(run, view), view.machine
+        data, machine = InputData.of(run, snapshot), snapshot.machine
         fabric, paths = machine.fabric, _paths(data, machine)
         if data is None or fabric is None or not paths:
             return None
@@ -54,11 +54,11 @@ class Fetching(SimpleModel):
         links = {link for unit in data.units for link in fabric.connected(unit)}
         return Fetch(-(-data.size * 1000 // bandwidth), bandwidth, paths, fabric.link_owners(sorted(links)))
 
-    def slowdown(self, run: Run, view: Snapshot) -> float:
+    def slowdown(self, run: Run, snapshot: Snapshot) -> float:
         """Return 0: the computation is as fast as without data."""
         return 0.0
 
 
-def _paths(data: Data | None, machine: Machine) -> tuple[tuple[int, ...], ...]:
+def _paths(data: InputData | None, machine: Machine) -> tuple[tuple[int, ...], ...]:
     """Return the links from the data to each unit at another position."""
     return () if data is None else tuple(path for unit in data.units if (path := data.path(unit, machine)))

@@ -15,11 +15,11 @@ from poolwise.registry import register
 class SimpleModel(PerformanceModel):
     """Base class of models without setup time whose slowdown does not depend on neighbors, unless they override the methods."""
 
-    def setup(self, run: Run, view: Snapshot) -> int:
+    def setup(self, run: Run, snapshot: Snapshot) -> int:
         """Return 0."""
         return 0
 
-    def touches(self, placement: Placement, view: Snapshot) -> tuple[int, ...]:
+    def touches(self, placement: Placement, snapshot: Snapshot) -> tuple[int, ...]:
         """Return no owners."""
         return ()
 
@@ -44,7 +44,7 @@ class Ideal(SimpleModel):
         """No models: estimates by this model take base times."""
         return ()
 
-    def slowdown(self, run: Run, view: Snapshot) -> float:
+    def slowdown(self, run: Run, snapshot: Snapshot) -> float:
         """Return 0."""
         return 0.0
 

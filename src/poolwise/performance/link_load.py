@@ -15,7 +15,7 @@ from poolwise.model import Kind, Machine, Placement
 
 
 @dataclass(frozen=True, slots=True)
-class Sites:
+class UsedOwners:
     """Nodes, devices and links that a placement uses, ascending.
 
     `nodes` are those on which its tasks compute, `device_nodes` those to which its devices are attached, `links` those on the
@@ -36,13 +36,13 @@ class Sites:
         return self.servers > 0
 
 
-def sites(placement: Placement, machine: Machine) -> Sites:
+def sites(placement: Placement, machine: Machine) -> UsedOwners:
     """Return the sites of a placement. A device is remote if it is at a different vertex from its task's nodes."""
     return _sites(machine, placement.task.tobytes(), placement.owner.tobytes())
 
 
 @lru_cache(maxsize=1 << 14)
-def _sites(machine: Machine, task: bytes, owner: bytes) -> Sites:
+def _sites(machine: Machine, task: bytes, owner: bytes) -> UsedOwners:
     """Compute `sites`, cached by the bytes of the rows, since every speed change on the path asks again."""
     rows = list(zip(np.frombuffer(task, dtype=np.int64).tolist(), np.frombuffer(owner, dtype=np.int64).tolist(), strict=True))
     kind = machine.kind.tolist()
@@ -57,7 +57,9 @@ def _sites(machine: Machine, task: bytes, owner: bytes) -> Sites:
     links = sorted(load)
     attached = sorted({int(machine.home[o]) for o in devices} - {-1})
     far = {(int(machine.home[o]), -1 if machine.fabric is None else int(machine.fabric.vertex[o])) for _, _, o in away}
-    return Sites(tuple(nodes), tuple(devices), tuple(attached), tuple(links), tuple(load[link] for link in links), len(far))
+    return UsedOwners(
+        tuple(nodes), tuple(devices), tuple(attached), tuple(links), tuple(load[link] for link in links), len(far)
+    )
 
 
 def _away(machine: Machine, rows: list[tuple[int, int]], kind: list[int]) -> list[tuple[int, int, int]]:

@@ -57,24 +57,24 @@ class MemoryProfiles(RemoteMemory):
         if self.measured_ns < 1:
             raise InputError(f"must be at least 1, got {self.measured_ns}", field="measured_ns", remedy="give nanoseconds")
 
-    def slowdown(self, run: Run, view: Snapshot) -> float:
+    def slowdown(self, run: Run, snapshot: Snapshot) -> float:
         """Return the slowdown of the job's profile at its fraction and location of remote memory."""
-        workload, machine = view.table, view.machine
+        workload, machine = snapshot.table, snapshot.machine
         memory = int(workload.memory[run.job])
         if "nodes" in machine.resources and not machine.racks.uniform:
-            return self._on_mixed_racks(run, memory, view)
+            return self._on_mixed_racks(run, memory, snapshot)
         remote = memory - machine.local_memory
         if remote <= 0 or self.expect == "none":
             return 0.0
         if not self._name(run, workload):
-            return super().slowdown(run, view)
-        return self._slowdown_at(remote / memory, self._inside(run.placement, remote, view), run, view)
+            return super().slowdown(run, snapshot)
+        return self._slowdown_at(remote / memory, self._inside(run.placement, remote, snapshot), run, snapshot)
 
-    def _slowdown_at(self, share: float, inside: float, run: Run, view: Snapshot) -> float:
+    def _slowdown_at(self, share: float, inside: float, run: Run, snapshot: Snapshot) -> float:
         """Return the slowdown with a share of the memory remote, of which a fraction `inside` is in the own rack's pool."""
-        names, name = self._names(view.table), self._name(run, view.table)
+        names, name = self._names(snapshot.table), self._name(run, snapshot.table)
         if not name:
-            return super()._slowdown_at(share, inside, run, view)
+            return super()._slowdown_at(share, inside, run, snapshot)
         if self.expect == "mean":
             counts = np.bincount(names.of, minlength=len(names.value)).tolist()
             used = sorted((value[0], count) for value, count in zip(names.value, counts, strict=True) if value[0])

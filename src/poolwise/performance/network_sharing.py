@@ -30,24 +30,24 @@ class NetworkSharing(SimpleModel):
     leaves more bandwidth. A run with flows therefore depends on all links that it could reach.
     """
 
-    def fetch_slowdown(self, run: Run, view: Snapshot) -> float:
+    def fetch_slowdown(self, run: Run, snapshot: Snapshot) -> float:
         """Return the slowdown of the slowest flow.
 
         Raises InputError if a link on the path has no bandwidth.
         """
-        return _slowdowns(view).get(run.id, 0.0)
+        return _slowdowns(snapshot).get(run.id, 0.0)
 
-    def slowdown(self, run: Run, view: Snapshot) -> float:
+    def slowdown(self, run: Run, snapshot: Snapshot) -> float:
         """Return the slowdown of the slowest flow; 0 for a run without flows, or while it fetches.
 
         Raises InputError if a link on the path has no bandwidth.
         """
-        return 0.0 if run.fetch is not None else _slowdowns(view).get(run.id, 0.0)
+        return 0.0 if run.fetch is not None else _slowdowns(snapshot).get(run.id, 0.0)
 
-    def touches(self, placement: Placement, view: Snapshot) -> tuple[int, ...]:
+    def touches(self, placement: Placement, snapshot: Snapshot) -> tuple[int, ...]:
         """Return all links of the connected network, if the placement has any flow."""
-        fabric = view.machine.fabric
-        found = routes(placement, view.machine)
+        fabric = snapshot.machine.fabric
+        found = routes(placement, snapshot.machine)
         if fabric is None or not found:
             return ()
         links = {k for route in found for k in fabric.connected(route.remote)}
@@ -69,34 +69,34 @@ class _Shares:
 _latest: list[_Shares] = []  # at most one: a platform evaluates all runs of one arrangement in a row
 
 
-def _slowdowns(view: Snapshot) -> dict[int, float]:
+def _slowdowns(snapshot: Snapshot) -> dict[int, float]:
     """Return the slowdown of every run with flows, by run number."""
-    machine, arrangement = view.machine, view.arrangement
+    machine, arrangement = snapshot.machine, snapshot.arrangement
     if machine.fabric is None:
         return {}
-    capacity = view.capacity[machine.fabric.link, machine.resource("bandwidth")]
+    capacity = snapshot.capacity[machine.fabric.link, machine.resource("bandwidth")]
     if arrangement is None:
-        return _share(view, capacity, {})[1]
+        return _share(snapshot, capacity, {})[1]
     key = (arrangement, capacity.tobytes())
     if not (_latest and _latest[0].key == key):
-        known, slowdown = _share(view, capacity, _latest[0].known if _latest else {})
+        known, slowdown = _share(snapshot, capacity, _latest[0].known if _latest else {})
         _latest[:] = [_Shares(key, known, slowdown)]
     return _latest[0].slowdown
 
 
-def _share(view: Snapshot, capacity: IntArray, before: _Known) -> tuple[_Known, dict[int, float]]:
+def _share(snapshot: Snapshot, capacity: IntArray, before: _Known) -> tuple[_Known, dict[int, float]]:
     """Share the links of `capacity` (n_link,) MB/s among all runs, reusing the routes in `before`."""
     known: _Known = {}
     runs: list[int] = []
     demand: list[float] = []
     paths: list[tuple[int, ...]] = []
-    for run in view.runs():
+    for run in snapshot.runs():
         if run.fetch is not None:
             flows = [(float(run.fetch.bandwidth), path) for path in run.fetch.routes]
-        elif requested := view.table.job(run.job).request("bandwidth"):
+        elif requested := snapshot.table.job(run.job).request("bandwidth"):
             placement, found = before.get(run.id, (None, []))
             if placement is not run.placement:
-                found = routes(run.placement, view.machine)
+                found = routes(run.placement, snapshot.machine)
             known[run.id] = run.placement, found
             flows = [(requested / sum(other.task == route.task for other in found), route.links) for route in found]
         else:
@@ -111,7 +111,7 @@ def _share(view: Snapshot, capacity: IntArray, before: _Known) -> tuple[_Known, 
     slowdown: dict[int, float] = {}
     for number, wanted, path, got in zip(runs, demand, paths, share.tolist(), strict=True):
         if not got > 0.0:
-            problem = f"run {number} requires a link without bandwidth: {', '.join(_names(view.machine, path, capacity))}"
+            problem = f"run {number} requires a link without bandwidth: {', '.join(_names(snapshot.machine, path, capacity))}"
             raise InputError(problem, field="bandwidth", remedy="give the link bandwidth, or place nothing behind it")
         slowdown[number] = max(slowdown.get(number, 0.0), wanted / got - 1.0)
     return known, slowdown

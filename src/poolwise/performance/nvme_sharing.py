@@ -56,18 +56,18 @@ class NvmeSharing(SimpleModel):
         """Return the table of a kind, None if it has none."""
         return self._read.get(kind)
 
-    def slowdown(self, run: Run, view: Snapshot) -> float:
+    def slowdown(self, run: Run, snapshot: Snapshot) -> float:
         """Return table time / base time - 1 at the present number of sharers; 0 without a table or devices."""
-        table = self.table(kind_of(view.table, run.job))
-        devices = devices_of(run.placement, view)
+        table = self.table(kind_of(snapshot.table, run.job))
+        devices = devices_of(run.placement, snapshot)
         if table is None or not devices:
             return 0.0
-        others = [n for n in view.occupants(devices[0]) if n != run.id or (n < 0 and view.run(n) is not run)]
-        return relative(table, len(devices), len(others) + 1, int(view.work[run.job]))
+        others = [n for n in snapshot.occupants(devices[0]) if n != run.id or (n < 0 and snapshot.run(n) is not run)]
+        return relative(table, len(devices), len(others) + 1, int(snapshot.work[run.job]))
 
-    def touches(self, placement: Placement, view: Snapshot) -> tuple[int, ...]:
+    def touches(self, placement: Placement, snapshot: Snapshot) -> tuple[int, ...]:
         """Return the devices of the placement, unless speeds are fixed at the start."""
-        return () if self.fixed_at_start else devices_of(placement, view)
+        return () if self.fixed_at_start else devices_of(placement, snapshot)
 
 
 def relative(table: SharingTable, devices: int, sharers: int, duration: int) -> float:
@@ -83,9 +83,9 @@ def kind_of(table: JobTable, job: int) -> str:
     return "" if kinds is None else str(kinds[job])
 
 
-def devices_of(placement: Placement, view: Snapshot) -> tuple[int, ...]:
+def devices_of(placement: Placement, snapshot: Snapshot) -> tuple[int, ...]:
     """Return the devices of a placement, ascending."""
-    return tuple(sorted(_devices(view.machine).intersection(placement.owner.tolist())))
+    return tuple(sorted(_devices(snapshot.machine).intersection(placement.owner.tolist())))
 
 
 @lru_cache(maxsize=8)

@@ -178,24 +178,24 @@ class RemoteMemory(SimpleModel):
         if "u" in jobs.attributes:
             sensitivity(jobs, self.seed)
 
-    def slowdown(self, run: Run, view: Snapshot) -> float:
+    def slowdown(self, run: Run, snapshot: Snapshot) -> float:
         """Return sld_factor * rm_ratio of the run at its placement, by the memory that it uses if that is measured."""
-        workload, memory = view.table, view.memory_of(run)
-        if "nodes" not in view.machine.resources:
-            return self._of_parts(run, memory, view)
-        if not view.machine.racks.uniform:
-            return self._on_mixed_racks(run, memory, view)
-        remote = memory - view.machine.local_memory
+        workload, memory = snapshot.table, snapshot.memory_of(run)
+        if "nodes" not in snapshot.machine.resources:
+            return self._of_parts(run, memory, snapshot)
+        if not snapshot.machine.racks.uniform:
+            return self._on_mixed_racks(run, memory, snapshot)
+        remote = memory - snapshot.machine.local_memory
         if remote <= 0 or self.expect == "none":
             return 0.0
-        inside = self._inside(run.placement, remote, view)
+        inside = self._inside(run.placement, remote, snapshot)
         near = self._at(self.near_ns, workload, run.job)
         far = near if inside == 1.0 else self._at(self.far_ns, workload, run.job)
         return self._mixed(near, far, inside) * (remote / memory)
 
-    def _on_mixed_racks(self, run: Run, memory: int, view: Snapshot) -> float:
+    def _on_mixed_racks(self, run: Run, memory: int, snapshot: Snapshot) -> float:
         """Return the slowdown of a run on nodes of different sizes: that of its slowest nodes, or their mean."""
-        counts, layout = view.machine.racks.node_counts(run.placement), view.machine.racks
+        counts, layout = snapshot.machine.racks.node_counts(run.placement), snapshot.machine.racks
         remote = {g: max(0, memory - int(layout.local[g])) for g in counts}
         if self.expect == "none" or not any(remote.values()):
             return 0.0
@@ -205,13 +205,13 @@ class RemoteMemory(SimpleModel):
             wanted[rack] = wanted.get(rack, 0) + count * remote[g]
         for _, owner, resource, amount in run.placement.rows():
             if resource == layout.memory_column:
-                rack = int(view.machine.rack[owner])
+                rack = int(snapshot.machine.rack[owner])
                 given[rack] = given.get(rack, 0) + amount
         inside = {rack: min(given.get(rack, 0), amount) / amount for rack, amount in wanted.items() if amount}
         if self.spread == "paper" and min(inside.values()) < 1.0:
             inside = dict.fromkeys(inside, 0.0)
         each = {
-            g: self._slowdown_at(remote[g] / memory, inside[int(layout.rack[g])], run, view) if remote[g] else 0.0
+            g: self._slowdown_at(remote[g] / memory, inside[int(layout.rack[g])], run, snapshot) if remote[g] else 0.0
             for g in counts
         }
         if self.spread == "mean":
@@ -221,14 +221,14 @@ class RemoteMemory(SimpleModel):
             return total / sum(counts.values())
         return max(each.values())
 
-    def _slowdown_at(self, share: float, inside: float, run: Run, view: Snapshot) -> float:
+    def _slowdown_at(self, share: float, inside: float, run: Run, snapshot: Snapshot) -> float:
         """Return the slowdown with a share of the memory remote, of which a fraction `inside` is in the own rack's pool."""
-        near, far = (self._at(ns, view.table, run.job) for ns in (self.near_ns, self.far_ns))
+        near, far = (self._at(ns, snapshot.table, run.job) for ns in (self.near_ns, self.far_ns))
         return self._mixed(near, far, inside) * share
 
-    def _of_parts(self, run: Run, memory: int, view: Snapshot) -> float:
+    def _of_parts(self, run: Run, memory: int, snapshot: Snapshot) -> float:
         """Return the slowdown of a run on shared nodes, where each row of a pool is the remote memory of one part."""
-        placement, machine = run.placement, view.machine
+        placement, machine = run.placement, snapshot.machine
         if self.expect == "none" or "memory" not in machine.resources:
             return 0.0
         pooled = (machine.kind[placement.owner] == Kind.POOL) & (placement.resource == machine.resource("memory"))
@@ -237,12 +237,12 @@ class RemoteMemory(SimpleModel):
         far = machine.rack[placement.owner[pooled]] < 0
         if self.spread == "paper":
             far[:] = far.any()
-        factors = [self._at(latency_ns, view.table, run.job) for latency_ns in (self.near_ns, self.far_ns)]
+        factors = [self._at(latency_ns, snapshot.table, run.job) for latency_ns in (self.near_ns, self.far_ns)]
         each: list[float] = [
             factors[where] * (lack / memory)
             for where, lack in zip(far.tolist(), placement.amount[pooled].tolist(), strict=True)
         ]
-        mean = sum(each) / (int(view.table.nodes[run.job]) * len(run.tasks))
+        mean = sum(each) / (int(snapshot.table.nodes[run.job]) * len(run.tasks))
         return float(mean if self.spread == "mean" else max(each))
 
     def fixed(self, table: JobTable, rows: slice, machine: Machine) -> FixedSlowdown | None:
@@ -290,9 +290,9 @@ class RemoteMemory(SimpleModel):
             return mean_factor(latency_ns, self.curve)
         return sld_factor(float(sensitivity(table, self.seed)[job]), latency_ns, self.curve)
 
-    def _inside(self, placement: Placement, remote: int, view: Snapshot) -> float:
+    def _inside(self, placement: Placement, remote: int, snapshot: Snapshot) -> float:
         """Return the fraction of the remote memory in the pool of the node's own rack, for the worst rack or on average."""
-        layout, machine = view.machine.racks, view.machine
+        layout, machine = snapshot.machine.racks, snapshot.machine
         nodes: dict[int, int] = {}
         memory: dict[int, int] = {}
         columns = machine.rack[placement.owner].tolist(), placement.resource.tolist(), placement.amount.tolist()

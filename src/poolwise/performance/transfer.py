@@ -36,34 +36,34 @@ class Transfer(SimpleModel):
     switch_ns: int = 200
     local: int = 0
 
-    def setup(self, run: Run, view: Snapshot) -> int:
+    def setup(self, run: Run, snapshot: Snapshot) -> int:
         """Return the transfer time (ns): bytes / least bandwidth on the path (1 MB = 10^6 B), rounded up, + latency.
 
         Raises InputError if the data is at a position that is not on the network.
         """
-        data = Data.of(run, view)
-        return 0 if data is None else max(self._time(data, unit, view) for unit in data.units)
+        data = InputData.of(run, snapshot)
+        return 0 if data is None else max(self._time(data, unit, snapshot) for unit in data.units)
 
-    def slowdown(self, run: Run, view: Snapshot) -> float:
+    def slowdown(self, run: Run, snapshot: Snapshot) -> float:
         """Return 0."""
         return 0.0
 
-    def _time(self, data: Data, unit: int, view: Snapshot) -> int:
-        machine = view.machine
+    def _time(self, data: InputData, unit: int, snapshot: Snapshot) -> int:
+        machine = snapshot.machine
         if data.is_local(unit, machine):
             return -(-data.size * 1000 // self.local) if self.local else 0
         links = data.path(unit, machine)
         if not links:
             return 0
         assert machine.fabric is not None
-        bandwidth = machine.fabric.bottleneck(links, view.capacity[:, machine.resource("bandwidth")])
+        bandwidth = machine.fabric.bottleneck(links, snapshot.capacity[:, machine.resource("bandwidth")])
         if bandwidth <= 0:
             raise InputError(f"no bandwidth on the path from {data.place} to '{machine.owners[unit]}'", field="bandwidth")
         return -(-data.size * 1000 // bandwidth) + latency(links, machine, self.switch_ns)
 
 
 @dataclass(frozen=True, slots=True)
-class Data:
+class InputData:
     """Input data, `size` >= 1 bytes at position (x, y), that must be moved to the units of a run (owners, ascending)."""
 
     size: int
@@ -71,14 +71,14 @@ class Data:
     units: tuple[int, ...]
 
     @classmethod
-    def of(cls, run: Run, view: Snapshot) -> Data | None:
+    def of(cls, run: Run, snapshot: Snapshot) -> InputData | None:
         """Return the input data of a run, None if it has none."""
-        job = view.table.job(run.job)
-        size = int(job.attribute("data_size")) if "data_size" in view.table.attributes else 0
+        job = snapshot.table.job(run.job)
+        size = int(job.attribute("data_size")) if "data_size" in snapshot.table.attributes else 0
         if not size:
             return None
         place = int(job.attribute("data_x")), int(job.attribute("data_y"))
-        units = {unit for units in homes(run.placement, view.machine).values() for unit in units}
+        units = {unit for units in homes(run.placement, snapshot.machine).values() for unit in units}
         return cls(size, place, tuple(sorted(units)))
 
     def is_local(self, unit: int, machine: Machine) -> bool:

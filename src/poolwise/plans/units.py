@@ -19,7 +19,7 @@ from poolwise.files.document import Document
 from poolwise.files.fields import FileName, Positive, Registered, Section
 from poolwise.hashing import Json, digest
 from poolwise.metrics.deadlines import missed_pct
-from poolwise.metrics.latency import Spread, job_latency_us, parents
+from poolwise.metrics.latency import LatencySummary, job_latency_us, parents
 from poolwise.metrics.unit_use import dispatch_window, energy_j, purchase, unit_use
 from poolwise.model import Schedule
 from poolwise.optimize.monotone import Element
@@ -143,7 +143,7 @@ class UnitMeasurement(CellMeasurement):
         counted = finished if self.of is None else finished & (stream == self.of)
         missed = none_if_nan(missed_pct(schedule, np.isin(stream, self.deadlines))) if self.deadlines else None
         return {
-            "latency_us": float(getattr(Spread.of(latency[counted]), self.latency)),
+            "latency_us": float(getattr(LatencySummary.of(latency[counted]), self.latency)),
             "purchase_cost": none_if_nan(purchase(schedule.machine)),
             "energy_j": none_if_nan(energy_j(schedule, window)),
             "utilization": float(use.overall),
@@ -156,7 +156,7 @@ class UnitMeasurement(CellMeasurement):
 
 
 def _stream(schedule: Schedule, latency: FloatArray, rows: BoolArray, deadlines: bool) -> Json:
-    spread = Spread.of(latency[rows & ~np.isnan(latency)])
+    spread = LatencySummary.of(latency[rows & ~np.isnan(latency)])
     return {"p50_us": spread.p50, "p99_us": spread.p99, "missed_pct": missed_pct(schedule, rows) if deadlines else None}
 
 

@@ -19,9 +19,9 @@ class RunPace(NamedTuple):
     working: float
 
     @classmethod
-    def of(cls, model: PerformanceModel, run: Run, view: Snapshot) -> RunPace:
+    def of(cls, model: PerformanceModel, run: Run, snapshot: Snapshot) -> RunPace:
         """Return a model's slowdowns; raise PolicyError for one at which no run could progress."""
-        pace = cls(0.0 if run.fetch is None else model.fetch_slowdown(run, view), model.slowdown(run, view))
+        pace = cls(0.0 if run.fetch is None else model.fetch_slowdown(run, snapshot), model.slowdown(run, snapshot))
         for value in pace:
             if not -1.0 < value < math.inf:
                 raise PolicyError(f"a performance model returned slowdown {value}; it must be above -1 and finite")
@@ -34,7 +34,7 @@ STALLED = RunPace(math.inf, math.inf)  # pace of a stalled run
 
 
 @dataclass(slots=True)
-class Course:
+class RemainingPhases:
     """Remaining phases of a run: it fetches its data, then works."""
 
     fetch: float | None  # reference ns of fetching left at `since`; None once the data are fetched
@@ -43,16 +43,16 @@ class Course:
     pace: RunPace = FULL  # slowdowns from `since` on
 
     @classmethod
-    def begin(cls, model: PerformanceModel, run: Run, view: Snapshot) -> Course:
+    def begin(cls, model: PerformanceModel, run: Run, snapshot: Snapshot) -> RemainingPhases:
         """Begin a run now under a model. Fetching that is not recorded in the run counts as setup."""
-        since, fetch = view.now + model.setup(run, view), model.fetch(run, view)
+        since, fetch = snapshot.now + model.setup(run, snapshot), model.fetch(run, snapshot)
         if fetch is not None and run.fetch is None:
             since, fetch = since + fetch.work, None
-        return cls(None if fetch is None else float(fetch.work), float(view.work[run.job]), since)
+        return cls(None if fetch is None else float(fetch.work), float(snapshot.work[run.job]), since)
 
-    def copy(self) -> Course:
+    def copy(self) -> RemainingPhases:
         """Return a copy."""
-        return Course(self.fetch, self.work, self.since, self.pace)
+        return RemainingPhases(self.fetch, self.work, self.since, self.pace)
 
     @property
     def phase_end(self) -> int:
@@ -101,8 +101,8 @@ class Course:
 class RunProgress:
     """True and estimated course of a run; `end` (ns) is the true end of its current phase, -1 while unknown."""
 
-    true: Course
-    believed: Course
+    true: RemainingPhases
+    believed: RemainingPhases
     end: int = -1
 
     def fetched(self, now: int) -> None:

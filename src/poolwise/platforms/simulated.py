@@ -43,7 +43,7 @@ from poolwise.model.capacity_check import why_no_resize, why_no_room
 from poolwise.model.history import RunHistory
 from poolwise.model.run_table import RunTable
 from poolwise.model.table_columns import grown
-from poolwise.platforms.progress import Course, RunPace, RunProgress
+from poolwise.platforms.progress import RemainingPhases, RunPace, RunProgress
 from poolwise.platforms.recorder import Recorder
 from poolwise.units import HORIZON, NEVER
 
@@ -331,9 +331,9 @@ class Simulation:
         if (fetch := self.truth.fetch(run, true)) is not None:
             run = replace(run, fetch=fetch)
         self._runs.add(run, self._cells(placement), self._speed_depends_on(placement, true, seen))
-        course = Course.begin(self.truth, run, true)
+        course = RemainingPhases.begin(self.truth, run, true)
         self._progress[number] = RunProgress(
-            course, course.copy() if self._exact_estimate else Course.begin(self.estimate, run, seen)
+            course, course.copy() if self._exact_estimate else RemainingPhases.begin(self.estimate, run, seen)
         )
         self._pace(run, true, seen)
         return number

@@ -19,7 +19,7 @@ from poolwise.presentation.cost import Cost, CostLine, money_rows
 from poolwise.presentation.format import format_number, order_name
 from poolwise.report import sentences
 from poolwise.report.recommendation import Recommendation
-from poolwise.report.resources import GOAL, Standing, equals, format_interval
+from poolwise.report.resources import GOAL, CombinationResult, equals, format_interval
 from poolwise.report.sweep import Sweep, value_label
 from poolwise.studies import CellResult, StudyResult
 from poolwise.studies.cells import Cell
@@ -159,7 +159,7 @@ def _years(result: StudyResult, cell: CellResult) -> float:
     return 0.0 if prices is None else prices.years
 
 
-def resources_decision(result: StudyResult, ranked: Sequence[Standing], first: str) -> DecisionCard:
+def resources_decision(result: StudyResult, ranked: Sequence[CombinationResult], first: str) -> DecisionCard:
     """Return the best machine and policies.
 
     The reference is today if the study has a `[today]`. Otherwise it is the best combination on the machine `first`, unless
@@ -191,7 +191,7 @@ def resources_decision(result: StudyResult, ranked: Sequence[Standing], first: s
     return DecisionCard(choice, effects, _certainty(ranked), name, note)
 
 
-def _certainty(ranked: Sequence[Standing]) -> Certainty:
+def _certainty(ranked: Sequence[CombinationResult]) -> Certainty:
     alike, others, seeds = len(equals(ranked)), len(ranked) - 1, len(ranked[0].cells)
     if not others:
         return Certainty("unknown", remark="only one combination was simulated")
@@ -203,9 +203,9 @@ def _certainty(ranked: Sequence[Standing]) -> Certainty:
     return replace(apart, kind="alike", better_than="", alike=f"{alike} of {others} others") if alike else apart
 
 
-def _mean(one: Standing) -> str:
+def _mean(one: CombinationResult) -> str:
     return format_interval(mean_interval(one.metric(GOAL)))
 
 
-def _kilowatts(one: Standing) -> str:
+def _kilowatts(one: CombinationResult) -> str:
     return f"{format_number(mean_interval(one.watts).mean / 1000)} kW"

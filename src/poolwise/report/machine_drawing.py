@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from poolwise.metrics import Window
-from poolwise.metrics.reach import Reach, reach
+from poolwise.metrics.owner_average import OwnerAverage, owner_averages
 from poolwise.model import Kind, Schedule
 from poolwise.presentation.figure import Axis, Box, Boxes
 from poolwise.presentation.format import format_number
@@ -34,8 +34,8 @@ def machine_of_run(result: StudyResult, cell: CellResult, where: str) -> Boxes |
 def machine_of_schedule(schedule: Schedule, window: Window, where: str = "", *, system: bool = False) -> Boxes:
     """Draw each rack as a column and each kind of part as a row, with its average use over a window."""
     machine = schedule.machine
-    parts: dict[tuple[int, str, str], list[Reach]] = {}
-    for one in reach(schedule, window, system=system):
+    parts: dict[tuple[int, str, str], list[OwnerAverage]] = {}
+    for one in owner_averages(schedule, window, system=system):
         parts.setdefault((_RANK[Kind(machine.kind[one.owner])], machine.type[one.owner], one.resource), []).append(one)
     idle_links = [row for row, found in parts.items() if row[0] == _RANK[Kind.LINK] and not any(one.used for one in found)]
     for row in idle_links:  # a schedule does not record traffic over links, so drawing them as free would be wrong
@@ -67,7 +67,7 @@ def machine_of_schedule(schedule: Schedule, window: Window, where: str = "", *, 
     )
 
 
-def _bar(here: Sequence[Reach], across: tuple[float, float], k: int, name: str, resource: str) -> list[Box]:
+def _bar(here: Sequence[OwnerAverage], across: tuple[float, float], k: int, name: str, resource: str) -> list[Box]:
     """Return the parts of one kind in one rack as a bar of three boxes: used, out of reach, free."""
     installed = np.array([one.installed for one in here], dtype=np.float64)
     total = float(installed.sum())

@@ -37,7 +37,7 @@ _CAPTION = (
 
 
 @dataclass(frozen=True, eq=False)
-class Standing:
+class CombinationResult:
     """One combination of machine and policies.
 
     Attributes
@@ -54,7 +54,7 @@ class Standing:
     used: Sequence[Resources]
     slowdowns: Callable[[], FloatArray] | None = None
 
-    def behind(self, other: Standing) -> Interval:
+    def behind(self, other: CombinationResult) -> Interval:
         """Return the difference in slowdown from another combination: over the seeds, or over the jobs of one seed."""
         if len(self.cells) == 1 and self.slowdowns is not None and other.slowdowns is not None:
             here, there = self.slowdowns(), other.slowdowns()
@@ -101,7 +101,7 @@ class Standing:
         return [used.use[resource].stranded if resource in used.use else 0.0 for used in self.used]
 
 
-def standings(result: StudyResult, sweep: Sweep) -> list[Standing]:
+def standings(result: StudyResult, sweep: Sweep) -> list[CombinationResult]:
     """Return all combinations, best first; empty if a run has no resource measurements, or if sizes are varied.
 
     Of the policies on the best machine that no others are shown to beat, those that add the least wait are the first.
@@ -114,12 +114,12 @@ def standings(result: StudyResult, sweep: Sweep) -> list[Standing]:
         if len(measured) < len(cells):
             return []
         machine = str(cells[0].parameters.get("machine", "")).removeprefix(PREFIX)
-        found.append(Standing(series, machine, cells, measured, cache(partial(_slowdowns, result, cells[0]))))
+        found.append(CombinationResult(series, machine, cells, measured, cache(partial(_slowdowns, result, cells[0]))))
     ranked = sorted((one for one in found if one.slowdown == one.slowdown), key=lambda one: one.slowdown)
     if not ranked:
         return []
     here = [one for one in ranked if one.machine == ranked[0].machine]
-    first = fairest(here, lambda one: fmean(one.metric(ADDED_WAIT)), Standing.behind)
+    first = fairest(here, lambda one: fmean(one.metric(ADDED_WAIT)), CombinationResult.behind)
     return [first, *(one for one in ranked if one is not first)]
 
 
@@ -128,17 +128,17 @@ def _slowdowns(result: StudyResult, cell: CellResult) -> FloatArray:
     return bounded_slowdown_local(outcomes, result.study.measure.tau / SECOND)[result.population(cell)]
 
 
-def equals(ranked: Sequence[Standing]) -> list[Standing]:
+def equals(ranked: Sequence[CombinationResult]) -> list[CombinationResult]:
     """Return the combinations whose mean slowdown is not distinguishable from the best one's; empty without intervals."""
     return [one for one in ranked[1:] if one.behind(ranked[0]).low <= 0]
 
 
-def lead(ranked: Sequence[Standing]) -> str:
+def lead(ranked: Sequence[CombinationResult]) -> str:
     """Return the recommendation in one line."""
     return f"Run {ranked[0].description}."
 
 
-def because(ranked: Sequence[Standing]) -> list[str]:
+def because(ranked: Sequence[CombinationResult]) -> list[str]:
     """Describe the slowdown of the recommendation, its certainty, and the best combinations on other machines."""
     best, alike = ranked[0], equals(ranked)
     seeds = len(best.cells)
@@ -168,7 +168,7 @@ def because(ranked: Sequence[Standing]) -> list[str]:
     return sentences
 
 
-def sections(ranked: Sequence[Standing], first: str) -> dict[str, list[str]]:
+def sections(ranked: Sequence[CombinationResult], first: str) -> dict[str, list[str]]:
     """Describe stranded resources on each machine, and costs compared with the `first` one, each under its best policies."""
     tops = _best_by_machine(ranked)
     stranded = [
@@ -186,7 +186,7 @@ def sections(ranked: Sequence[Standing], first: str) -> dict[str, list[str]]:
     return found
 
 
-def _costs(base: Standing, other: Standing) -> list[str]:
+def _costs(base: CombinationResult, other: CombinationResult) -> list[str]:
     """Describe the differences of a machine from the first one."""
     slower = other.behind(base)
     longer = difference(other.metric("mean_degradation"), base.metric("mean_degradation"))
@@ -209,7 +209,7 @@ def _costs(base: Standing, other: Standing) -> list[str]:
     return sentences
 
 
-def table(ranked: Sequence[Standing]) -> Table:
+def table(ranked: Sequence[CombinationResult]) -> Table:
     """Return a table of every combination, best first; power and price have columns only if they are known."""
     amounts = {
         "mean power (W)": [mean_interval(one.watts).mean for one in ranked],
@@ -247,7 +247,7 @@ def _amount(value: float) -> str:
     return "unknown" if isnan(value) else f"{value:,.0f}"
 
 
-def by_tables(result: StudyResult, ranked: Sequence[Standing]) -> Table | None:
+def by_tables(result: StudyResult, ranked: Sequence[CombinationResult]) -> Table | None:
     """Return watts and dollars of each machine's best combination by every power table and price list; None with one each."""
     rows = []
     for top in _best_by_machine(ranked).values():
@@ -267,7 +267,7 @@ def by_tables(result: StudyResult, ranked: Sequence[Standing]) -> Table | None:
     return Table("Power and price by table", ["combination", "tables", "mean power (W)", "price ($)"], rows, caption, text=True)
 
 
-def figures(ranked: Sequence[Standing]) -> list[Figure]:
+def figures(ranked: Sequence[CombinationResult]) -> list[Figure]:
     """Return stranded resources of each machine under its best policies, and power by slowdown of all combinations."""
     tops = _best_by_machine(ranked)
     names = ranked[0].resources
@@ -312,8 +312,8 @@ def _bounds(pairs: Sequence[tuple[Interval, Interval]]) -> tuple[list[float], li
     return [x.low for x in slow], [x.high for x in slow], [y.low for y in power], [y.high for y in power]
 
 
-def _best_by_machine(ranked: Sequence[Standing]) -> dict[str, Standing]:
-    found: dict[str, Standing] = {}
+def _best_by_machine(ranked: Sequence[CombinationResult]) -> dict[str, CombinationResult]:
+    found: dict[str, CombinationResult] = {}
     for one in ranked:
         found.setdefault(one.machine, one)
     return found

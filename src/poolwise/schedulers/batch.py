@@ -182,11 +182,11 @@ class BatchDispatcher(Dispatcher):
         effort = self.scheduler.effort_s
         return Limit(effort) if self.scheduler.method == "place" else Limit.by_work(effort)
 
-    def _reason(self, job: int, state: Snapshot) -> Reason:
+    def _reason(self, job: int, snapshot: Snapshot) -> Reason:
         """Return the resource that is short after the decisions, or that the batch placement omitted a job that fits alone."""
-        if not Rounds(self.scheduler.every_s).due(state.now):
+        if not Rounds(self.scheduler.every_s).due(snapshot.now):
             return BETWEEN
-        short = _shortage(self.problem(np.array([job], dtype=np.int64), state, state.free))
+        short = _shortage(self.problem(np.array([job], dtype=np.int64), snapshot, snapshot.free))
         if short is not None:
             return Reason.of(WaitCause.SHORT, short.reason, short)
         return Reason(WaitCause.POSTPONED, "it fits alone, but the batch placement does not include it")

@@ -8,7 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from poolwise.batch.search.costs import costs_of
-from poolwise.batch.search.packing import BinPacking, Guide, assignment_of, fit, improve, most_items, rebuild
+from poolwise.batch.search.packing import BinPacking, PackingPrices, assignment_of, fit, improve, most_items, rebuild
 from poolwise.kernels.batch.price import BestSets, price_out
 from poolwise.kernels.batch.search import total
 from tests.helpers.batch_problems import fill, problems, set_cost
@@ -62,7 +62,7 @@ def test_pricing_finds_the_most_valuable_set(problem, data):
 @given(problems(most=8, modules=5, remote=1e9), st.integers(0, 5))
 def test_local_search_keeps_consistent_totals(problem, seed):
     costs = costs_of(problem)
-    start, bins = fit(costs, Guide.of(costs))
+    start, bins = fit(costs, PackingPrices.of(costs))
     assume(not start.left)
     found, done = improve(costs, start, bins, 4000, seed, lambda: False)
     assert done

@@ -8,7 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from poolwise.batch.search.costs import costs_of
-from poolwise.batch.search.packing import Guide, exchange_all, fit
+from poolwise.batch.search.packing import PackingPrices, exchange_all, fit
 from poolwise.kernels.batch.exchange import BARRED, assign
 from tests.helpers.batch_problems import problems, set_cost
 
@@ -31,7 +31,7 @@ def test_assignment_is_optimal(data):
 @given(problems(most=8, modules=5, remote=1e9), st.integers(0, 5))
 def test_exchange_never_increases_cost_or_loses_items(problem, seed):
     costs = costs_of(problem)
-    start, _ = fit(costs, Guide.of(costs))
+    start, _ = fit(costs, PackingPrices.of(costs))
     assume(not start.left)
     found = exchange_all(costs, start, 6, seed, lambda: False)
     assert found.cost <= start.cost + 1e-12

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from poolwise import catalog
 from poolwise.batch.search.column_generation import first_columns, generate_columns
 from poolwise.batch.search.costs import costs_of
-from poolwise.batch.search.packing import Guide, fit
+from poolwise.batch.search.packing import PackingPrices, fit
 from poolwise.files.batch import read_batch
 from poolwise.kernels.batch import master as kernels
 from poolwise.kernels.batch.master import Master, add, empty_master, enlarged, fix_columns, levels, optimize
@@ -95,7 +95,7 @@ def test_fixed_columns_evict_others_and_drifted_inverse_is_rebuilt(problem):
 def test_master_matches_lp_solver_at_full_size(theta):
     problem = read_batch(catalog.find("batches", "batch-150x1200"), seed=3, theta=theta)
     costs = costs_of(problem)
-    start, prices = fit(costs, Guide.of(costs))[0], Guide.of(costs)
+    start, prices = fit(costs, PackingPrices.of(costs))[0], PackingPrices.of(costs)
     m = generate_columns(first_columns(costs, problem.remote, prices, start), 8e6, lambda: False).master
     assert int(m.used[0]) > 300
     value, level = solved(m)

@@ -21,7 +21,7 @@ from poolwise.batch.search.exact_small import FEW, pack_few
 from poolwise.batch.search.packing import (
     LARGE,
     BinPacking,
-    Guide,
+    PackingPrices,
     assignment_of,
     exchange_all,
     fit,
@@ -100,7 +100,7 @@ class Place(Method):
         return Solution(problem, assignment_of(problem, costs, packing), status, bound, of, notes=notes)
 
 
-def _initial_packing(problem: Problem, costs: FillCosts, effort: Effort) -> tuple[BinPacking, Guide] | None:
+def _initial_packing(problem: Problem, costs: FillCosts, effort: Effort) -> tuple[BinPacking, PackingPrices] | None:
     """Place everything within the remote memory, at most at the cost of HEEP or first fit; return None if this fails."""
     greedy, remote = greedy_packings(problem, effort.limit), problem.remote
     found = _search(costs, greedy, effort)
@@ -118,9 +118,9 @@ def _initial_packing(problem: Problem, costs: FillCosts, effort: Effort) -> tupl
     return None if best.left else (best, prices)
 
 
-def _search(costs: FillCosts, greedy: list[BinPacking], effort: Effort) -> tuple[BinPacking, Guide] | None:
+def _search(costs: FillCosts, greedy: list[BinPacking], effort: Effort) -> tuple[BinPacking, PackingPrices] | None:
     """Place everything, or return None; the result is never worse than any of `greedy`."""
-    prices = Guide.of(costs)
+    prices = PackingPrices.of(costs)
     start, bins = fit(costs, prices)
     for known in greedy:
         other = rebuild(costs, known, most_items(costs))

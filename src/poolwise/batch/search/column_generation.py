@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from poolwise.arrays import FloatArray
-from poolwise.batch.search.packing import BinPacking, Guide, Late, most_items
+from poolwise.batch.search.packing import BinPacking, Late, PackingPrices, most_items
 from poolwise.kernels.batch.fill import FillCosts
 from poolwise.kernels.batch.master import (
     Master,
@@ -89,7 +89,7 @@ class GeneratedColumns:
         return int(self.master.spent[0])
 
 
-def first_columns(costs: FillCosts, remote: float, prices: Guide, packing: BinPacking) -> GeneratedColumns:
+def first_columns(costs: FillCosts, remote: float, prices: PackingPrices, packing: BinPacking) -> GeneratedColumns:
     """Build the initial master from the bins of a packing, with duals near the guiding prices.
 
     The prices sum up to a bound, and good duals sum up to at most the cost of the packing; the difference is their reach.

@@ -60,7 +60,7 @@ class BinPacking:
 
 
 @dataclass(frozen=True, eq=False)
-class Guide:
+class PackingPrices:
     """Prices that guide the packing: a bound on the cost, and prices of room (g,), scarce bins (g,) and items (n,)."""
 
     bound: float
@@ -69,7 +69,7 @@ class Guide:
     item: FloatArray
 
     @classmethod
-    def of(cls, costs: FillCosts, rounds: int = 400) -> Guide:
+    def of(cls, costs: FillCosts, rounds: int = 400) -> PackingPrices:
         """Optimize the prices by ascent."""
         price, rent, item = np.zeros(len(costs.available)), np.zeros(len(costs.available)), np.zeros(len(costs.load))
         bound = guide(costs, rounds, price, rent, item)
@@ -88,7 +88,7 @@ def most_items(costs: FillCosts) -> int:
     return min(most, len(costs.load)) + 1
 
 
-def fit(costs: FillCosts, prices: Guide) -> tuple[BinPacking, Bins]:
+def fit(costs: FillCosts, prices: PackingPrices) -> tuple[BinPacking, Bins]:
     """Return the best of a few best-fit packings by marginal cost, heaviest first, at fractions of the guiding prices."""
     least = np.where(costs.allowed, costs.need / np.maximum(costs.room[:, None], 1e-9), np.inf).min(axis=0)
     load, least = costs.load / max(1, int(costs.capacity.max())), np.where(np.isfinite(least), least, 0.0)

@@ -14,7 +14,7 @@ from poolwise.arrays import IntArray
 from poolwise.batch.search.column_generation import LOOKS, GeneratedColumns, choose_whole, dive, first_columns, generate_columns
 from poolwise.batch.search.costs import part_of
 from poolwise.batch.search.effort import DIVES, EXCHANGE, Effort
-from poolwise.batch.search.packing import WARM, BinPacking, Guide, exchange_all, improve, most_items, rebuild
+from poolwise.batch.search.packing import WARM, BinPacking, PackingPrices, exchange_all, improve, most_items, rebuild
 from poolwise.kernels.batch.fill import FillCosts
 from poolwise.kernels.batch.search import best_fit
 from poolwise.random import uniform
@@ -33,7 +33,9 @@ PARTS_SHARE = 0.8
 """Fraction of the work for parts."""
 
 
-def refine(costs: FillCosts, remote: float, packing: BinPacking, prices: Guide, effort: Effort) -> tuple[BinPacking, float]:
+def refine(
+    costs: FillCosts, remote: float, packing: BinPacking, prices: PackingPrices, effort: Effort
+) -> tuple[BinPacking, float]:
     """Improve a packing, and prove a bound. `costs` must not charge for remote memory, of which `remote` MiB exist."""
     late = lambda: effort.late(MASTER_SHARE)  # noqa: E731  # shared by two calls
     found = generate_columns(first_columns(costs, remote, prices, packing), effort.arithmetic, late, LOOKS)
@@ -83,7 +85,7 @@ def _repack(costs: FillCosts, slot: IntArray, kind: IntArray, slots: IntArray, s
     before = BinPacking.of(rebuild(part, BinPacking(local, own_kind, math.inf, 0), most_items(part)))
     remote = spare + outside(part, before)
     own = replace(effort, work=PART_WORK, cut=False)
-    after, _ = refine(part, remote, before, Guide.of(part), own)
+    after, _ = refine(part, remote, before, PackingPrices.of(part), own)
     effort.cut |= own.cut
     free = np.setdiff1d(np.arange(len(slot)), others)
     slot[rows] = free[after.slot]

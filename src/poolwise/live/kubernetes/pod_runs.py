@@ -74,8 +74,8 @@ class PodRuns:
 
     # Decisions
 
-    def start(self, start: Start, job: PodJob | None, before: Snapshot, failures: PlacementFailures) -> int | Refused:
-        """Assume a start that was decided from the state `before`; return the number of its run, or a refusal."""
+    def start(self, start: Start, job: PodJob | None, snapshot: Snapshot, failures: PlacementFailures) -> int | Refused:
+        """Assume a start that was decided from the state `snapshot`; return the number of its run, or a refusal."""
         if job is None or job.run is not None:
             return Refused("tasks are not waiting")
         if self.state.mapping.view == "shared" and len(start.tasks) < len(job.pods):
@@ -91,7 +91,7 @@ class PodRuns:
             return placed
         if placed.moved:  # the policy's node still has room that the policy counts as taken
             self.clock.request_pass(0)
-        number = self._begin(job, placed, self.clock.now, before)
+        number = self._begin(job, placed, self.clock.now, snapshot)
         self.actions.start(number, placed.pods)
         return number
 
@@ -232,11 +232,11 @@ class PodRuns:
         pod = self.cache.pods.get(key)
         return pod is None or pod.metadata.uid != uid or pod.terminated
 
-    def _begin(self, job: PodJob, placed: Placed, began: int, view: Snapshot) -> int:
+    def _begin(self, job: PodJob, placed: Placed, began: int, snapshot: Snapshot) -> int:
         number = self._next
         self._next += 1
         tasks = tuple(range(int(self.state.table.tasks[job.row])))
-        end = view.expected_end(job.row, placed.placement) - view.now + began
+        end = snapshot.expected_end(job.row, placed.placement) - snapshot.now + began
         self.state.add(Run(number, job.row, tasks, placed.placement, began, end))
         nodes = tuple(start.node for start in placed.pods)
         for key, node in zip(job.pods, nodes, strict=True):

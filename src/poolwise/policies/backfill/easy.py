@@ -79,15 +79,15 @@ class Easy(BackfillPolicy):
         starts.extend(self._backfill(cycle, int(jobs[head]), jobs[candidates], state))
         return starts
 
-    def _backfill(self, cycle: SchedulingPass, head: int, candidates: IntArray, state: Snapshot) -> Iterable[Start]:
+    def _backfill(self, cycle: SchedulingPass, head: int, candidates: IntArray, snapshot: Snapshot) -> Iterable[Start]:
         placement, reserved = cycle.placement, cycle.queue.job(head)
-        then = reservation(reserved, self.reservation_state(state), placement)
+        then = reservation(reserved, self.reservation_state(snapshot), placement)
         shadow = then.now
         for job in candidates.tolist():
-            found = cycle.place(job, state)
+            found = cycle.place(job, snapshot)
             if isinstance(found, Refusal):
                 continue
-            end = state.expected_end(job, found)
+            end = snapshot.expected_end(job, found)
             if end > shadow:
                 if not self.extra:
                     text = "it fits, but would end after the shadow time, when the head job's reservation begins"
@@ -101,11 +101,11 @@ class Easy(BackfillPolicy):
                     continue
                 then = delayed
             yield Start(job, cycle.queue.tasks(job), found)
-            state = state.with_started(job, found, end=end)
+            snapshot = snapshot.with_started(job, found, end=end)
 
-    def reservation_state(self, state: Snapshot) -> Snapshot:
+    def reservation_state(self, snapshot: Snapshot) -> Snapshot:
         """Return the state on which the head's reservation is computed; here the true one."""
-        return state
+        return snapshot
 
     def rule(self) -> BackfillRule:
         """Return the rule: EASY, with or without the second condition."""
@@ -120,36 +120,36 @@ class EasyNoExtra(Easy):
     extra: bool = False
 
 
-def reservation(head: Job, state: Snapshot, placement: PlacementPolicy) -> Snapshot:
+def reservation(head: Job, snapshot: Snapshot, placement: PlacementPolicy) -> Snapshot:
     """Return the state at the head's shadow time, or after the last release if the head fits at no time."""
     row = np.array([head.index], dtype=np.int64)
-    if state.free.size >= WIDE:
-        return _reservation_by_bisection(head, row, state, placement)
-    last = state.now
-    for ends, free in state.futures():
+    if snapshot.free.size >= WIDE:
+        return _reservation_by_bisection(head, row, snapshot, placement)
+    last = snapshot.now
+    for ends, free in snapshot.futures():
         last = int(ends[-1])
-        for k in np.flatnonzero(placement.prefilter(row, free, state)).tolist():
-            then = state.at(int(ends[k]))
+        for k in np.flatnonzero(placement.prefilter(row, free, snapshot)).tolist():
+            then = snapshot.at(int(ends[k]))
             if not isinstance(placement.place(head, then), Refusal):
                 return then
-    return state.at(last)
+    return snapshot.at(last)
 
 
-def _reservation_by_bisection(head: Job, row: IntArray, state: Snapshot, placement: PlacementPolicy) -> Snapshot:
+def _reservation_by_bisection(head: Job, row: IntArray, snapshot: Snapshot, placement: PlacementPolicy) -> Snapshot:
     """Return the same for a wide machine, by bisection of the expected ends: `prefilter` is monotone in the free amounts.
 
     Each state is as large as the machine, so states are evaluated one at a time.
     """
-    ends = state.ends()
+    ends = snapshot.ends()
 
     def fits_at(end: int) -> bool:
-        return bool(placement.prefilter(row, state.at(end).free[None], state)[0])
+        return bool(placement.prefilter(row, snapshot.at(end).free[None], snapshot)[0])
 
     for end in ends[bisect_left(range(len(ends)), True, key=lambda k: fits_at(int(ends[k]))) :].tolist():
-        then = state.at(end)
-        if placement.prefilter(row, then.free[None], state)[0] and not isinstance(placement.place(head, then), Refusal):
+        then = snapshot.at(end)
+        if placement.prefilter(row, then.free[None], snapshot)[0] and not isinstance(placement.place(head, then), Refusal):
             return then
-    return state.at(int(ends[-1])) if len(ends) else state.at(state.now)
+    return snapshot.at(int(ends[-1])) if len(ends) else snapshot.at(snapshot.now)
 
 
 @register("backfills", "easy_nodes_only")
@@ -161,11 +161,11 @@ class EasyNodesOnly(Easy):
     enough nodes are free at its shadow time, but perhaps not enough pool memory.
     """
 
-    def reservation_state(self, state: Snapshot) -> Snapshot:
+    def reservation_state(self, snapshot: Snapshot) -> Snapshot:
         """Return the state with inexhaustible pools."""
-        free = state.free.copy()
-        free[state.machine.of_kind(Kind.POOL)] = inexhaustible(state.machine)
-        return state.imagined(state.now, free)
+        free = snapshot.free.copy()
+        free[snapshot.machine.of_kind(Kind.POOL)] = inexhaustible(snapshot.machine)
+        return snapshot.imagined(snapshot.now, free)
 
     def rule(self) -> BackfillRule:
         """Return the rule: EASY that ignores pools in the head's reservation."""

@@ -180,9 +180,9 @@ class SlurmBackfill(BackfillPolicy):
                 begins = None if found is None else found.start
                 cycle.record(other, WaitCause.RESERVATION, text, blocker=job, reserved=begins)
 
-    def plan(self, state: Snapshot) -> BackfillPlan:
+    def plan(self, snapshot: Snapshot) -> BackfillPlan:
         """Begin a backfill pass."""
-        return BackfillPlan(state, self.parameters.window, self.parameters.resolution)
+        return BackfillPlan(snapshot, self.parameters.window, self.parameters.resolution)
 
     def _record_rounds(self, cycle: SchedulingPass, tested: list[int], starts: Sequence[Start]) -> None:
         """Record why jobs wait that fit now but that no scheduler tests now."""

@@ -43,39 +43,39 @@ class BackfillPlan:
         Time resolution of reservations (ns), Slurm's bf_resolution.
     """
 
-    def __init__(self, state: Snapshot, window: int, resolution: int) -> None:
-        self.now, self._window, self._resolution = _seconds(state.now), window, resolution
+    def __init__(self, snapshot: Snapshot, window: int, resolution: int) -> None:
+        self.now, self._window, self._resolution = _seconds(snapshot.now), window, resolution
         begin = self.now // resolution * resolution
         # segments of the window in order: ns, and the (n_segment, n_owner, n_resource) amounts reserved for waiting jobs
-        self._begin, self._until, self._held = np.array([begin]), np.array([begin + window]), np.zeros_like(state.free)[None]
-        machine = state.machine
+        self._begin, self._until, self._held = np.array([begin]), np.array([begin + window]), np.zeros_like(snapshot.free)[None]
+        machine = snapshot.machine
         nodes, shared = machine.kind == Kind.NODE, np.ones(machine.n_owner, dtype=np.bool_)
         if "nodes" in machine.resources:
             shared = machine.capacity[:, machine.resource("nodes")] == 0
         self._shared = nodes & shared
         self._counted = np.flatnonzero((nodes & ~shared) | (machine.kind == Kind.POOL))
-        self._set_state(state)
+        self._set_state(snapshot)
 
-    def _set_state(self, state: Snapshot) -> None:
+    def _set_state(self, snapshot: Snapshot) -> None:
         """Recompute the releases of the runs in a state, ordered by expected end, ties in queue order.
 
         An overdue run is expected to end one second from now.
         """
-        self._state, machine = state, state.machine
+        self._state, machine = snapshot, snapshot.machine
         soon = self.now + OVERDUE
-        key = state.table.order_key
-        ending = sorted((max(_seconds(run.expected_end), soon), key(run.job), run.id) for run in state.runs())
-        runs = [state.run(number) for _, _, number in ending]
-        windows = [window.end for window in machine.windows if window.end > state.now]
+        key = snapshot.table.order_key
+        ending = sorted((max(_seconds(run.expected_end), soon), key(run.job), run.id) for run in snapshot.runs())
+        runs = [snapshot.run(number) for _, _, number in ending]
+        windows = [window.end for window in machine.windows if window.end > snapshot.now]
         ends = np.array([*(end for end, _, _ in ending), *windows], dtype=np.int64)
-        released = np.zeros((len(ends), *state.free.shape), dtype=np.int64)
+        released = np.zeros((len(ends), *snapshot.free.shape), dtype=np.int64)
         for amounts, run in zip(released, runs, strict=False):
             run.placement.give_to(amounts)
         order = np.argsort(ends, kind="stable")
         self._ends, released = ends[order], released[order]
         self._everywhere = order >= len(runs)  # the end of a window matters to every job
         self._holds = released > 0
-        self._free = state.free + np.concatenate([np.zeros_like(state.free)[None], released.cumsum(axis=0)])
+        self._free = snapshot.free + np.concatenate([np.zeros_like(snapshot.free)[None], released.cumsum(axis=0)])
 
     def plan_job(self, job: Job, placement: PlacementPolicy) -> ExpectedStart | None:
         """Find a job's start. A job that can start now becomes a run; otherwise its expected start is reserved.

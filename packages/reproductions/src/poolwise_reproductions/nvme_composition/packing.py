@@ -17,8 +17,8 @@ import numpy as np
 from poolwise.engines import simulate
 from poolwise.files.factory import models_of
 from poolwise.hashing import Json
+from poolwise.policies.placement.nvme.composition_request import CompositionRequest
 from poolwise.policies.placement.nvme.compositions import Compositions
-from poolwise.policies.placement.nvme.need import Need
 from poolwise.policies.placement.nvme.policies import (
     NvmeDisaggregationAware,
     NvmeMaximizeComposition,
@@ -90,7 +90,7 @@ class _Maximize(NvmeMaximizeComposition):
     packing: CorePacking | None = None
     choices: Counter[bool] = field(default_factory=Counter, compare=False)
 
-    def first(self, need: Need, view: Compositions) -> int:
+    def first(self, need: CompositionRequest, view: Compositions) -> int:
         """Return the node that the packing chooses."""
         return node_of(self.packing, self.choices, need, view, super().first(need, view))
 
@@ -102,12 +102,14 @@ class _Minimize(NvmeMinimizeFragmentation):
     packing: CorePacking | None = None
     choices: Counter[bool] = field(default_factory=Counter, compare=False)
 
-    def first(self, need: Need, view: Compositions) -> int:
+    def first(self, need: CompositionRequest, view: Compositions) -> int:
         """Return the node that the packing chooses."""
         return node_of(self.packing, self.choices, need, view, super().first(need, view))
 
 
-def node_of(packing: CorePacking | None, choices: Counter[bool], need: Need, view: Compositions, usual: int) -> int:
+def node_of(
+    packing: CorePacking | None, choices: Counter[bool], need: CompositionRequest, view: Compositions, usual: int
+) -> int:
     """Return the node of a workload, -1 if none has the cores, and `usual` if the packing does not apply to it.
 
     `choices` counts late workloads by whether several nodes had enough free cores.

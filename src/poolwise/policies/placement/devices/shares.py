@@ -104,11 +104,11 @@ class DeviceShares(PlacementPolicy):
         able: BoolArray = (inside >= count) | (reached.sum(axis=1) >= count)[:, None]
         return able
 
-    def _need(self, job: Job, layout: ShareLayout) -> _Need:
+    def _need(self, job: Job, layout: ShareLayout) -> _TaskRequest:
         requests = self._device_requests(job.table, layout)
         count, each, spec = requests.value[int(requests.of[job.index])]
         node = np.array([job.request(name) for name in layout.names], dtype=np.int64)
-        return _Need(node, count, each, layout.accepted(spec), spec)
+        return _TaskRequest(node, count, each, layout.accepted(spec), spec)
 
     def _device_requests(self, table: JobTable, layout: ShareLayout) -> Kinds:
         """Return kinds of jobs by their request for devices: (devices, share of each, accepted types)."""
@@ -127,7 +127,9 @@ class DeviceShares(PlacementPolicy):
         types = np.full(len(total), "") if spec is None else np.where(total > 0, spec[rows].astype(np.str_), "")
         return count, each, types
 
-    def _choose(self, need: _Need, layout: ShareLayout, free: IntArray, left: IntArray) -> tuple[int, IntArray] | Refusal:
+    def _choose(
+        self, need: _TaskRequest, layout: ShareLayout, free: IntArray, left: IntArray
+    ) -> tuple[int, IntArray] | Refusal:
         """Return the position of a node and positions of devices, given free amounts (n_node, n_resource) and (n_device,)."""
         room: BoolArray = np.all(free >= need.node, axis=1)
         if not room.any():
@@ -147,7 +149,7 @@ class DeviceShares(PlacementPolicy):
         node = _argmin_where(over + _AVOID * idle, room)
         return node, _fullest(reached, need.count, left, layout)
 
-    def _too_few(self, need: _Need, layout: ShareLayout, fit: BoolArray, reached: BoolArray, room: BoolArray) -> Refusal:
+    def _too_few(self, need: _TaskRequest, layout: ShareLayout, fit: BoolArray, reached: BoolArray, room: BoolArray) -> Refusal:
         kind = f" of type {need.spec}" if need.spec else ""
         where, most = "anywhere", int(reached.sum())
         if not self.pooled:
@@ -157,7 +159,7 @@ class DeviceShares(PlacementPolicy):
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class _Need:
+class _TaskRequest:
     """Request of one task: (n_resource,) of its node, and `each` of `count` of the (n_device,) accepted devices."""
 
     node: IntArray
@@ -181,14 +183,16 @@ def _fullest(fit: BoolArray, count: int, left: IntArray, layout: ShareLayout) ->
     return there[np.argsort(key)]
 
 
-def _rows(task: int, node: int, devices: IntArray, need: _Need, layout: ShareLayout) -> Iterator[tuple[int, int, int, int]]:
+def _rows(
+    task: int, node: int, devices: IntArray, need: _TaskRequest, layout: ShareLayout
+) -> Iterator[tuple[int, int, int, int]]:
     owner, columns = int(layout.nodes[node]), layout.columns.tolist()
     taken = [(task, owner, column, amount) for column, amount in zip(columns, need.node.tolist(), strict=True) if amount]
     yield from taken or [(task, owner, columns[0], 0)]
     yield from ((task, device, layout.share, need.each) for device in layout.devices[devices].tolist())
 
 
-def _no_node(need: _Need, layout: ShareLayout, free: IntArray) -> Refusal:
+def _no_node(need: _TaskRequest, layout: ShareLayout, free: IntArray) -> Refusal:
     """Return the resource that no node has enough of, or a refusal for the combination of all of them."""
     most = free.max(axis=0)
     short = np.flatnonzero(most < need.node)

@@ -6,8 +6,8 @@ from typing import ClassVar, Protocol, runtime_checkable
 
 from poolwise.interfaces import PlacementPolicy
 from poolwise.model import Job, JobTable, Machine, Placement, Refusal, Snapshot
+from poolwise.policies.placement.nvme.composition_request import CompositionRequest
 from poolwise.policies.placement.nvme.compositions import Candidate, Compositions
-from poolwise.policies.placement.nvme.need import Need
 from poolwise.policies.placement.requests import check_requests
 
 _TAKEN = ("cores", "bandwidth", "storage", "nodes")
@@ -28,8 +28,8 @@ class CompositionPolicy(PlacementPolicy, Protocol):
         remedy = 'use placement = "pooled", which allocates all resources'
         check_requests(jobs, _TAKEN, "composition placements do not allocate", remedy)
 
-    def choose(self, need: Need, view: Compositions) -> Placement | Refusal:
-        """Choose a node and devices for a workload; late workloads carry no deadline (`Need.at`)."""
+    def choose(self, need: CompositionRequest, view: Compositions) -> Placement | Refusal:
+        """Choose a node and devices for a workload; late workloads carry no deadline (`CompositionRequest.at`)."""
         ...
 
     def place(self, job: Job, snapshot: Snapshot) -> Placement | Refusal:
@@ -44,15 +44,15 @@ class Composer(CompositionPolicy, Protocol):
     single_device: ClassVar[bool] = False
     """Whether a workload gets at most one device; otherwise free devices of one location are composed."""
 
-    def first(self, need: Need, view: Compositions) -> int:
+    def first(self, need: CompositionRequest, view: Compositions) -> int:
         """Return the node that the policy prefers, -1 if no node has enough cores."""
         ...
 
-    def compose(self, need: Need, view: Compositions, first: int) -> tuple[int, tuple[int, ...]] | None:
+    def compose(self, need: CompositionRequest, view: Compositions, first: int) -> tuple[int, tuple[int, ...]] | None:
         """Return (node, devices) for a workload that needs devices, None if there are none."""
         ...
 
-    def choose(self, need: Need, view: Compositions) -> Placement | Refusal:
+    def choose(self, need: CompositionRequest, view: Compositions) -> Placement | Refusal:
         """Choose a node, and devices if the workload needs them."""
         node = self.first(need, view)
         if node < 0:
@@ -70,7 +70,7 @@ def refused(job: Job) -> Refusal | None:
     return None
 
 
-def joinable_groups(need: Need, view: Compositions, late_shares: bool) -> list[Candidate]:
+def joinable_groups(need: CompositionRequest, view: Compositions, late_shares: bool) -> list[Candidate]:
     """Return the groups of compositions in use where a workload has room and meets its deadline.
 
     A late workload has no deadline left to meet, so it may join all of them. Without `late_shares` it may join none: a passed
@@ -81,12 +81,12 @@ def joinable_groups(need: Need, view: Compositions, late_shares: bool) -> list[C
     return [candidate for candidate in view.candidates(need) if view.now + candidate.time <= need.deadline]
 
 
-def no_cores(need: Need, view: Compositions) -> Refusal:
+def no_cores(need: CompositionRequest, view: Compositions) -> Refusal:
     """Return the refusal for lack of cores."""
     return Refusal("no node has enough free cores", "cores", need.cores, int(view.cores.max()))
 
 
-def no_devices(need: Need, view: Compositions, single_device: bool) -> Refusal:
+def no_devices(need: CompositionRequest, view: Compositions, single_device: bool) -> Refusal:
     """Return what free devices lack that a node with enough cores can attach: storage, then bandwidth, then the fabric.
 
     A workload that cannot join a composition starts once the stated amount is available, on one of the devices that have most

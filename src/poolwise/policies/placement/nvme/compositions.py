@@ -15,9 +15,9 @@ from typing import NamedTuple
 import numpy as np
 
 from poolwise.model import Placement, Snapshot
+from poolwise.policies.placement.nvme.composition_request import CompositionRequest, Sharing
 from poolwise.policies.placement.nvme.free_devices import FreeDevices
 from poolwise.policies.placement.nvme.layout import device_layout
-from poolwise.policies.placement.nvme.need import Need, Sharing
 from poolwise.units import with_slowdown
 
 
@@ -25,7 +25,7 @@ from poolwise.units import with_slowdown
 class Resident:
     """A run on a composition. `number` is -1 for a run that was started in this pass; end and deadline are in ns."""
 
-    need: Need
+    need: CompositionRequest
     number: int
     end: int
 
@@ -100,7 +100,7 @@ class Compositions:
         self._on_node: dict[int, dict[int, None]] = {}  # node -> lowest devices of its compositions
         self._closed: list[tuple[int, int, Composition]] = []  # heap of (until, counter, composition)
         self._closures = 0
-        self._needs: dict[int, Need] = {}  # needs of jobs change only when a deadline passes
+        self._needs: dict[int, CompositionRequest] = {}  # needs of jobs change only when a deadline passes
         self._room: dict[int, list[int]] = {}  # device -> [bandwidth, storage] not reserved
         self._read(layout.devices.tolist())
 
@@ -131,7 +131,7 @@ class Compositions:
                 self._add_to_group(composition)
         return more
 
-    def allocate(self, need: Need, placement: Placement) -> None:
+    def allocate(self, need: CompositionRequest, placement: Placement) -> None:
         """Start a workload at the placement that a policy has chosen."""
         node, devices = -1, []
         for owner in placement.owners():
@@ -259,10 +259,10 @@ class Compositions:
 
     # Queries by policies
 
-    def need(self, job: int) -> Need:
-        """Return the need of a job at the current time; late jobs carry no deadline (`Need.at`)."""
+    def need(self, job: int) -> CompositionRequest:
+        """Return the need of a job at the current time; late jobs carry no deadline (`CompositionRequest.at`)."""
         known = self._needs.get(job)
-        need = (Need.of(job, self.snapshot, self.sharing) if known is None else known).at(self.now)
+        need = (CompositionRequest.of(job, self.snapshot, self.sharing) if known is None else known).at(self.now)
         if need is not known:
             self._needs[job] = need
         return need
@@ -271,7 +271,7 @@ class Compositions:
         """Return the composition of a device, None if the device is free."""
         return self._of.get(device)
 
-    def candidates(self, need: Need) -> Iterator[Candidate]:
+    def candidates(self, need: CompositionRequest) -> Iterator[Candidate]:
         """Yield the groups where a workload has room and may share with the residents' kinds, regardless of its deadline."""
         for kinds, groups in self._groups.items():
             if not need.shares_with(kinds, self.sharing):
@@ -289,7 +289,9 @@ class Compositions:
         """Return the lowest device of a candidate group, whether or not its residents are safe."""
         return self._groups[candidate.key.kinds][candidate.key].by_device[0]
 
-    def first_by_end(self, candidates: Iterable[Candidate], rank: Callable[[Candidate, int], tuple[float, ...]]) -> Pick | None:
+    def first_by_end(
+        self, candidates: Iterable[Candidate], rank: Callable[[Candidate, int], tuple[float, ...]]
+    ) -> ChosenComposition | None:
         """Find the safe composition with the least (rank, device). Within a group, rank must not improve with earlier ends.
 
         `rank` gets a candidate and the composition's end (ns).
@@ -303,7 +305,7 @@ class Compositions:
             _, device, candidate = heads[0]
             composition = self._of[device]
             if self._safe(composition):
-                return Pick(composition, candidate)
+                return ChosenComposition(composition, candidate)
             group = self._groups[candidate.key.kinds][candidate.key]
             self._close(composition)
             if group.by_end:
@@ -313,7 +315,7 @@ class Compositions:
                 heapq.heappop(heads)
         return None
 
-    def first_by_device(self, candidates: Iterable[Candidate], rank: Callable[[Candidate], float]) -> Pick | None:
+    def first_by_device(self, candidates: Iterable[Candidate], rank: Callable[[Candidate], float]) -> ChosenComposition | None:
         """Find the safe composition with the least (rank, device), where the rank is constant within a group."""
         heads = [(rank(c), self._groups[c.key.kinds][c.key].by_device[0], c) for c in candidates]
         heapq.heapify(heads)
@@ -321,7 +323,7 @@ class Compositions:
             value, device, candidate = heads[0]
             composition = self._of[device]
             if self._safe(composition):
-                return Pick(composition, candidate)
+                return ChosenComposition(composition, candidate)
             group = self._groups[candidate.key.kinds][candidate.key]
             self._close(composition)
             if group.by_device:
@@ -362,7 +364,7 @@ class Compositions:
 
     # Placement
 
-    def place(self, need: Need, node: int, devices: tuple[int, ...] = ()) -> Placement:
+    def place(self, need: CompositionRequest, node: int, devices: tuple[int, ...] = ()) -> Placement:
         """Return the placement of a workload on a node and devices that have room for it.
 
         Storage is taken from the lowest devices first. A modeled workload reserves no bandwidth: its table covers the cost
@@ -399,7 +401,7 @@ class Compositions:
         return int(self.cores[self._node[node]])
 
 
-class Pick(NamedTuple):
+class ChosenComposition(NamedTuple):
     """A composition in use that a policy chose, with the candidate group that describes it."""
 
     composition: Composition

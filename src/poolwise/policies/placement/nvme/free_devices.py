@@ -9,8 +9,8 @@ from itertools import combinations_with_replacement
 import numpy as np
 
 from poolwise.model import Snapshot
+from poolwise.policies.placement.nvme.composition_request import CompositionRequest
 from poolwise.policies.placement.nvme.layout import DeviceLayout
-from poolwise.policies.placement.nvme.need import Need
 
 DeviceSize = tuple[int, int]
 """(bandwidth in MB/s, storage in MiB) of a device."""
@@ -53,7 +53,7 @@ class FreeDevices:
         """Return (bandwidth, storage) of a free device."""
         return self._size[device]
 
-    def first(self, place: int, need: Need) -> int:
+    def first(self, place: int, need: CompositionRequest) -> int:
         """Return the lowest device of a location that covers a need by itself, -1 if there is none."""
         found = [
             devices[0]
@@ -69,7 +69,7 @@ class FreeDevices:
         bandwidth, storage = (sum(size[k] * len(devices) for size, devices in self._free[place].items()) for k in (0, 1))
         return [(bandwidth, storage)]
 
-    def blocked(self, place: int, need: Need, single_device: bool) -> tuple[int, int] | None:
+    def blocked(self, place: int, need: CompositionRequest, single_device: bool) -> tuple[int, int] | None:
         """Return (MB/s of covering devices, MB/s the fabric can still attach) if only the fabric prevents it, else None."""
         if single_device:
             able = [b for (b, s), devices in self._free[place].items() if devices and b >= need.bandwidth and s >= need.storage]
@@ -79,7 +79,7 @@ class FreeDevices:
             bandwidth = sum(self._size[device][0] for device in devices) if devices else -1
         return None if self._attachable(place, bandwidth) else (bandwidth, self._limit[place] - self.attached[place])
 
-    def covers(self, place: int, need: Need, *, any_fabric: bool = False) -> Iterator[tuple[int, ...]]:
+    def covers(self, place: int, need: CompositionRequest, *, any_fabric: bool = False) -> Iterator[tuple[int, ...]]:
         """Yield sets of devices that cover a need together: a smallest set first, then one device more each time.
 
         Among sets of one size the least surplus is chosen. With `any_fabric` the limits of fabrics are ignored. On a location
@@ -103,7 +103,7 @@ class FreeDevices:
                 yield best[1]
 
     def _cover(
-        self, place: int, need: Need, chosen: tuple[DeviceSize, ...], any_fabric: bool
+        self, place: int, need: CompositionRequest, chosen: tuple[DeviceSize, ...], any_fabric: bool
     ) -> tuple[float, tuple[int, ...]] | None:
         """Return (surplus, devices) for a choice of sizes, None if it falls short, is not available or exceeds the fabric."""
         bandwidth, storage = sum(size[0] for size in chosen), sum(size[1] for size in chosen)

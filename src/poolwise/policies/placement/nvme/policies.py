@@ -13,8 +13,8 @@ from typing import ClassVar, Literal
 from poolwise.errors import InputError
 from poolwise.model import Placement, Refusal
 from poolwise.policies.placement.nvme.composition import Composer, CompositionPolicy, joinable_groups
-from poolwise.policies.placement.nvme.compositions import Candidate, Compositions, Pick
-from poolwise.policies.placement.nvme.need import Need
+from poolwise.policies.placement.nvme.composition_request import CompositionRequest
+from poolwise.policies.placement.nvme.compositions import Candidate, ChosenComposition, Compositions
 from poolwise.registry import register
 from poolwise.short_repr import short_repr
 
@@ -38,11 +38,11 @@ class NvmeFirstFit(Composer):
     share: bool = False
     single_device: ClassVar[bool] = True
 
-    def first(self, need: Need, view: Compositions) -> int:
+    def first(self, need: CompositionRequest, view: Compositions) -> int:
         """Return the first node with enough cores."""
         return view.first_node(need.cores)
 
-    def compose(self, need: Need, view: Compositions, first: int) -> tuple[int, tuple[int, ...]] | None:
+    def compose(self, need: CompositionRequest, view: Compositions, first: int) -> tuple[int, tuple[int, ...]] | None:
         """Return the first device and its node."""
         found = [*self._shared(need, view), *self._free(need, view, first)]
         if not found:
@@ -50,7 +50,7 @@ class NvmeFirstFit(Composer):
         device, node = min(found)
         return node, (device,)
 
-    def _free(self, need: Need, view: Compositions, first: int) -> list[tuple[int, int]]:
+    def _free(self, need: CompositionRequest, view: Compositions, first: int) -> list[tuple[int, int]]:
         """Return the first free (device, node) of each location."""
         found = []
         for place, home in enumerate(view.layout.inside):
@@ -60,7 +60,7 @@ class NvmeFirstFit(Composer):
                 found.append((device, node))
         return found
 
-    def _shared(self, need: Need, view: Compositions) -> list[tuple[int, int]]:
+    def _shared(self, need: CompositionRequest, view: Compositions) -> list[tuple[int, int]]:
         """Return (device, node) of the first devices in use that have room under the base demands."""
         if not self.share:
             return []
@@ -88,17 +88,17 @@ class NvmeMinimizeFragmentation(Composer):
     alpha_as_printed: bool = False
     late_shares: bool = True
 
-    def first(self, need: Need, view: Compositions) -> int:
+    def first(self, need: CompositionRequest, view: Compositions) -> int:
         """Return the emptiest node."""
         return view.emptiest_node(need.cores)
 
-    def compose(self, need: Need, view: Compositions, first: int) -> tuple[int, tuple[int, ...]] | None:
+    def compose(self, need: CompositionRequest, view: Compositions, first: int) -> tuple[int, tuple[int, ...]] | None:
         """Choose a composition in use, or free devices."""
         candidates = joinable_groups(need, view, self.late_shares)
         pick = view.first_by_device(candidates, lambda c: self._alpha(c, need))
         return self._new(need, view, first) if pick is None else (pick.composition.node, pick.composition.devices)
 
-    def _alpha(self, candidate: Candidate, need: Need) -> float:
+    def _alpha(self, candidate: Candidate, need: CompositionRequest) -> float:
         key = candidate.key
         if self.alpha_as_printed:
             if key.bandwidth <= 0 or key.storage <= 0 or need.cores <= 0:
@@ -107,7 +107,7 @@ class NvmeMinimizeFragmentation(Composer):
         used = (_ratio(need.bandwidth, key.bandwidth) + _ratio(need.storage, key.storage)) / 2
         return (1 - used) / (need.cores / key.cores) if need.cores else math.inf
 
-    def _new(self, need: Need, view: Compositions, emptiest: int) -> tuple[int, tuple[int, ...]] | None:
+    def _new(self, need: CompositionRequest, view: Compositions, emptiest: int) -> tuple[int, tuple[int, ...]] | None:
         """Return (node, devices) of the location that needs the fewest devices, then has the emptiest node, then is lowest."""
         best: tuple[tuple[int, float, int], int, tuple[int, ...]] | None = None
         for place, home in enumerate(view.layout.inside):
@@ -156,11 +156,11 @@ class NvmeMaximizeComposition(Composer):
     fitness_as_printed: bool = False
     each_parameter: bool = False
 
-    def first(self, need: Need, view: Compositions) -> int:
+    def first(self, need: CompositionRequest, view: Compositions) -> int:
         """Return the first node with enough cores."""
         return view.first_node(need.cores)
 
-    def compose(self, need: Need, view: Compositions, first: int) -> tuple[int, tuple[int, ...]] | None:
+    def compose(self, need: CompositionRequest, view: Compositions, first: int) -> tuple[int, tuple[int, ...]] | None:
         """Choose a composition in use, or free devices."""
         candidates = joinable_groups(need, view, self.late_shares)
         pick = view.first_by_end(candidates, lambda c, end: (c.time - (end - view.now), self._fitness(c, need, view)))
@@ -169,11 +169,11 @@ class NvmeMaximizeComposition(Composer):
             return joined
         return self._new(need, view, first) or joined
 
-    def _extends_too_far(self, pick: Pick, view: Compositions) -> bool:
+    def _extends_too_far(self, pick: ChosenComposition, view: Compositions) -> bool:
         time = pick.candidate.time
         return self.max_extension is not None and time - (pick.composition.end - view.now) > self.max_extension * time
 
-    def _new(self, need: Need, view: Compositions, first: int) -> tuple[int, tuple[int, ...]] | None:
+    def _new(self, need: CompositionRequest, view: Compositions, first: int) -> tuple[int, tuple[int, ...]] | None:
         """Return (node, devices) of the best location: deadline met, then least time, fewest devices, lowest location."""
         best: tuple[tuple[bool, int, int, int], int, tuple[int, ...]] | None = None
         for place, home in enumerate(view.layout.inside):
@@ -190,7 +190,7 @@ class NvmeMaximizeComposition(Composer):
                 best = rank, node, devices
         return None if best is None else best[1:]
 
-    def _devices(self, need: Need, view: Compositions, place: int) -> tuple[int, ...] | None:
+    def _devices(self, need: CompositionRequest, view: Compositions, place: int) -> tuple[int, ...] | None:
         """Return free devices of one location: the last number at which the time fell, or the fewest if still too late."""
         if self.each_parameter and not need.late:
             return self._by_each_parameter(need, view, place)
@@ -208,7 +208,7 @@ class NvmeMaximizeComposition(Composer):
             best, time = more, need.time(len(more), 1)
         return best if view.now + time <= need.deadline else fewest
 
-    def _by_each_parameter(self, need: Need, view: Compositions, place: int) -> tuple[int, ...] | None:
+    def _by_each_parameter(self, need: CompositionRequest, view: Compositions, place: int) -> tuple[int, ...] | None:
         """Return free devices of one location as the printed loops of Algorithm 1 choose them, or the fewest if too late."""
         covers = list(view.free.covers(place, need))
         best, time = covers[0] if covers else None, need.requested
@@ -219,7 +219,7 @@ class NvmeMaximizeComposition(Composer):
                     best, time = devices, need.time(len(devices), 1)
         return covers[0] if covers and view.now + time > need.deadline else best
 
-    def _fitness(self, candidate: Candidate, need: Need, view: Compositions) -> float:
+    def _fitness(self, candidate: Candidate, need: CompositionRequest, view: Compositions) -> float:
         """Return the room left after the workload, in devices: equation 1 with terms clipped at 0 and normalized."""
         bandwidth, storage = candidate.key.bandwidth - need.bandwidth, candidate.key.storage - need.storage
         if self.fitness_as_printed:
@@ -258,7 +258,7 @@ class NvmeDisaggregationAware(CompositionPolicy):
         """True if waiting workloads count as demand."""
         return self.count_waiting
 
-    def choose(self, need: Need, view: Compositions) -> Placement | Refusal:
+    def choose(self, need: CompositionRequest, view: Compositions) -> Placement | Refusal:
         """Choose by the policy that the present load selects."""
         bandwidth, storage = view.demand
         if self.count_waiting:

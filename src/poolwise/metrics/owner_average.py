@@ -15,7 +15,7 @@ _PRIMARY = ("nodes", "cores")
 
 
 @dataclass(frozen=True)
-class Reach:
+class OwnerAverage:
     """A resource of one owner, averaged over a window.
 
     Attributes
@@ -35,7 +35,7 @@ class Reach:
     unreachable: float
 
 
-def reach(schedule: Schedule, window: Window, *, system: bool = False) -> tuple[Reach, ...]:
+def owner_averages(schedule: Schedule, window: Window, *, system: bool = False) -> tuple[OwnerAverage, ...]:
     """Measure every resource of every owner; return an empty tuple for an empty window.
 
     `system` states that jobs may use the pools of other racks.
@@ -55,7 +55,7 @@ def reach(schedule: Schedule, window: Window, *, system: bool = False) -> tuple[
                 taken = rows.held(gates, rows.primary)
                 total = float(machine.capacity[gates, rows.primary].sum())
                 many = bool(whole[owner]) and name != "nodes"
-                found.append(Reach(owner, name, installed, *_shares(window, installed, held, taken, total, many)))
+                found.append(OwnerAverage(owner, name, installed, *_shares(window, installed, held, taken, total, many)))
     return tuple(found)
 
 

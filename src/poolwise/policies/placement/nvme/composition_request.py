@@ -44,14 +44,14 @@ class Sharing:
             self.tables[kind] = self.model.table(kind)
         return self.tables[kind]
 
-    def most_sharers(self, kinds: frozenset[str], need: Need) -> int:
+    def most_sharers(self, kinds: frozenset[str], need: CompositionRequest) -> int:
         """Return the maximum number of runs that the tables of all kinds on a composition cover."""
         assert need.table is not None
         return min([need.table.sharers, *(table.sharers for kind in kinds if (table := self.table(kind)) is not None)])
 
 
 @dataclass(frozen=True, slots=True)
-class Need:
+class CompositionRequest:
     """One workload as seen by composition policies.
 
     Attributes
@@ -79,7 +79,7 @@ class Need:
     late: bool = False
 
     @classmethod
-    def of(cls, job: int, snapshot: Snapshot, sharing: Sharing) -> Need:
+    def of(cls, job: int, snapshot: Snapshot, sharing: Sharing) -> CompositionRequest:
         """Read row `job` of the job table."""
         workload = snapshot.table
         bandwidth = int(workload.request("bandwidth")[job])
@@ -97,7 +97,7 @@ class Need:
             table,
         )
 
-    def at(self, now: int) -> Need:
+    def at(self, now: int) -> CompositionRequest:
         """Return the need at a time: without a deadline once that has passed."""
         return self if now < self.deadline else replace(self, deadline=NEVER, late=True)
 

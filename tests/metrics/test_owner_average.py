@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from poolwise.engines import simulate
 from poolwise.metrics import Window
-from poolwise.metrics.reach import reach
+from poolwise.metrics.owner_average import owner_averages
 from poolwise.model import Machine, MachineBuilder, Schedule, Workload
 from poolwise.report.machine_drawing import machine_of_schedule
 from poolwise.schedulers.list import ListScheduler
@@ -66,7 +66,7 @@ def test_shares_match_counting_each_second(jobs, system, begin):
     schedule = simulate(workload(jobs), machine, ListScheduler()).schedule
     window = Window(begin * SECOND, (begin + 12) * SECOND)
     expected = slow(schedule, window, system)
-    found = {(one.owner, one.resource): (one.used, one.unreachable) for one in reach(schedule, window, system=system)}
+    found = {(one.owner, one.resource): (one.used, one.unreachable) for one in owner_averages(schedule, window, system=system)}
     assert found.keys() == expected.keys()
     for key, values in expected.items():
         assert found[key] == pytest.approx(values, abs=1e-9), key
