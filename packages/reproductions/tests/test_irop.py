@@ -10,7 +10,7 @@ from poolwise.runner import Local
 from poolwise_reproductions import catalog, irop
 from poolwise_reproductions.cases import Measurer
 from poolwise_reproductions.irop.plan import Grid
-from poolwise_reproductions.irop.runs import IropCase, Variant, least_product
+from poolwise_reproductions.irop.runs import IropCase, ProblemVariant, least_product
 from poolwise_reproductions.published import compare, read_claims
 
 
@@ -79,15 +79,16 @@ def test_measurements_match_the_claims(tmp_path, monkeypatch, grid):
 
 def test_slowdown_is_proportional_to_the_latency_of_remote_memory():
     plain, slow = (
-        IropCase("irop", "relative", 0.5, None, 3, 30, 30, variant=Variant(latency_us=us)).problem().batch for us in (5.0, 10.0)
+        IropCase("irop", "relative", 0.5, None, 3, 30, 30, variant=ProblemVariant(latency_us=us)).problem().batch
+        for us in (5.0, 10.0)
     )
     for one, other in zip(plain.profile, slow.profile, strict=True):
         assert other.slowdown == tuple(2 * s for s in one.slowdown) and other.remote == one.remote
 
 
 def test_unknown_workloads_have_zero_tolerance_and_all_memory_local(tmp_path):
-    case = IropCase("irop", "relative", 1.0, 0.25, 0, 8, 30, variant=Variant(unknown=0.5))
-    known = IropCase("irop", "relative", 1.0, 0.25, 0, variant=Variant(unknown=0.5)).problem()
+    case = IropCase("irop", "relative", 1.0, 0.25, 0, 8, 30, variant=ProblemVariant(unknown=0.5))
+    known = IropCase("irop", "relative", 1.0, 0.25, 0, variant=ProblemVariant(unknown=0.5)).problem()
     assert (known.batch.tolerance == 0).sum() == 75
     (found,) = Measurer(tmp_path, Local(1))([case]).values()
     assert found["dropped"] == 0 and found["violations"] == 0

@@ -19,7 +19,7 @@ from poolwise_reproductions.irop.runs import (
     LARGEST_FIRST,
     IropCase,
     MemoryTimeCase,
-    Variant,
+    ProblemVariant,
 )
 from poolwise_reproductions.published import Key, Measured
 from poolwise_reproductions.results import KeyedRow
@@ -42,7 +42,7 @@ class View:
     theta: Theta
     memory_time: Mapping[MemoryTimeCase, dict[str, Any]] = field(default_factory=dict)
     substitutes: Mapping[str, str] = field(default_factory=dict)
-    variant: Variant = AS_PUBLISHED
+    variant: ProblemVariant = AS_PUBLISHED
 
     def value(self, method: str, metric: str, tolerance: float, eta: float) -> np.ndarray:
         """Return (n_seed,) values of a metric."""
@@ -201,7 +201,7 @@ def figure_7(view: View) -> Iterator[KeyedRow]:
     yield ("Figure 7", condition, "energy of IRoP above OPT"), above_optimum(view, "irop", "energy")
 
 
-def above_optimum(view: View, method: str, metric: str, variant: Variant = AS_PUBLISHED) -> Measured:
+def above_optimum(view: View, method: str, metric: str, variant: ProblemVariant = AS_PUBLISHED) -> Measured:
     """Return the percentage by which a metric exceeds that of the optimum (for theta: points of its mean), mean over seeds."""
     found, gaps = [], []
     for seed in range(view.grid.small_seeds):

@@ -8,7 +8,7 @@ from itertools import product
 from typing import get_args
 
 from poolwise.batch.problem.definition import Theta
-from poolwise_reproductions.irop.runs import FILLED_UP, HEEP_BY_MODULE, LARGEST_FIRST, IropCase, Variant
+from poolwise_reproductions.irop.runs import FILLED_UP, HEEP_BY_MODULE, LARGEST_FIRST, IropCase, ProblemVariant
 
 THETAS: tuple[Theta, ...] = get_args(Theta)
 PRIMARY: Theta = "relative"
@@ -21,10 +21,10 @@ FEW = 10
 TENTH, FIFTH, LOOSE = 0.10, 0.20, 0.25
 """Accepted slowdowns: one in the middle of the paper's range, up to which its reduction against CFM is checked; the one at
 which IRoP is compared with HEEP in slowdown and energy; the loosest, at which HEEP runs once."""
-VARIANTS: Mapping[str, Mapping[str, Variant]] = {
-    "Figure 1": {f"latency {us:g} us": Variant(latency_us=us) for us in (1.0, 2.5, 5.0, 10.0)},
-    "Section II-B": {f"{100 * part:g} % of the workloads unknown": Variant(unknown=part) for part in (0.25, 0.5)},
-    "Section IV-B": {"interior point method": Variant(interior_point=True)},
+VARIANTS: Mapping[str, Mapping[str, ProblemVariant]] = {
+    "Figure 1": {f"latency {us:g} us": ProblemVariant(latency_us=us) for us in (1.0, 2.5, 5.0, 10.0)},
+    "Section II-B": {f"{100 * part:g} % of the workloads unknown": ProblemVariant(unknown=part) for part in (0.25, 0.5)},
+    "Section IV-B": {"interior point method": ProblemVariant(interior_point=True)},
 }
 """Artifact -> condition -> single change under which the claims against CFM and HEEP are judged again.
 
@@ -128,8 +128,8 @@ class Grid:
         return IropCase(method, "printed", 0.5, None, seed, *size, seconds=self.patience_s if method == "opt" else None)
 
 
-def of_method(variant: Variant, method: str) -> Variant:
-    """Return the variant as far as it affects a method: only IRoP solves linear programs by a chosen method."""
+def of_method(variant: ProblemVariant, method: str) -> ProblemVariant:
+    """Return the part of the variant that affects a method: only IRoP solves linear programs by a chosen method."""
     return variant if method == "irop" else replace(variant, interior_point=False)
 
 

@@ -41,7 +41,7 @@ PUBLISHED_US = 5.0
 
 
 @dataclass(frozen=True)
-class Variant:
+class ProblemVariant:
     """Assumptions of a placement that may differ from those of the paper's figures, each changed alone.
 
     Attributes
@@ -56,7 +56,7 @@ class Variant:
     interior_point: bool = False
 
 
-AS_PUBLISHED = Variant()
+AS_PUBLISHED = ProblemVariant()
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class IropCase(MeasuredCase):
     modules: int = 1200
     work: float = 0.05
     seconds: float | None = None
-    variant: Variant = AS_PUBLISHED
+    variant: ProblemVariant = AS_PUBLISHED
 
     def inputs(self) -> Json:
         """Return the hash of the batch file."""
