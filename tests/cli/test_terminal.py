@@ -1,5 +1,6 @@
 """Output on a terminal: at most 80 columns, lines break between words only; sentences stay whole in a pipe."""
 
+import re
 import shlex
 from io import StringIO
 
@@ -55,8 +56,11 @@ SMALL = "--set workload.jobs=300 --set measure.warm_up=50 --jobs 1"
 SIMULATE = "simulate catalog:example-sacct.txt --machine cerit-racks"
 
 
+PROGRESS = re.compile(r"\s*\[[\d,]+/[\d,]+\]")
+
+
 def shown_at(width: int, words: str, monkeypatch, capsys) -> str:
-    """Run a command on a terminal; return what it prints, without progress bars."""
+    """Run a command on a terminal; return what it prints, without progress: bars, and lines of runs over ten seconds."""
     for name in ("out", "err"):
         monkeypatch.setattr(getattr(console, name), "_force_terminal", True)
         monkeypatch.setattr(getattr(console, name), "_color_system", None)
@@ -64,7 +68,7 @@ def shown_at(width: int, words: str, monkeypatch, capsys) -> str:
     assert cli.run(shlex.split(words)) == 0
     shown = capsys.readouterr()
     lines = (shown.out + shown.err).splitlines()
-    return "\n".join(line for line in lines if "\x1b[" not in line and "\r" not in line)
+    return "\n".join(line for line in lines if "\x1b[" not in line and "\r" not in line and not PROGRESS.match(line))
 
 
 @pytest.mark.parametrize(
