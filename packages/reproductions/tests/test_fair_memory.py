@@ -8,18 +8,20 @@ import numpy as np
 import pytest
 
 from poolwise.errors import UnknownNameError
+from poolwise.files.factory import models_of
+from poolwise.performance.remote_memory import sld_factor
 from poolwise.presentation.figure_data import figure_csv
 from poolwise.studies.cells import Cell, GeneratorSource
 from poolwise.studies.study import load
 from poolwise.traces.generators import generate
 from poolwise_reproductions import catalog
 from poolwise_reproductions.cases import Measurer
-from poolwise_reproductions.fair_memory import OURS, PAPER, FairMemory, claims, figures, measured, plan, runs, traces
+from poolwise_reproductions.fair_memory import OURS, PAPER, FairMemory, claims, figures, measured, missing, plan, runs, traces
 from poolwise_reproductions.fair_memory.claims import FairMemoryResults
 from poolwise_reproductions.fair_memory.readings import ALL_SWITCHES, COMBINED, SPEC, ablations, switched
-from poolwise_reproductions.fair_memory.runs import MACHINES, ORDERS, FairMemoryCase
+from poolwise_reproductions.fair_memory.runs import CDF, MACHINES, ORDERS, FairMemoryCase
 from poolwise_reproductions.fair_memory.traces import TRACES
-from poolwise_reproductions.published import compare, read_claims
+from poolwise_reproductions.published import Measured, compare, read_claims
 from poolwise_reproductions.reproduction import figures_of, reproduce
 from tests.helpers.data import PUBLISHED
 
@@ -181,3 +183,53 @@ def test_throughput_that_still_changes_at_the_largest_pools_does_not_level_off(n
         "throughput at the second-largest pool over the largest": verdict,
         "utilization at the second-largest pool over the largest": "holds",
     }
+
+
+def test_parabola_meets_the_published_latencies() -> None:
+    assert [claims._parabola(30.0, 50.0, ns) for ns in (0, 180, 280)] == pytest.approx([0.0, 30.0, 50.0])
+
+
+@pytest.mark.parametrize(
+    ("latency", "inside", "expected"),
+    [("mix", 0.5, 0.5), ("any", 0.5, 1.0), ("all", 0.5, 1.0), ("any", 1.0, 0.0), ("all", 1.0, 1.0)],
+)
+def test_latency_of_the_system_scope(latency, inside, expected) -> None:
+    """Share of the slowdown at 280 ns of a job with a fraction of its remote memory in the pool of its own rack."""
+    model = models_of(FairMemoryCase("juwels", 0, "fm", 6, scope="system", latency=latency).cell().performance, 0)[0]
+    at = {ns: sld_factor(0.99, ns) for ns in (180, 280)}
+    found = model._mixed(sld_factor(0.99, model.near_ns), sld_factor(0.99, model.far_ns), inside)
+    assert (found - at[180]) / (at[280] - at[180]) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_generated_traces_meet_the_published_marginals(machine: str) -> None:
+    found = {("Section III-B", machine, name): Measured(value) for name, value in marginals_of(machine).items()}
+    known = [claim for claim in read_claims(CLAIMS) if claim.key in found]
+    assert len(known) == len(found) == 5
+    exact = [claim for claim in known if claim.metric != "days of submission"]  # one seed is not the mean over seeds
+    assert {claim.criterion.verdict(found[claim.key]) for claim in exact} == {"holds"}
+
+
+def marginals_of(machine: str):
+    """Return the marginals of the first seed."""
+    return claims.published_marginals(MACHINES[machine].generator, 0)
+
+
+def test_page_names_marginals_that_are_not_met() -> None:
+    known = read_claims(CLAIMS)
+    for jobs, words in (
+        (13_930.0, "meet 1 of 1"),
+        (1.0, "meet 0 of 1 properties of the traces that section III-B prints (not met: "),
+    ):
+        first, _ = missing(known, {("Section III-B", "perlmutter", "jobs"): Measured(jobs)})
+        assert words in first
+    assert missing(known, {}) == []
+
+
+def test_distance_of_distributions_is_the_greatest_of_the_three_pairs() -> None:
+    cdf = {0: [0.5, 1.0], "rack": [0.4, 1.0], "system": [0.1, 0.9]}
+    runs_of = {FairMemoryCase("juwels", 0, "fm", 0): {CDF: cdf[0]}} | {
+        FairMemoryCase("juwels", 0, "fm", 6, scope=scope): {CDF: cdf[scope]} for scope in ("rack", "system")
+    }
+    assert claims._distance(FairMemoryResults(runs_of, 1, "juwels"), 6) == pytest.approx([0.4])
+    assert np.isnan(claims._distance(FairMemoryResults(runs_of, 1, "juwels"), 12)).all()

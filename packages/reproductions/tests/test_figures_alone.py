@@ -59,6 +59,7 @@ def fake_measurement(case):
     nodes = [crc32(str(case).encode()) % 97 + k for k in range(5)]
     sample = case.order == "fm" and not case.seed and not case.trace if isinstance(case, FairMemoryCase) else False
     samples = {name: GRID if sample else None for name in ("slowdown", "degradation")}
+    samples["slowdown_cdf"] = nodes
     run = FakeRun(case, samples | {
         "memory": [0.1] * 10 if sample else None, "grid_s": GRID, "used": nodes, "beyond": nodes * 2, "normalised": GRID[::-1],
         "total_s": [0.1, 0.2], "solver_s": [0.01, 0.02], "solved": 3, "solving": 2,

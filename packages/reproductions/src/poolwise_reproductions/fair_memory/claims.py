@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
-from itertools import product
+from functools import cached_property, lru_cache
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
@@ -13,10 +13,22 @@ import numpy as np
 from poolwise.arrays import FloatArray
 from poolwise.model import Machine
 from poolwise.model.rules import PoolScope
-from poolwise.performance.remote_memory import FAR, NEAR, sld_factor
+from poolwise.performance.remote_memory import FAR, FAR_NS, NEAR, NEAR_NS, sld_factor
+from poolwise.traces.generators import generate
+from poolwise.units import SECOND
 from poolwise_reproductions.fair_memory.readings import ALL_SWITCHES, COMBINED, COMPARED, SPEC, FairMemoryReading
-from poolwise_reproductions.fair_memory.runs import FAIRNESS, MACHINES, ORDERS, FairMemoryCase, PaperMachine, cell_of
-from poolwise_reproductions.fair_memory.traces import TRACES
+from poolwise_reproductions.fair_memory.runs import (
+    CDF,
+    EXTREME,
+    FAIRNESS,
+    LATENCIES,
+    MACHINES,
+    ORDERS,
+    FairMemoryCase,
+    PaperMachine,
+    cell_of,
+)
+from poolwise_reproductions.fair_memory.traces import HOUR, TRACES
 from poolwise_reproductions.published import Measured
 from poolwise_reproductions.results import KeyedRow, SeedResults
 
@@ -24,6 +36,9 @@ DOLLARS_PER_GB = 4.9
 TB = 1024 * 1024  # MiB
 SLOWDOWN, THROUGHPUT = "mean_bounded_slowdown", "throughput_per_100s"
 PER_DOLLAR = "throughput_per_100s_per_memory_dollar"
+INDISTINCT = 0.05
+"""Greatest ratio - 1 of the orders' throughputs that we call a difference that is not obvious; the paper prints none."""
+SCOPES: tuple[PoolScope, ...] = ("rack", "system")
 BY_NODES = FairMemoryReading("nodes only, no extra")
 over_seeds = Measured.over_seeds
 
@@ -71,7 +86,7 @@ class FairMemoryResults(SeedResults[FairMemoryCase]):
     def __call__(self, metric: str, order: str, size: int, scope: PoolScope = "rack") -> FloatArray:
         """Return (n_seed,) values of a metric under an order; fairness is measured against the reading's baseline."""
         order = self.reading.f1 if order == "f1" else order
-        if self.reading.baseline == "512 GB" and metric in (*FAIRNESS.values(), "compared_jobs"):
+        if self.reading.baseline == "512 GB" and metric in (*FAIRNESS.values(), *EXTREME.values(), "compared_jobs"):
             metric = f"plain_{metric}"
         found = self.values(self.case(order, size, scope=scope), metric)
         return found if len(found) else np.full(1, np.nan)
@@ -91,8 +106,38 @@ def kernels(cells: FairMemoryResults) -> Iterator[KeyedRow]:
     for ns, found in (("180 ns", NEAR), ("280 ns", FAR)):
         for what, value in (("mean", float(np.mean(found))), ("minimum", min(found)), ("maximum", max(found))):
             yield ("Figure 5", ns, f"{what} slowdown of the 11 kernels"), Measured(value)
-    yield ("Section III-A", "190 ns", "slowdown of Canneal"), Measured(100 * sld_factor(10.5 / 11, 190))
-    yield ("Section III-A", "190 ns", "slowdown of Streamcluster"), Measured(100 * sld_factor(9.5 / 11, 190))
+    for name, rank in (("Canneal", 10), ("Streamcluster", 9)):
+        metric = f"slowdown of {name}"
+        yield ("Section III-A", "190 ns", metric), Measured(100 * sld_factor((rank + 0.5) / 11, 190))
+        yield ("Section III-A", "190 ns, parabola", metric), Measured(_parabola(NEAR[rank], FAR[rank], 190))
+
+
+def _parabola(near: float, far: float, ns: float) -> float:
+    """Return the slowdown at a latency by the parabola through no slowdown at 0 ns and the values at 180 and 280 ns."""
+    square = (far / FAR_NS - near / NEAR_NS) / (FAR_NS - NEAR_NS)
+    return ns * (near / NEAR_NS + square * (ns - NEAR_NS))
+
+
+def marginals(cells: FairMemoryResults) -> Iterator[KeyedRow]:
+    """Measure the properties of the traces that section III-B prints, on the generated traces."""
+    found = [published_marginals(cells.paper.generator, seed) for seed in range(cells.seed_count)]
+    for metric in found[0]:
+        yield ("Section III-B", cells.machine, metric), over_seeds([each[metric] for each in found])
+
+
+@lru_cache(maxsize=64)
+def published_marginals(generator: str, seed: int) -> Mapping[str, float]:
+    """Return the properties of a generated trace that section III-B prints."""
+    jobs = generate(generator, seed=seed)
+    memory_gb, minutes = jobs.request("memory") / 1024, jobs.duration / (60 * SECOND)
+    return {
+        "jobs": float(len(jobs.id)),
+        "days of submission": float(jobs.submit.max() - jobs.submit.min()) / (24 * HOUR),
+        "jobs shorter than 10 minutes": 100 * float((minutes < 10).mean()),
+        "middle of the most frequent 32 GB bin of memory per node": 16.0
+        + 32 * int(np.bincount((memory_gb // 32).astype(int)).argmax()),
+        "jobs with more than 512 GB per node": 100 * float((memory_gb > 512).mean()),
+    }
 
 
 def figure_7(cells: FairMemoryResults) -> Iterator[KeyedRow]:
@@ -120,6 +165,7 @@ def figure_7(cells: FairMemoryResults) -> Iterator[KeyedRow]:
         inside = np.minimum(fm / least, most / fm) - 1
         name = f"how far FM is from the first and the last in {name} at the largest pool"
         yield ("Figure 7", machine, name), over_seeds(inside)
+    yield from _spreads(cells)
     yield from _figure_7_perlmutter(cells) if machine == "perlmutter" else _figure_7_juwels(cells)
 
 
@@ -130,6 +176,33 @@ def _plateau(cells: FairMemoryResults, order: str) -> Iterator[KeyedRow]:
         for metric, name in ((THROUGHPUT, "throughput"), ("utilization", "utilization")):
             level = over_seeds(cells(metric, order, near) / cells(metric, order, last))
             yield ("Figure 7", f"{cells.machine}, {order}", f"{name} at the second-largest pool over the largest"), level
+
+
+def _spread(cells: FairMemoryResults, metric: str, size: int, highest: Callable[..., FloatArray]) -> FloatArray:
+    """Return `highest` (a difference or a ratio) of the greatest and the least value over all orders, seed by seed."""
+    each = [cells(metric, order, size) for order in ORDERS]
+    return highest(np.max(each, axis=0), np.min(each, axis=0))
+
+
+def _spreads(cells: FairMemoryResults) -> Iterator[KeyedRow]:
+    """Yield how far the orders are apart in throughput and in utilization."""
+    last, limited = cells.sizes[-1], cells.paper.limited
+    if cells.machine == "perlmutter" and limited in cells.sizes:
+        near, far = (_spread(cells, THROUGHPUT, size, np.divide) - 1 for size in (limited, last))
+        metric = f"{100 * INDISTINCT:.0f} % minus the spread of the orders in throughput"
+        yield ("Figure 7", f"perlmutter, {limited} TB", metric), over_seeds(INDISTINCT - near)
+        metric = f"growth of the spread of the orders in throughput from {limited} TB to the largest pool"
+        yield ("Figure 7", "perlmutter", metric), over_seeds(far - near)
+    other = cells.on("juwels", cells.reading)
+    if cells.machine == "juwels":
+        apart = 100 * _spread(cells, "utilization", last, np.subtract)
+        yield ("Figure 7", f"juwels, {last} TB", "spread of the orders in utilization"), over_seeds(apart)
+    elif 44 in cells.sizes:
+        apart = 100 * _spread(cells, "utilization", 44, np.subtract)
+        yield ("Figure 7", "perlmutter, 44 TB", "spread of the orders in utilization"), over_seeds(apart)
+        if other.sizes:
+            more = apart - 100 * _spread(other, "utilization", other.sizes[-1], np.subtract)
+            yield ("Figure 7", "both", "spread of the orders in utilization: Perlmutter minus JUWELS"), over_seeds(more)
 
 
 def _figure_7_perlmutter(cells: FairMemoryResults) -> Iterator[KeyedRow]:
@@ -196,6 +269,39 @@ def figure_9(cells: FairMemoryResults) -> Iterator[KeyedRow]:
     yield ("Figure 9", f"{machine}, {limited} TB", "99.9th percentile of bounded slowdown: system over rack"), tail
     mean = over_seeds(over(f"all_{SLOWDOWN}", sufficient))
     yield ("Figure 9", f"{machine}, {sufficient} TB", "mean bounded slowdown: system over rack"), mean
+    for scope in SCOPES:
+        longer = cells(f"all_{SLOWDOWN}", "fm", limited, scope=scope) / cells(f"all_{SLOWDOWN}", "fm", 0) - 1
+        metric = f"mean bounded slowdown over that with 512 GB in every node: {scope}"
+        yield ("Figure 9", f"{machine}, {limited} TB", metric), over_seeds(longer)
+    growth = _distance(cells, limited) - _distance(cells, sufficient)
+    yield (
+        ("Figure 9", machine, "growth of the distance of the CDFs from the sufficient to the limited pool"),
+        over_seeds(growth),
+    )
+
+
+def _distance(cells: FairMemoryResults, size: int) -> FloatArray:
+    """Return (n_seed,) greatest vertical distances of any two of the three CDFs of Figure 9; NaN where one did not run."""
+    drawn = [cells.case("fm", 0), *(cells.case("fm", size, scope=scope) for scope in SCOPES)]
+    cdfs = [np.array([run[CDF] for run in cells.runs(case)]) for case in drawn]
+    if not all(len(cdf) for cdf in cdfs):
+        return np.full(1, np.nan)
+    found: FloatArray = np.max([np.abs(a - b).max(axis=1) for a, b in combinations(cdfs, 2)], axis=0)
+    return found
+
+
+def latencies(cells: FairMemoryResults) -> Iterator[KeyedRow]:
+    """Measure the two comparisons of Figure 9 with each reading of the latency of the scope system."""
+    limited, sufficient = cells.paper.limited, cells.paper.sufficient
+    for latency, (label, _) in LATENCIES.items():
+        for size, metric, name, less in (
+            (limited, "all_p999_bounded_slowdown", "99.9th percentile of bounded slowdown: system over rack", 1.0),
+            (sufficient, f"all_{SLOWDOWN}", "mean bounded slowdown: system over rack", 0.0),
+        ):
+            system = cells.values(cells.case("fm", size, scope="system", latency=latency), metric)
+            if len(system):
+                where = f"{cells.machine}, {size} TB, {label}"
+                yield ("Latency of the system scope", where, name), over_seeds(system / cells(metric, "fm", size) - less)
 
 
 def figure_10(cells: FairMemoryResults) -> Iterator[KeyedRow]:
@@ -210,6 +316,9 @@ def figure_10(cells: FairMemoryResults) -> Iterator[KeyedRow]:
         if outer in gain and inner in gain:
             metric = f"{word} of throughput per memory dollar, {inner} TB over {outer} TB"
             yield (*here, metric), over_seeds(gain[inner] / gain[outer] - 1)
+    if cells.machine == "juwels" and paper.sizes[-1] in gain:
+        metric = "how far throughput per memory dollar is below the 512 GB baseline at the largest pool"
+        yield (*here, metric), over_seeds(1 - gain[paper.sizes[-1]])
     if paper.plateau != paper.optimum and paper.plateau in gain:
         metric = f"throughput per memory dollar, {paper.plateau} TB over {paper.optimum} TB"
         yield (*here, metric), over_seeds(gain[paper.plateau] / gain[paper.optimum])
@@ -251,6 +360,15 @@ def figure_12(cells: FairMemoryResults) -> Iterator[KeyedRow]:
     yield ("Figure 12", at, "jobs degraded by less than 5 %"), over_seeds(few)
     yield ("Figure 12", at, "mean degradation"), over_seeds(mean)
     yield ("Figure 12", at, "how far jobs degraded by 150 % or more stay below 0.01 %"), over_seeds(0.01 - extreme)
+
+
+def extremes(cells: FairMemoryResults) -> Iterator[KeyedRow]:
+    """Measure the lead of FM in D20 and MD20, which section II-C defines and the paper does not evaluate."""
+    for size in (cells.paper.limited, cells.paper.sufficient):
+        jobs = cells("compared_jobs", "fm", size) * 3600
+        for short, metric in EXTREME.items():
+            lead = (cells.others(metric, "fm", size, np.min) - cells(metric, "fm", size)) / jobs
+            yield ("Section II-C", f"{cells.machine}, {size} TB", f"lead of FM in {short}"), over_seeds(lead)
 
 
 def parity(cells: FairMemoryResults) -> Iterator[KeyedRow]:

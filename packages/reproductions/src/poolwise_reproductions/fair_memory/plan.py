@@ -8,7 +8,7 @@ from functools import partial
 from itertools import product
 
 from poolwise_reproductions.fair_memory.readings import COMPARED, BackfillName
-from poolwise_reproductions.fair_memory.runs import INVERTED_F1, MACHINES, ORDERS, FairMemoryCase
+from poolwise_reproductions.fair_memory.runs import INVERTED_F1, LATENCIES, MACHINES, ORDERS, FairMemoryCase
 from poolwise_reproductions.fair_memory.traces import TRACES
 
 SEARCHED = tuple(range(8, 49, 4))
@@ -47,7 +47,11 @@ class FairMemoryPlan:
 
     def scopes(self) -> list[FairMemoryCase]:
         """Return the runs of Figure 9: no pools, and pools of two sizes for a rack and for the whole system."""
-        return [*self.two_sizes(), *(c for c in self.cases() if c.scope == "system" or not c.size_tb)]
+        return [*self.two_sizes(), *(c for c in self.cases() if (c.scope == "system" and c.latency == "mix") or not c.size_tb)]
+
+    def latencies(self) -> list[FairMemoryCase]:
+        """Return the runs of FM with pools of two sizes for a rack, and for the whole system at each of its latencies."""
+        return [*(c for c in self.two_sizes() if c.order == "fm"), *(c for c in self.cases() if c.scope == "system")]
 
     def costs(self) -> list[FairMemoryCase]:
         """Return the runs of Figure 10: no pools, and pools of every size."""
@@ -75,6 +79,8 @@ class FairMemoryPlan:
                 yield from (at(order, size, backfill) for backfill in self.backfills for order in (*ORDERS, INVERTED_F1))
                 yield from (at(order, size, curve="quadratic") for order in ("sjf", "fm") if size in two_sizes)
             yield from (at("fm", size, backfill, "system") for size in two_sizes for backfill in READ)
+            others = [latency for latency in LATENCIES if latency != "mix"]
+            yield from (at("fm", size, scope="system", latency=latency) for size in two_sizes for latency in others)
         if self.searched:
             for trace, size, order in product(TRACES, SEARCHED, ORDERS):
                 yield FairMemoryCase("perlmutter", seed, order, size, READ[1], trace=trace)

@@ -19,6 +19,7 @@ from poolwise.metrics.slowdown import bounded_slowdown
 from poolwise.metrics.window import after_warm_up
 from poolwise.model import Schedule
 from poolwise.model.rules import PoolScope
+from poolwise.performance.remote_memory import FAR_NS
 from poolwise.studies.cells import Cell, GeneratorSource
 from poolwise.studies.study import load
 from poolwise_reproductions import catalog
@@ -34,9 +35,21 @@ FAIRNESS = {
     "D10": "discrimination_10pct_s",
     "MD10": "marginal_discrimination_10pct_s",
 }
+EXTREME = {"D20": "discrimination_20pct_s", "MD20": "marginal_discrimination_20pct_s"}
+"""Metrics that section II-C defines and Figure 8 does not show."""
 
 SAMPLES = ("slowdown", "memory", "degradation")
 """Distributions of Figures 9, 11 and 12: of jobs, and shares of the time in 10 % bins."""
+CDF = "slowdown_cdf"
+"""Name of the shares of jobs with at most each bounded slowdown of `SLOWDOWNS`, which every seed of Figure 9 has."""
+SLOWDOWNS = np.geomspace(1.0, 1e5, 501)
+SystemLatency = Literal["mix", "any", "all"]
+LATENCIES: Mapping[SystemLatency, tuple[str, Mapping[str, Any]]] = {
+    "mix": ("280 ns outside the rack", {}),
+    "any": ("280 ns once any leaves the rack", {"spread": "paper"}),
+    "all": ("280 ns for all remote memory", {"near_ns": FAR_NS}),
+}
+"""Latency of remote memory in the scope system -> label and settings of the model; section III-A.3 describes the last."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +87,7 @@ class FairMemoryCase(CellCase):
     """One run; the unit that can be resumed.
 
     `size_tb` 0 is the machine with 512 GB in every node. `trace` names one of `TRACES`; empty for the generated workload.
-    `curve` is that of the slowdown by remote memory.
+    `curve` is that of the slowdown by remote memory, `latency` one of `LATENCIES`.
     """
 
     machine: str
@@ -85,6 +98,7 @@ class FairMemoryCase(CellCase):
     scope: PoolScope = "rack"
     trace: str = ""
     curve: Literal["quantile", "quadratic"] = "quantile"
+    latency: SystemLatency = "mix"
 
     def group(self) -> str:
         """Return what runs without backfilling, the baselines, depend on: cases that share them run in one process."""
@@ -99,7 +113,8 @@ class FairMemoryCase(CellCase):
         cell = cell_of(self.machine, self.size_tb)
         order = Component.of("f1", {"as_printed": True}) if self.order == INVERTED_F1 else Component(name=self.order)
         changes = {"order": order, "backfill": BACKFILLS[self.backfill], "scope": self.scope}
-        model = Component.of("remote_memory", {} if self.curve == "quantile" else {"curve": self.curve})
+        curve = {} if self.curve == "quantile" else {"curve": self.curve}
+        model = Component.of("remote_memory", {**curve, **LATENCIES[self.latency][1]})
         generator = MACHINES[self.machine].generator
         jobs = GeneratorSource(generator, canonical({"seed": self.seed}), 0, None)
         return replace(
@@ -129,17 +144,25 @@ class FairMemoryCase(CellCase):
             **against(fair, paper),
             "all_mean_bounded_slowdown": float(slowdown.mean()),
             "all_p999_bounded_slowdown": float(np.quantile(slowdown, 0.999)),
-            **{f"plain_{name}": plain[name] for name in (*FAIRNESS.values(), "compared_jobs")},
+            **{f"plain_{name}": plain[name] for name in (*FAIRNESS.values(), *EXTREME.values(), "compared_jobs")},
             "share_150pct_degradation": float((degraded >= 1.5).mean()),
             "modal_memory_bin": 5.0 + 10.0 * float(np.argmax(bins)),
             "rejected": float(len(outcomes) - np.count_nonzero(outcomes.finished)),
+            **self._cdf(slowdown),
             **self._samples(slowdown, degraded, bins),
         }
+
+    def _cdf(self, slowdown: FloatArray) -> dict[str, Any]:
+        """Return the distribution of the bounded slowdown if Figure 9 shows the run."""
+        paper = MACHINES[self.machine]
+        if self.order != "fm" or self.trace or self.size_tb not in (0, paper.limited, paper.sufficient):
+            return {}
+        return {CDF: (np.searchsorted(np.sort(slowdown), SLOWDOWNS, side="right") / len(slowdown)).tolist()}
 
     def _samples(self, slowdown: FloatArray, degraded: FloatArray, bins: FloatArray) -> dict[str, Any]:
         """Return the distributions of Figures 9, 11 and 12 of the first seed: of jobs, and shares of the time in 10 % bins."""
         paper, found = MACHINES[self.machine], {}
-        if self.order != "fm" or self.seed or self.trace:
+        if self.order != "fm" or self.seed or self.trace or self.latency != "mix":
             return {}
         if self.size_tb in (0, paper.limited, paper.sufficient):
             found["slowdown"] = slowdown.tolist()
