@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -76,8 +77,8 @@ def cluster(*more: dict[str, Any]) -> FakeServer:
     return FakeServer(kube)
 
 
-def examine(server: FakeServer, **options: Any) -> list[ClusterCheck]:
-    return asyncio.run(Doctor(server, "poolwise", ("poolwise", "poolwise"), **options).examine())
+def examine(server: FakeServer, *profiles: str, **options: Any) -> list[ClusterCheck]:
+    return asyncio.run(Doctor(server, ("poolwise", *profiles), ("poolwise", "poolwise"), **options).examine())
 
 
 def failures(server: FakeServer, **options: Any) -> list[str]:
@@ -165,6 +166,8 @@ def test_driver_of_two_schedulers_is_found(ours: str) -> None:
     assert ["a device may be allocated twice" in line for line in failures(both)] == [True]
     other = examine(cluster(*claimed("a", "default-scheduler", "g0")))
     assert [check.status for check in other if check.name == "other schedulers"] == ["note"]
+    profiles = examine(both, "default-scheduler")
+    assert [check.status for check in profiles if check.name == "other schedulers"] == ["ok"]
 
 
 def test_cluster_without_usable_nodes_fails() -> None:
@@ -227,8 +230,10 @@ def test_command_prints_one_line_per_check_and_exits_with_1_if_one_fails(
 ) -> None:
     server = cluster()
 
-    async def answer(access: Access, name: str, lease: tuple[str, str] | None, *, shadow: bool) -> list[ClusterCheck]:
-        return await Doctor(server, name, lease, shadow).examine()
+    async def answer(
+        access: Access, names: Sequence[str], lease: tuple[str, str] | None, *, shadow: bool
+    ) -> list[ClusterCheck]:
+        return await Doctor(server, names, lease, shadow).examine()
 
     monkeypatch.setattr(doctor, "examine_cluster", answer)
     monkeypatch.setattr(Access, "discover", lambda file=None: Access("https://x", None, namespace="poolwise"))

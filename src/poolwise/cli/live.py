@@ -70,6 +70,7 @@ def run_live(
     mode: str,
     make: Callable[[Continuation | None], LivePlatform],
     scheduler: Scheduler | None = None,
+    named: Scheduler | None = None,
     host: str = "127.0.0.1",
     register: Callable[[CollectorRegistry], None] | None = None,
     explain_all: bool = False,
@@ -81,7 +82,8 @@ def run_live(
     options : options of the command
     mode : what the platform does with decisions, as the record names it
     make : makes the platform from the state of an earlier run, if any
-    scheduler : replaces the scheduler that the options name
+    scheduler : decides instead of the scheduler that the options name, which still explains waits
+    named : replaces the scheduler that the options name
     host : address on which the endpoints are served
     explain_all : whether each waiting job gets its first reason, not only the first ones of the queue
     register : adds the metrics of the platform to those of all platforms
@@ -94,7 +96,7 @@ def run_live(
     from poolwise.live.record import PassRecorder
     from poolwise.live.wait_reasons import WaitReporter
 
-    named = named_scheduler(options.scheduler)
+    named = named if named is not None else named_scheduler(options.scheduler)
     log_to()
     keep = None
     if options.state is not None:

@@ -56,6 +56,15 @@ LeaseOption = Annotated[
         rich_help_panel=ADVANCED,
     ),
 ]
+ProfileOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--profile",
+        metavar="NAME=FILE",
+        help="Also schedule pods with this schedulerName, with another scheduler file. Repeat for more.",
+        rich_help_panel=ADVANCED,
+    ),
+]
 ModeOption = Annotated[
     KubernetesMode, typer.Option(help="shadow decides and records without changing the cluster; schedule binds pods.")
 ]
@@ -67,6 +76,7 @@ def schedule(
     kubeconfig: KubeconfigOption = None,
     name: NameOption = "poolwise",
     mode: ModeOption = KubernetesMode.SCHEDULE,
+    profile: ProfileOption = None,
     machine: Annotated[
         Path | None,
         typer.Option(
@@ -99,13 +109,16 @@ def schedule(
     from poolwise.live.kubernetes.machine import read_layout
     from poolwise.live.kubernetes.metrics import KubernetesMetrics
     from poolwise.live.kubernetes.platform import KubernetesPlatform, ShadowKubernetes
+    from poolwise.live.kubernetes.profiles import ProfileScheduler
     from poolwise.live.kubernetes.watch_client import WatchClient
     from poolwise.live.logs import log_to
 
-    layout, policy = read_layout(machine), named_scheduler(options.scheduler)
+    profiles, layout = _profiles(name, options.scheduler, profile), read_layout(machine)
+    schedulers = {name: named_scheduler(reference) for name, reference in profiles.items()}
+    policy = ProfileScheduler(schedulers) if len(schedulers) > 1 else schedulers[name]
     shadow = mode is KubernetesMode.SHADOW
     access = Access.discover(kubeconfig)
-    named = None if shadow else _namespace_and_name(lease) if lease is not None else (access.namespace, name)
+    named = _lease(access.namespace, name, lease, shadow)
     leadership = None if named is None else Leadership(*named, lease_seconds)
     log_to()
     link = WatchClient(access, leadership=leadership, attach_timeout=attach_timeout)
@@ -119,9 +132,27 @@ def schedule(
 
         def make(continued: Continuation | None) -> KubernetesPlatform:
             platform = ShadowKubernetes if shadow else KubernetesPlatform
-            return platform(link, name, policy, writes, layout, continued=continued, gang_limit=gang_limit, metrics=metrics)
+            return platform(
+                link,
+                name,
+                policy,
+                writes,
+                layout,
+                continued=continued,
+                gang_limit=gang_limit,
+                metrics=metrics,
+                profiles=profiles,
+            )
 
-        run_live(options, "shadow" if shadow else "live", make, host=host, register=metrics.register, explain_all=not shadow)
+        run_live(
+            options,
+            "shadow" if shadow else "live",
+            make,
+            named=policy,
+            host=host,
+            register=metrics.register,
+            explain_all=not shadow,
+        )
     finally:
         link.close()
 
@@ -131,6 +162,7 @@ def doctor(
     kubeconfig: KubeconfigOption = None,
     name: NameOption = "poolwise",
     mode: ModeOption = KubernetesMode.SCHEDULE,
+    profile: ProfileOption = None,
     lease: LeaseOption = None,
     json: JsonOption = False,
 ) -> int:
@@ -146,14 +178,32 @@ def doctor(
     from poolwise.live.kubernetes.doctor import examine_cluster
 
     access, shadow = Access.discover(kubeconfig), mode is KubernetesMode.SHADOW
-    named = None if shadow else _namespace_and_name(lease) if lease is not None else (access.namespace, name)
-    checks = asyncio.run(examine_cluster(access, name, named, shadow=shadow))
+    named, names = _lease(access.namespace, name, lease, shadow), tuple(_profiles(name, "", profile))
+    checks = asyncio.run(examine_cluster(access, names, named, shadow=shadow))
     failed = sum(check.status == "failed" for check in checks)
     if json:
         print_json({"failed": failed, "checks": [asdict(check) for check in checks]}, provenance(None, []))
     else:
         print_lines(map(str, checks))
     return 1 if failed else 0
+
+
+def _profiles(name: str, scheduler: str, more: list[str] | None) -> dict[str, str]:
+    """Return schedulerName -> scheduler file of all profiles; that of --name and --scheduler comes first."""
+    found = {name: scheduler}
+    for text in more or ():
+        other, _, file = text.partition("=")
+        if not other or not file:
+            raise InputError(f"'{text}' is not a valid profile", field="--profile", remedy="write NAME=FILE")
+        if other in found:
+            raise InputError(f"schedulerName {other} has two scheduler files", field="--profile", remedy="name each only once")
+        found[other] = file
+    return found
+
+
+def _lease(namespace: str, name: str, lease: str | None, shadow: bool) -> tuple[str, str] | None:
+    """Return the namespace and name of the lease, by default that of the scheduler; None in shadow mode."""
+    return None if shadow else _namespace_and_name(lease) if lease is not None else (namespace, name)
 
 
 def _namespace_and_name(lease: str) -> tuple[str, str] | None:

@@ -175,6 +175,7 @@ class ClusterActions(Actions):
         regarding = {"kind": type(item).__name__, "name": meta.name, "uid": meta.uid}
         if isinstance(item, Pod):
             regarding |= {"apiVersion": "v1", "namespace": meta.namespace}
+        reporter = item.spec.scheduler_name if isinstance(item, Pod) else self._name
         namespace = meta.namespace or "default"  # events about cluster-scoped objects are in the default namespace
         event = {
             "apiVersion": "events.k8s.io/v1",
@@ -186,7 +187,7 @@ class ClusterActions(Actions):
             "action": "Scheduling",
             "note": note[:1024],
             "regarding": regarding,
-            "reportingController": self._name,
-            "reportingInstance": self._name,
+            "reportingController": reporter,
+            "reportingInstance": reporter,
         }
         await self._watch_client.writer.post(f"/apis/events.k8s.io/v1/namespaces/{namespace}/events", event, MESSAGE)

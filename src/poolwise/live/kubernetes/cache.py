@@ -61,8 +61,8 @@ class CacheChanges:
 class ClusterCache:
     """The cluster as its watches report it, plus decisions that the watches have not confirmed yet."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def __init__(self, *names: str) -> None:
+        self.names = frozenset(names)  # schedulerNames of managed pods
         self.nodes: dict[str, Node] = {}  # nodes and classes by name
         self.classes: dict[str, DeviceClass] = {}
         self.groups: dict[str, PodGroup] = {}
@@ -163,7 +163,7 @@ class ClusterCache:
 
     def is_managed(self, pod: Pod) -> bool:
         """Return whether this scheduler manages a pod."""
-        return pod.spec.scheduler_name == self.name
+        return pod.spec.scheduler_name in self.names
 
     def pending_pod(self, key: str) -> Pod | None:
         """Return a managed pod that can be scheduled, or None if there is none under this key."""

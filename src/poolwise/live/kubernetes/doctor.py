@@ -74,13 +74,13 @@ class Doctor:
 
     Attributes
     ----------
-    name : schedulerName of the pods to schedule
+    names : values of schedulerName of the pods to schedule
     lease : namespace and name of the lease; None without one, as in shadow mode
     shadow : whether the scheduler would run in shadow mode, which only reads
     """
 
     client: Reader
-    name: str
+    names: Sequence[str]
     lease: tuple[str, str] | None
     shadow: bool = False
     _items: dict[type, list[Any]] = field(default_factory=dict, init=False)  # objects of each kind that could be listed
@@ -236,17 +236,18 @@ class Doctor:
         if Pod not in self._items or ResourceClaim not in self._items:
             return
         users = _schedulers_by_driver(self._items[Pod], self._items[ResourceClaim], _drivers_of_classes(inventory, self._items))
-        shared = {driver: sorted(names - {self.name}) for driver, names in sorted(users.items()) if names - {self.name}}
+        own = " and ".join(self.names)
+        shared = {driver: others for driver, names in sorted(users.items()) if (others := sorted(names.difference(self.names)))}
         if not shared:
             yield ClusterCheck("other schedulers", "ok", "none allocates devices")
         for driver, names in shared.items():
             finding = f"devices of {driver} are claimed by pods of {', '.join(names)}"
-            if self.name in users[driver] and not self.shadow:
-                finding += f" and of {self.name}: a device may be allocated twice"
+            if users[driver].intersection(self.names) and not self.shadow:
+                finding += f" and of {own}: a device may be allocated twice"
                 remedy = f"set the same schedulerName in all pods that claim devices of {driver}"
                 yield ClusterCheck("other schedulers", "failed", finding, remedy)
             else:
-                remedy = "" if self.shadow else f"do not claim them in pods of {self.name}"
+                remedy = "" if self.shadow else f"do not claim them in pods of {own}"
                 yield ClusterCheck("other schedulers", "note", finding, remedy)
 
     async def _lease(self, namespace: str, name: str) -> ClusterCheck:
@@ -271,11 +272,13 @@ class Doctor:
         return ClusterCheck(subject, "note", finding)
 
 
-async def examine_cluster(access: Access, name: str, lease: tuple[str, str] | None, *, shadow: bool) -> list[ClusterCheck]:
+async def examine_cluster(
+    access: Access, names: Sequence[str], lease: tuple[str, str] | None, *, shadow: bool
+) -> list[ClusterCheck]:
     """Connect to a cluster and return all checks; raise InputError if it stops responding."""
     client = Client(access, timeout=10.0)
     try:
-        return await Doctor(client, name, lease, shadow).examine()
+        return await Doctor(client, names, lease, shadow).examine()
     except ApiError as error:
         problem = f"the API server at {access.server} failed: {error}"
         raise InputError(problem, field="--kubeconfig", remedy="run the command again") from error

@@ -19,6 +19,7 @@ from poolwise.live.kubernetes.machine import (
     MEMORY,
     NODES,
     PRIORITY,
+    PROFILE,
     STORAGE,
     MachineMapping,
     supports_resource,
@@ -66,6 +67,7 @@ class JobColumns:
             requests, tasks = {NODES: tasks, MEMORY: memory}, np.ones_like(tasks)
         else:
             requests = {name: column(row.get(name, 0) for row in requested) for name in self._columns}
+        profiles = {PROFILE: np.array([job.profile for job in jobs], dtype=object)} if len(self._cache.names) > 1 else {}
         return JobTable(
             np.zeros(len(jobs), dtype=np.int64),
             column(job.submitted - self._epoch for job in jobs),
@@ -77,6 +79,7 @@ class JobColumns:
                 PRIORITY: column(job.priority for job in jobs),
                 CLASS: column(-job.priority for job in jobs),
                 KIND: np.array([job.kind for job in jobs], dtype=object),
+                **profiles,
             },
             draw=column(job.draw for job in jobs),
             name=[job.name for job in jobs],

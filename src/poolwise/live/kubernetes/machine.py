@@ -30,7 +30,7 @@ RACK_LABEL = "topology.kubernetes.io/rack"
 BANDWIDTH, STORAGE, DEVICES, MEMORY, NODES = "bandwidth", "storage", "devices", "memory", "nodes"
 _SPACE_NAMES = ("space", "storage")
 SAME_KIND_RATIO = 1.05  # largest ratio of memory between nodes of one kind, for nodes that pods take whole
-CONSTRAINT, PRIORITY, CLASS, KIND = "constraint", "priority", "class", "kind"
+CONSTRAINT, PRIORITY, CLASS, KIND, PROFILE = "constraint", "priority", "class", "kind", "profile"
 """Columns of the job table: node set, priority, negative priority (for the order `classes`), and kind of work."""
 NodeView = Literal["shared", "whole"]
 

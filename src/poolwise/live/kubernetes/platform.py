@@ -56,7 +56,7 @@ Nodes become ready one by one, and each changes the machine; with the pause, reb
 
 
 class KubernetesPlatform:
-    """A Kubernetes cluster, read through an open watch client: the pods whose scheduler name is `name`.
+    """A Kubernetes cluster, read through an open watch client: the pods whose scheduler name is `name`, or one of `profiles`.
 
     The scheduler determines the view of the cluster (`ClusterState`). A gang of which only some pods have nodes for longer than
     `gang_limit` (s) is evicted.
@@ -73,10 +73,11 @@ class KubernetesPlatform:
         continued: Continuation | None = None,
         gang_limit: float = 60.0,
         metrics: KubernetesMetrics | None = None,
+        profiles: Iterable[str] = (),
     ) -> None:
         self.watch_client, self.actions = watch_client, actions
         self.continued = continued if continued is not None else Continuation()
-        self.cache = ClusterCache(name)
+        self.cache = ClusterCache(name, *profiles)
         self._sync()
         self.clock = LiveClock(self.continued.epoch or self._earliest_creation())
         self.pod_jobs = PodJobs(self.cache, self.clock)

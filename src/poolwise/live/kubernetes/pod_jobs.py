@@ -66,6 +66,7 @@ class PodJob:
     class_name: str  # of the pod with the highest priority
     priority: int = 0
     kind: str = ""  # kind of work, "" if not annotated
+    profile: str = ""  # schedulerName of its pods
     # key -> uid of its shareable claims without devices, for which the job needs devices
     unallocated: Mapping[str, str] = field(default_factory=dict)
     row: int = -1  # in the job table
@@ -255,6 +256,7 @@ class PodJobs:
         """Form a job from pods, or record why they are not scheduled."""
         pods = sorted(pods, key=lambda pod: (pod.metadata.creation_timestamp, pod.metadata.name))
         try:
+            _check_profile(pods, name)
             claims = tuple(self._claims(pod) for pod in pods)
             if any([self._awaits_extended_claim(pod) for pod in pods]):  # a list, so that every claim is requested
                 return None
@@ -304,12 +306,12 @@ class PodJobs:
         """Return the keys of a pod's claims; raise InputError or _NotReady if it cannot be scheduled."""
         named = self._group.get(pod.metadata.key)
         for path, remedy in unsupported_fields(pod, self.cache.groups.get(named[0]) if named is not None else None):
-            raise InputError(f"{path} is not supported by scheduler {self.cache.name}: {remedy}", field=path)
+            raise InputError(f"{path} is not supported by scheduler {pod.spec.scheduler_name}: {remedy}", field=path)
         if (problem := volume_problem(pod, self.cache)) is not None:
             if not problem.field:
                 raise _NotReady(problem.why)
             path = problem.field
-            raise InputError(f"{path} is not supported by scheduler {self.cache.name}: {problem.why}", field=path)
+            raise InputError(f"{path} is not supported by scheduler {pod.spec.scheduler_name}: {problem.why}", field=path)
         keys = claim_keys(pod)
         if isinstance(keys, str):
             raise _NotReady(keys)
@@ -353,7 +355,15 @@ def _job_of(name: str, pods: Sequence[Pod], demand: PodDemand, claims: tuple[tup
         first.spec.priority_class_name or "none",
         first.spec.priority,
         first.metadata.annotations.get(KIND, ""),
+        first.spec.scheduler_name,
     )
+
+
+def _check_profile(pods: Sequence[Pod], name: str) -> None:
+    """Raise InputError if the pods of a job have different schedulers."""
+    if len(names := sorted({pod.spec.scheduler_name for pod in pods})) > 1:
+        problem = f"the pods of group {name} have different values of spec.schedulerName: {', '.join(names)}"
+        raise InputError(problem, field="spec.schedulerName", remedy="use the same schedulerName for all pods of a group")
 
 
 def _max_demand(demands: list[PodDemand], name: str) -> PodDemand:
