@@ -14,7 +14,7 @@ import yaml
 
 from tests.live.kubernetes import objects as make
 from tests.live.kubernetes.checker import problems
-from tests.live.kubernetes.control_plane import ControlPlane, control_plane, scheduling
+from tests.live.kubernetes.control_plane import ControlPlane, control_plane, kube_scheduler, scheduling
 from tests.live.kubernetes.shipped_files import DEPLOY, shipped_scheduler
 
 LABEL = "pod-group.scheduling.sigs.k8s.io"
@@ -75,6 +75,57 @@ def test_shipped_role_suffices_and_reads_no_secrets(cluster: ControlPlane, tmp_p
     assert "Forbidden" not in (tmp_path / "log").read_text()
     for verb, what in (("get", "secrets"), ("create", "pods"), ("delete", "pods"), ("patch", "nodes")):
         assert cluster.kubectl("auth", "can-i", verb, what, "--as", "poolwise", check=False).strip() == "no"
+
+
+def test_reserved_devices_are_allocated_by_the_scheduler_only(cluster: ControlPlane, tmp_path: Path) -> None:
+    """An administrator and kube-scheduler are rejected, except for devices of other drivers; the scheduler is not."""
+    (tmp_path / "s.toml").write_text(shipped_scheduler())
+    grant(cluster, "rbac.yaml")
+    policy = (DEPLOY / "reserve-devices.yaml").read_text().replace("system:serviceaccount:poolwise:poolwise", "poolwise")
+    cluster.kubectl("apply", "-f", "-", given=policy)
+    try:
+        cluster.apply([make.node("n0"), make.device_class("gpu", "gpu.example"), make.device_class("disk", "disk.example")])
+        cluster.apply(
+            [make.devices(f"{kind}.example", "n0", {"name": "d0"}, {"name": "d1"}, node="n0") for kind in ("gpu", "disk")]
+        )
+        cluster.apply([make.template(kind, make.exactly(kind)) for kind in ("gpu", "disk")])
+        cluster.apply([make.claim("foreign", make.exactly("gpu"))])
+        plain = allocation("gpu.example", "d0")
+        cluster.wait(
+            lambda: "allocated by poolwise only" in allocate(cluster, plain, "--dry-run=server"), 60, "the policy applies"
+        )
+        assert "allocated by poolwise only" in allocate(cluster, plain)
+        assert "allocated by poolwise only" in allocate(cluster, allocation("disk.example", "d1", "gpu.example", "d0"))
+        assert allocate(cluster, allocation("disk.example", "d1")) == ""
+        for kind in ("gpu", "disk"):
+            claims = {"d": {"resourceClaimTemplateName": kind}}
+            cluster.apply([make.pod(f"theirs-{kind}", seconds=None, claims=claims, schedulerName="default-scheduler")])
+        cluster.apply([make.pod(f"ours-{k}", claims={"d": {"resourceClaimTemplateName": "gpu"}}) for k in range(4)])
+        options = ["--lease", "poolwise/poolwise"]
+        with kube_scheduler(cluster), scheduling(cluster, str(tmp_path / "s.toml"), *options, user="poolwise"):
+            cluster.wait(lambda: cluster.phases().get("theirs-disk") == "Running", 60, f"disks are free: {cluster.phases()}")
+            cluster.wait(lambda: cluster.count("Succeeded") == 4, 60, f"our pods take turns: {cluster.phases()}")
+            cluster.wait(lambda: "allocated by poolwise only" in events(cluster), 60, "kube-scheduler reports the rejection")
+            assert cluster.phases()["theirs-gpu"] == "Pending"
+    finally:
+        cluster.kubectl("delete", "-f", str(DEPLOY / "reserve-devices.yaml"), "--ignore-not-found")
+
+
+def allocation(*devices: str) -> dict[str, Any]:
+    """Return an allocation of (driver, device) pairs."""
+    pairs = zip(devices[::2], devices[1::2], strict=True)
+    results = [{"request": "device", "driver": driver, "pool": "n0", "device": device} for driver, device in pairs]
+    return {"devices": {"results": results}}
+
+
+def allocate(plane: ControlPlane, allocation: dict[str, Any], *options: str) -> str:
+    """Allocate the claim `foreign` as an administrator; return the error of the API server."""
+    patch = json.dumps({"status": {"allocation": allocation}})
+    try:
+        plane.kubectl("patch", "resourceclaim", "foreign", "--subresource=status", "--type=merge", "-p", patch, *options)
+    except RuntimeError as error:
+        return str(error)
+    return ""
 
 
 def test_shadow_mode_only_reads(cluster: ControlPlane, tmp_path: Path) -> None:
