@@ -54,9 +54,21 @@ def test_conservative_backfilling() -> None:
         compare_shared(seed, ("conservative",), most=60)
 
 
+def test_conservative_backfilling_in_deep_queues() -> None:
+    """Most jobs that fit now must wait for reservations, which ends a pass early."""
+    for seed in range(224, 236):
+        compare_shared(seed, ("conservative",), most=150, nodes=4 if seed % 2 else 20)
+
+
 def test_backfilling_at_intervals() -> None:
     for seed in range(2000, 2010):
         compare_shared(seed, ("slurm",), most=60, orders=None if seed % 4 else [Stepped()])
+
+
+def test_backfilling_at_intervals_in_deep_queues() -> None:
+    """Starts are skipped until enough nodes are free and not reserved."""
+    for seed in range(2300, 2306):
+        compare_shared(seed, ("slurm",), most=150, nodes=4 if seed % 2 else 20)
 
 
 @pytest.mark.long

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from poolwise.engines import simulate
-from poolwise.metrics.latency import Spread, job_latency_us, response_us
+from poolwise.metrics.latency import LatencySummary, job_latency_us, response_us
 from poolwise.metrics.unit_use import dispatch_window, unit_use
 from poolwise.model import Schedule
 from poolwise.random import uniform
@@ -207,5 +207,5 @@ def test_neurasmus_times_equal_table_3() -> None:
 
 
 def test_spread_distinguishes_median_and_mean() -> None:
-    spread = Spread.of(np.array([1.0, 1.0, 10.0]))
+    spread = LatencySummary.of(np.array([1.0, 1.0, 10.0]))
     assert (spread.mean, spread.p50) == (4.0, 1.0)

@@ -61,7 +61,7 @@ class SharedArrays(NamedTuple):
         return self._replace(state=self.state._replace(**arrays))
 
 
-KEPT_KINDS = 256
+KEPT_KINDS = 1024
 """Kinds of jobs for which a backfill pass keeps when each node can hold a part."""
 
 PREFERENCES = ("first", "fullest", "emptiest", "packed")
@@ -154,24 +154,48 @@ class SharedColumns(ListColumns):
             interval_state.LineArrays(blank(n), blank(depth), blank(depth)),
             interval_state.BlockArrays(read_only(of_set), np.zeros(n_node, dtype=np.bool_), blank(len(of_set))),
             zeros_of(
-                interval_state.SharedReleases, n, idle_after=blank(n_node), parts=blank(n_node), part=blank(n_node, slots)
+                interval_state.SharedReleases,
+                n,
+                idle_after=blank(n_node),
+                parts=blank(n_node),
+                part=blank(n_node, slots),
+                run_on=blank(n_node, slots),
+                sorts=np.zeros(1, dtype=np.int64),
+                changed_at=blank(n_node),
             ),
             self.segments(0, n_node),
             zeros_of(
                 interval_state.TrialArrays,
                 n_word,
-                fits_after=blank(KEPT_KINDS, n_node),
+                needed=blank(KEPT_KINDS, n_node),
+                fits_after=blank(n_node),
+                able=blank(n_node),
+                ready=blank(n_node),
+                free_from=blank(n_node),
+                least=blank(n_node),
                 kind=np.full(KEPT_KINDS, -1),
                 at=blank(KEPT_KINDS),
                 usable=np.bitwise_or.reduceat(1 << np.arange(n_node) % WORD, np.arange(0, n_node, WORD)),
-                ahead=separate_nodes(nodes)._replace(key=blank(n_node), line=blank(n_node)),
+                ahead=separate_nodes(nodes),
             ),
         )
 
     def segments(self, size: int, n_node: int) -> interval_state.SharedSegments:
-        """Return space for `size` segments of a backfill pass."""
+        """Return space for `size` segments of a backfill pass: a reservation adds up to three and covers up to all nodes."""
         held, twice = (blank(size, -(-n_node // WORD)) for _ in range(2))
-        return zeros_of(interval_state.SharedSegments, size, held=held, twice=twice, reserved_from=blank(n_node))
+        following, since, until = (blank(-(-size // 3) * n_node) for _ in range(3))
+        return zeros_of(
+            interval_state.SharedSegments,
+            size,
+            held=held,
+            twice=twice,
+            falls=np.zeros(size, dtype=np.bool_),
+            reserved_from=blank(n_node),
+            first=blank(n_node),
+            next=following,
+            since=since,
+            until=until,
+        )
 
     def refusals(self, jobs: IntArray) -> dict[int, str]:
         """Return the reasons why jobs (k,) never run: limits that they exceed, or the shortage on the empty machine."""
@@ -224,7 +248,7 @@ class SharedColumns(ListColumns):
         n, requested, count = len(nodes.owner), self.workload.requested, len(self.workload)
         hold = np.maximum(requested, stretched(requested, np.zeros(count)))  # rounded as float64 where that is longer
         free = blank(steps, nodes.top.shape[1])
-        return ProfileSteps(blank(n), blank(steps), blank(steps), free, blank(1), hold, blank(n), blank(count))
+        return ProfileSteps(blank(n), blank(steps), blank(steps), free, blank(1), hold, blank(n), blank(count), blank(count))
 
     def _rules(self, grouped: JobKinds, nodes: NodeArrays, per_event: bool) -> SharedRules:
 

@@ -14,7 +14,7 @@ from poolwise.kernels.shared_nodes.choose import choose
 from poolwise.kernels.shared_nodes.interval_state import SharedIntervals, SharedSegments
 from poolwise.kernels.shared_nodes.nodes import DE_BRUIJN, POWER, next_fit, rebuild
 from poolwise.kernels.shared_nodes.room import finds_room
-from poolwise.kernels.shared_nodes.state import WORD, SharedState
+from poolwise.kernels.shared_nodes.state import FIRST_FIT, WORD, SharedState
 from poolwise.units import NEVER, OVERDUE, SECOND
 
 
@@ -26,10 +26,10 @@ def begin_plan(state: SharedState, intervals: SharedIntervals) -> None:
     segments.end[0] = segments.begin[0] + rules.window
     segments.row[0] = 0
     for n in range(segments.reserved_from.size):
-        segments.reserved_from[n] = NEVER
+        segments.reserved_from[n], segments.first[n] = NEVER, -1
     for word in range(segments.held.shape[1]):
         segments.held[0, word], segments.twice[0, word] = 0, 0
-    status.segments, status.planned, status.holds_until, status.version = 1, 0, NEVER, now.version
+    status.segments, status.reservations, status.planned, status.holds_until, status.version = 1, 0, 0, NEVER, now.version
     sort_releases(state, intervals)
     for k in range(now.running):
         _hold_until(state.runs.expected[state.runs.ending[k]] // SECOND * SECOND, intervals)
@@ -76,6 +76,7 @@ def sort_releases(state: SharedState, intervals: SharedIntervals) -> None:
             releases.run[at] = releases.run[at - 1]
             at -= 1
         releases.run[at], releases.end[k] = run, releases.due[run]
+    releases.sorts[0] += 1
     for k in range(count):
         run = releases.run[k]
         first = parts.first[run]
@@ -83,11 +84,23 @@ def sort_releases(state: SharedState, intervals: SharedIntervals) -> None:
         for part in range(first, parts.first[run + 1]):
             n = parts.node[part]
             releases.idle_after[n], releases.part[n, releases.parts[n]] = k + 1, k
+            _note_run(n, run, intervals)
             releases.parts[n] += 1
+    for n in range(releases.parts.size):
+        if releases.parts[n] < releases.run_on.shape[1]:
+            _note_run(n, -1, intervals)
     intervals.status.runs = count
-    intervals.status.sorted += 1
     for s in range(intervals.status.segments):
         intervals.segments.ended[s] = count_by(intervals.segments.begin[s], intervals.releases.end, intervals.status.runs)
+
+
+@inlined
+def _note_run(n: int, run: int, intervals: SharedIntervals) -> None:
+    """Write the next run by expected end on a node, -1 behind the last; note whether it is another one than before."""
+    releases = intervals.releases
+    if releases.run_on[n, releases.parts[n]] != run:
+        releases.run_on[n, releases.parts[n]] = run
+        releases.changed_at[n] = releases.sorts[0]
 
 
 @step
@@ -143,40 +156,106 @@ def reserve(job: int, state: SharedState, intervals: SharedIntervals) -> None:
 
 @step
 def _expected_start(job: int, state: SharedState, intervals: SharedIntervals) -> int:
-    """Return the expected start (ns) of a job that does not start now, -1 if none is known; its nodes are `ahead.chosen`."""
-    kind = state.jobs.kind[job]
-    begin, limit, parts = second(state.now), state.jobs.length[job], state.kinds.parts[kind]
-    intervals.status.row = _row_of(kind, state, intervals)
+    """Return the expected start (ns) of a job that does not start now, -1 if none is known; its nodes are `ahead.chosen`.
+
+    A job starts before the instant from which it is tried next. So it is only tried from an instant if enough nodes can hold a
+    part by the next one, and are not reserved from before the next one on.
+    """
+    kind, segments, status = state.jobs.kind[job], intervals.segments, intervals.status
+    now, limit, parts = second(state.now), state.jobs.length[job], state.kinds.parts[kind]
+    begin, bound, met = now, -1, 0
+    _write_ends(kind, state, intervals)
+    behind = last_begun(limit_end(now, limit), segments.begin, status.segments) + 1
+    if behind < status.segments:
+        _hold_until(segments.begin[behind] - limit, intervals)
     while True:
-        start = _first_fit(job, begin, limit, state, intervals)
-        later = intervals.status.later
-        if start >= 0 and (later < 0 or start <= later):
-            _place(kind, state, intervals)
-            if start == begin or not _conflicts(start, limit, parts, intervals):
-                return start
-            later = start
+        while met < status.segments and segments.end[met] <= begin:
+            met += 1
+        later = _first_decrease(met, limit_end(begin, limit), intervals)
+        if bound < 0:
+            bound = _earliest_bound(begin, limit, parts, begin == now, intervals)
+        if later < 0 or later >= bound:
+            bound = -1
+            _write_held(met, limit_end(begin, limit), intervals)
+            start = _first_fit(begin, later, parts, state, intervals)
+            if start >= 0 and (later < 0 or start <= later):
+                if state.rules.placement == FIRST_FIT:
+                    _place_first(parts, intervals)
+                else:
+                    _place(kind, state, intervals)
+                if start == begin or not _conflicts(start, limit, parts, intervals):
+                    return start
+                later = start
         if later < 0:
             return -1
         begin = later
 
 
 @step
-def _first_fit(job: int, begin: int, limit: int, state: SharedState, intervals: SharedIntervals) -> int:
-    """Return the first start (ns), at least `begin`, at which a job fits as runs end; -1 if it never fits.
+def _earliest_bound(begin: int, limit: int, parts: int, is_first: bool, intervals: SharedIntervals) -> int:
+    """Return the least next instant (ns) of an instant from `begin` on from which a job can start, NEVER if it never can.
 
-    Ends are tried in groups, see `BackfillPlan._tested_instants`: a group consists of the ends up to the last of its period;
-    if that is on reserved nodes only, up to the next that is not.
+    It is at least the start, and after the instant from which enough nodes are not reserved.
+    `trial.free_from` is kept from call to call for the same job, except that `is_first` begins a job.
     """
-    releases, segments, status = intervals.releases, intervals.segments, intervals.status
-    kind, runs = state.jobs.kind[job], status.runs
-    met = count_by(begin, segments.end, status.segments)
-    last_met = max(last_begun(limit_end(begin, limit), segments.begin, status.segments) + 1, met)
-    status.later = _first_decrease(met, last_met, intervals)
-    if begin == second(state.now) and last_met < status.segments:
-        _hold_until(segments.begin[last_met] - limit, intervals)
-    _write_held(met, last_met, intervals)
-    wanted = _ends_wanted(status.row, state.kinds.parts[kind], intervals)
-    if wanted == NEVER:
+    trial, last, latest = intervals.trial, parts - 1, NEVER
+    if is_first:
+        for k in range(intervals.status.able):
+            trial.free_from[k] = -1
+    _begin_least(parts, trial.least)
+    for k in range(intervals.status.able):
+        if trial.ready[k] < latest:
+            if trial.free_from[k] < begin:
+                trial.free_from[k] = _free_from(trial.able[k], begin, limit, intervals)
+            _add_least(max(trial.ready[k], trial.free_from[k] + 1), parts, trial.least)
+            latest = trial.least[last]
+    return int(latest)
+
+
+@inlined
+def _begin_least(count: int, least: IntArray) -> None:
+    """Begin a search for the `count` least of some numbers."""
+    for k in range(count):
+        least[k] = NEVER
+
+
+@inlined
+def _add_least(number: int, count: int, least: IntArray) -> None:
+    """Insert a number into the `count` least so far, ascending."""
+    k = count - 1
+    if number >= least[k]:
+        return
+    while k > 0 and least[k - 1] > number:
+        least[k] = least[k - 1]
+        k -= 1
+    least[k] = number
+
+
+@inlined
+def _free_from(n: int, begin: int, limit: int, intervals: SharedIntervals) -> int:
+    """Return the first time (ns), at least `begin`, from which a node is not reserved for the length of a limit."""
+    segments = intervals.segments
+    k = segments.first[n]
+    while k >= 0:
+        if segments.since[k] > limit_end(begin, limit):
+            return begin
+        begin = max(begin, segments.until[k])
+        k = segments.next[k]
+    return begin
+
+
+@step
+def _first_fit(begin: int, later: int, parts: int, state: SharedState, intervals: SharedIntervals) -> int:
+    """Return the first start (ns), at least `begin`, at which a job fits on nodes that are not reserved as runs end.
+
+    Return -1 if it never fits, or only after `later`, unless that is -1. Ends are tried in groups, see
+    `BackfillPlan._tested_instants`: a group consists of the ends up to the last of its period; if that is on reserved nodes
+    only, up to the next that is not.
+    """
+    releases, status = intervals.releases, intervals.status
+    runs = status.runs
+    wanted = _ends_wanted(parts, intervals)
+    if wanted == NEVER or 0 <= later < (releases.end[wanted - 1] if wanted > 0 else begin):
         return -1
     if begin > second(state.now) and wanted == 0:
         status.ended = 0
@@ -231,25 +310,43 @@ def _touches(k: int, state: SharedState, intervals: SharedIntervals) -> bool:
 
 
 @step
+def _write_ends(kind: int, state: SharedState, intervals: SharedIntervals) -> None:
+    """Write when each node can hold a part of a kind to `trial.fits_after`, `trial.able` and `trial.ready`."""
+    trial, releases, status = intervals.trial, intervals.releases, intervals.status
+    row = _row_of(kind, state, intervals)
+    status.able = 0
+    for n in range(trial.fits_after.size):
+        needed = trial.needed[row, n]
+        trial.fits_after[n] = needed
+        if needed < NEVER:
+            trial.able[status.able], trial.ready[status.able] = n, -1
+            if needed > 0:
+                last = releases.part[n, needed - 1]
+                trial.fits_after[n], trial.ready[status.able] = last + 1, releases.end[last]
+            status.able += 1
+
+
+@step
 def _row_of(kind: int, state: SharedState, intervals: SharedIntervals) -> int:
-    """Return the row of `trial.fits_after` for a kind; compute it unless it is up to date."""
-    trial, status, nodes, kinds = intervals.trial, intervals.status, state.nodes, state.kinds
+    """Return the row of `trial.needed` for a kind; compute it for the nodes whose runs have changed since."""
+    trial, nodes, kinds = intervals.trial, state.nodes, state.kinds
+    changed_at, sorts = intervals.releases.changed_at, intervals.releases.sorts[0]
     row, leaves = kind % trial.kind.size, nodes.top.shape[0] // 2
-    if trial.kind[row] == kind and trial.at[row] == status.sorted:
-        return int(row)
-    trial.kind[row], trial.at[row] = kind, status.sorted
-    for n in range(intervals.releases.parts.size):
-        trial.fits_after[row, n] = NEVER
-        if nodes.open[kinds.eligible[kind], leaves + n]:
-            trial.fits_after[row, n] = _ends_until_fit(n, kind, state, intervals)
+    since = trial.at[row] if trial.kind[row] == kind else -1
+    trial.kind[row], trial.at[row] = kind, sorts
+    for n in range(changed_at.size if since < sorts else 0):
+        if changed_at[n] > since:
+            trial.needed[row, n] = NEVER
+            if nodes.open[kinds.eligible[kind], leaves + n]:
+                trial.needed[row, n] = _count_needed(n, kind, state, intervals)
     return int(row)
 
 
 @inlined
-def _ends_until_fit(n: int, kind: int, state: SharedState, intervals: SharedIntervals) -> int:
-    """Return the number of ends after which a node can hold a part, NEVER if it never can."""
+def _count_needed(n: int, kind: int, state: SharedState, intervals: SharedIntervals) -> int:
+    """Return the number of parts on a node that have to end before it can hold a part of a kind, NEVER if it never can."""
     releases, request, leaf = intervals.releases, state.kinds.request, state.nodes.top.shape[0] // 2 + n
-    needed = 0  # parts that have to end for all amounts
+    needed = 0  # for all amounts
     for d in range(request.shape[1]):
         free, k = state.nodes.top[leaf, d], 0
         while free < request[kind, d]:
@@ -258,7 +355,7 @@ def _ends_until_fit(n: int, kind: int, state: SharedState, intervals: SharedInte
             free += request[_kind_at(n, k, state, intervals), d]
             k += 1
         needed = max(needed, k)
-    return int(releases.part[n, needed - 1] + 1 if needed > 0 else 0)
+    return int(needed)
 
 
 @inlined
@@ -269,71 +366,55 @@ def _kind_at(n: int, k: int, state: SharedState, intervals: SharedIntervals) -> 
 
 
 @step
-def _ends_wanted(row: int, parts: int, intervals: SharedIntervals) -> int:
+def _ends_wanted(parts: int, intervals: SharedIntervals) -> int:
     """Return the number of ends after which enough nodes that are not reserved can hold a part, NEVER if they never can."""
-    trial, line, count = intervals.trial, intervals.trial.ahead.line, 0
-    least = NEVER
+    trial = intervals.trial
+    _begin_least(parts, trial.least)
     for word in range(trial.held.size):
         left = trial.usable[word] & ~trial.held[word]
         while left != 0:
             lowest = left & -left
-            n = word * WORD + POWER[(lowest * DE_BRUIJN >> 27) & 31]
             left ^= lowest
-            after = trial.fits_after[row, n]
-            least = min(least, after)
-            if parts > 1 and after < NEVER:
-                trial.ahead.key[n], line[count] = after, n
-                count += 1
-    if parts == 1:
-        return int(least)
-    if count < parts:
-        return NEVER
-    heap.arrange(line, count, trial.ahead.key)
-    n = -1
-    for k in range(parts):
-        n = heap.pop(line, count - k, trial.ahead.key)
-    return int(trial.ahead.key[n])
+            _add_least(trial.fits_after[word * WORD + POWER[(lowest * DE_BRUIJN >> 27) & 31]], parts, trial.least)
+    return int(trial.least[parts - 1])
 
 
 @step
-def _first_decrease(first: int, last: int, intervals: SharedIntervals) -> int:
-    """Return when (ns) fewer reservations hold a node than in the segments `first` to before `last`; -1 for never."""
-    segments, trial = intervals.segments, intervals.trial
-    _clear(intervals)
-    for s in range(first, intervals.status.segments - 1):
-        if s < last:
-            _include(s, intervals)
-        row = segments.row[s + 1]
-        for word in range(trial.held.size):
-            less = trial.held[word] & ~segments.held[row, word] | trial.twice[word] & ~segments.twice[row, word]
-            if less != 0:
-                return int(segments.end[s])
+def _first_decrease(met: int, end: int, intervals: SharedIntervals) -> int:
+    """Return when (ns) fewer reservations hold a node than in the segments from `met` to an end (ns); -1 for never."""
+    segments, final, s = intervals.segments, intervals.status.segments - 1, met
+    while s < final and segments.begin[s] <= end:
+        if segments.falls[s]:
+            return int(segments.end[s])
+        s += 1
+    last = s - 1  # it holds all nodes that the segments before it hold
+    while met <= last and s < final:
+        if _holds_more(segments.row[last], segments.row[s + 1], segments):
+            return int(segments.end[s])
+        s += 1
     return -1
 
 
+@inlined
+def _holds_more(row: int, other: int, segments: SharedSegments) -> bool:
+    """Return whether a node is reserved more often in one row of `held` and `twice` than in another."""
+    for word in range(segments.held.shape[1]):
+        less = segments.held[row, word] & ~segments.held[other, word] | segments.twice[row, word] & ~segments.twice[other, word]
+        if less != 0:
+            return True
+    return False
+
+
 @step
-def _write_held(first: int, last: int, intervals: SharedIntervals) -> None:
-    """Write the nodes that are reserved in any of the segments `first` to before `last` to `trial.held`."""
-    _clear(intervals)
-    for s in range(first, last):
-        _include(s, intervals)
-
-
-@inlined
-def _clear(intervals: SharedIntervals) -> None:
-    """Begin a search for the nodes that are reserved."""
-    for word in range(intervals.trial.held.size):
-        intervals.trial.held[word], intervals.trial.twice[word] = 0, 0
-
-
-@inlined
-def _include(s: int, intervals: SharedIntervals) -> None:
-    """Include the nodes that are reserved in a segment."""
-    trial, segments = intervals.trial, intervals.segments
-    row = segments.row[s]
-    for word in range(trial.held.size):
-        trial.held[word] |= segments.held[row, word]
-        trial.twice[word] |= segments.twice[row, word]
+def _write_held(met: int, end: int, intervals: SharedIntervals) -> None:
+    """Write the nodes that are reserved in any of the segments from `met` to an end (ns) to `trial.held`."""
+    held, segments, s = intervals.trial.held, intervals.segments, met
+    for word in range(held.size):
+        held[word] = 0
+    while s < intervals.status.segments and segments.begin[s] <= end:
+        for word in range(held.size):
+            held[word] |= segments.held[segments.row[s], word]
+        s += 1
 
 
 @inlined
@@ -342,14 +423,30 @@ def _is_in(n: int, words: IntArray) -> bool:
     return bool(words[n // WORD] >> (n % WORD) & 1)
 
 
+@inlined
+def _place_first(parts: int, intervals: SharedIntervals) -> None:
+    """Do the same as `_place` by first fit."""
+    trial, part, word, left = intervals.trial, 0, -1, 0
+    while part < parts:
+        while left == 0:
+            word += 1
+            left = trial.usable[word] & ~trial.held[word]
+        lowest = left & -left
+        left ^= lowest
+        n = word * WORD + POWER[(lowest * DE_BRUIJN >> 27) & 31]
+        if trial.fits_after[n] <= intervals.status.ended:
+            trial.ahead.chosen[part] = n
+            part += 1
+
+
 @step
 def _place(kind: int, state: SharedState, intervals: SharedIntervals) -> None:
     """Choose nodes (`ahead.chosen`) among those that are not reserved and can hold a part by the start found last."""
     trial, releases, ahead, nodes = intervals.trial, intervals.releases, intervals.trial.ahead, state.nodes
-    row, ended = intervals.status.row, intervals.status.ended
+    ended = intervals.status.ended
     leaves, dims = ahead.top.shape[0] // 2, ahead.top.shape[1]
     for n in range(releases.parts.size):
-        usable = trial.fits_after[row, n] <= ended and not _is_in(n, trial.held)
+        usable = trial.fits_after[n] <= ended and not _is_in(n, trial.held)
         for d in range(dims):
             ahead.top[leaves + n, d] = nodes.top[leaves + n, d] if usable else -1
         k = 0
@@ -394,17 +491,37 @@ def _add(begin: int, end: int, parts: int, now: int, intervals: SharedIntervals)
         _insert(at, segments, status.segments)
         status.segments += 1
         segments.end[at] = begin
-    s = count_by(begin - 1, segments.end, status.segments)
-    while s < status.segments and segments.end[s] <= end:
-        if segments.begin[s] >= begin:
-            for part in range(parts):
-                n, row = chosen[part], segments.row[s]
-                bit = 1 << (n % WORD)
-                segments.twice[row, n // WORD] |= segments.held[row, n // WORD] & bit
-                segments.held[row, n // WORD] |= bit
-                if segments.end[s] > now:
-                    segments.reserved_from[n] = min(segments.reserved_from[n], segments.begin[s])
-        s += 1
+    first = max(count_by(begin - 1, segments.begin, status.segments), count_by(begin - 1, segments.end, status.segments))
+    last = count_by(end, segments.end, status.segments)
+    for s in range(first, last):
+        for part in range(parts):
+            n, row = chosen[part], segments.row[s]
+            bit = 1 << (n % WORD)
+            segments.twice[row, n // WORD] |= segments.held[row, n // WORD] & bit
+            segments.held[row, n // WORD] |= bit
+            if segments.end[s] > now:
+                segments.reserved_from[n] = min(segments.reserved_from[n], segments.begin[s])
+    if first < last:
+        for s in range(max(first - 1, 0), min(last, status.segments - 1)):
+            segments.falls[s] = _holds_more(segments.row[s], segments.row[s + 1], segments)
+        for part in range(parts):
+            _note_reservation(chosen[part], segments.begin[first], segments.end[last - 1], intervals)
+
+
+@inlined
+def _note_reservation(n: int, since: int, until: int, intervals: SharedIntervals) -> None:
+    """Add a reservation between two times (ns) to those of a node, in order."""
+    segments, new = intervals.segments, intervals.status.reservations
+    intervals.status.reservations += 1
+    segments.since[new], segments.until[new] = since, until
+    before, behind = -1, segments.first[n]
+    while behind >= 0 and segments.until[behind] <= since:
+        before, behind = behind, segments.next[behind]
+    segments.next[new] = behind
+    if before >= 0:
+        segments.next[before] = new
+    else:
+        segments.first[n] = new
 
 
 @step
@@ -430,8 +547,8 @@ def _insert(at: int, segments: SharedSegments, count: int) -> None:
             segments.end[s - 1],
             segments.ended[s - 1],
         )
-        segments.row[s] = segments.row[s - 1]
-    segments.row[at + 1] = count
+        segments.row[s], segments.falls[s] = segments.row[s - 1], segments.falls[s - 1]
+    segments.row[at + 1], segments.falls[at] = count, False
     for word in range(segments.held.shape[1]):
         segments.held[count, word] = segments.held[segments.row[at], word]
         segments.twice[count, word] = segments.twice[segments.row[at], word]

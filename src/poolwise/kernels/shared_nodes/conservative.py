@@ -9,10 +9,11 @@ from poolwise.kernels.common import heap
 from poolwise.kernels.common.order import key
 from poolwise.kernels.jit import inlined, step
 from poolwise.kernels.shared_nodes.choose import choose
-from poolwise.kernels.shared_nodes.profile import build_profile, earliest, occupy, write_interval_minimum
+from poolwise.kernels.shared_nodes.nodes import next_fit
+from poolwise.kernels.shared_nodes.profile import build_profile, earliest, holds_now, occupy, write_interval_minimum
 from poolwise.kernels.shared_nodes.room import finds_room
 from poolwise.kernels.shared_nodes.runs import start
-from poolwise.kernels.shared_nodes.state import NodeArrays, ProfileSteps, SharedState
+from poolwise.kernels.shared_nodes.state import FIRST_FIT, NodeArrays, ProfileSteps, SharedState
 from poolwise.kernels.shared_nodes.waiting import leave
 
 
@@ -20,40 +21,65 @@ from poolwise.kernels.shared_nodes.waiting import leave
 def conservative_pass(state: SharedState, ahead: NodeArrays, profile: ProfileSteps) -> None:
     """Reserve the earliest free interval for each job in priority order; start the jobs whose interval begins now.
 
-    It stops once no remaining job fits the capacity free now: the other reservations would be discarded before the next pass.
+    It stops once no remaining job can start now along with the reservations: those behind would be discarded before the next
+    pass.
     """
     kinds, order, nodes, queue, now = state.kinds, state.order, state.nodes, state.queue, state.now
     build_profile(state, profile)
-    waiting = now.waiting
+    waiting, candidates = now.waiting, 0
     for k in range(waiting):
-        order.key[queue.job[k]] = key(queue.job[k], now.time, order)
-        profile.line[k] = queue.job[k]
+        job = queue.job[k]
+        order.key[job] = key(job, now.time, order)
+        profile.line[k] = job
+        if finds_room(state.jobs.kind[job], state):
+            profile.able[candidates] = job
+            candidates += 1
     heap.arrange(profile.line, waiting, order.key)
-    candidates = _count_candidates(waiting, state, profile)
+    heap.sort(profile.able, candidates, order.key)
     while candidates > 0:
         job = heap.pop(profile.line, waiting, order.key)
         kind, length = state.jobs.kind[job], profile.hold[job]
         waiting -= 1
-        candidates -= int(finds_room(kind, state))
         time = earliest(kind, length, state, profile)
-        write_interval_minimum(time, length, nodes, ahead, profile)
-        choose(kind, state.rules, kinds, ahead)
+        if state.rules.placement == FIRST_FIT:
+            _choose_first(time, kinds.parts[kind], ahead, profile)
+        else:
+            write_interval_minimum(time, length, nodes, ahead, profile)
+            choose(kind, state.rules, kinds, ahead)
         for part in range(kinds.parts[kind]):
             nodes.chosen[part], nodes.borrow[part] = ahead.chosen[part], 0
             occupy(ahead.chosen[part], time, length, kind, kinds, profile)
         if time == now.time:
             start(job, state)
             leave(job, state)
-            candidates = _count_candidates(waiting, state, profile)
+        while candidates > 0 and not _may_start(profile.able[candidates - 1], job, state, profile):
+            candidates -= 1
 
 
 @inlined
-def _count_candidates(waiting: int, state: SharedState, profile: ProfileSteps) -> int:
-    """Count the jobs among the first `waiting` ones in line that fit the capacity free now."""
-    count = 0
-    for k in range(waiting):
-        count += int(finds_room(state.jobs.kind[profile.line[k]], state))
-    return count
+def _choose_first(time: int, parts: int, ahead: NodeArrays, profile: ProfileSteps) -> None:
+    """Choose the first nodes that `earliest` found available at a time (ns)."""
+    n, part = 0, 0
+    while part < parts:
+        if profile.available[n] == time:
+            ahead.chosen[part] = n
+            part += 1
+        n += 1
+
+
+@inlined
+def _may_start(job: int, last: int, state: SharedState, profile: ProfileSteps) -> bool:
+    """Return whether a job is behind the one that was reserved last, and can start now along with the reservations."""
+    kind, kinds, nodes = state.jobs.kind[job], state.kinds, state.nodes
+    if not heap.before(last, job, state.order.key) or not finds_room(kind, state):
+        return False
+    found, n = 0, next_fit(0, kind, -1, kinds, nodes)
+    while n >= 0:
+        found += int(holds_now(n, kind, profile.hold[job], kinds, profile))
+        if found == kinds.parts[kind]:
+            return True
+        n = next_fit(n + 1, kind, -1, kinds, nodes)
+    return False
 
 
 @inlined

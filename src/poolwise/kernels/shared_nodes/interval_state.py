@@ -19,12 +19,11 @@ class SharedIntervalStatus:
     runs: int  # runs in `SharedReleases`
     segments: int  # segments in use
     planned: int  # jobs in `LineArrays.planned`
-    sorted: int  # number of times that the runs were sorted
     version: int  # `now.version` for which the plan was begun
     holds_until: int  # ns before which a new pass would find the same for them, unless a run starts or ends
-    row: int  # row of `TrialArrays.fits_after` for the job that is planned
+    able: int  # nodes in `TrialArrays.able`
+    reservations: int  # reservations of single nodes in use
     ended: int  # number of ends by the start found last
-    later: int  # ns at which the reservations met last first decrease, -1 for never
 
 
 class LineArrays(NamedTuple):
@@ -51,9 +50,12 @@ class SharedReleases(NamedTuple):
     due: IntArray  # (n_job,) scratch: the same for each run
     node: IntArray  # (n_job,) node of a run of one part, -1 for several
     idle_after: IntArray  # (n_node,) number of ends after which nothing runs on a node
-    # (n_node,) parts on a node, and (n_node, n_slot) positions of their runs, ascending
+    # (n_node,) parts on a node, and (n_node, n_slot) positions of their runs, ascending, and these runs, -1 behind the last
     parts: IntArray
     part: IntArray
+    run_on: IntArray
+    sorts: IntArray  # (1,) number of times that the runs were sorted; a run that begins again continues the count
+    changed_at: IntArray  # (n_node,) `sorts` when the runs on a node last changed
 
 
 class SharedSegments(NamedTuple):
@@ -68,20 +70,32 @@ class SharedSegments(NamedTuple):
     # node only overlap in segments without length
     held: IntArray
     twice: IntArray
+    falls: BoolArray  # (n_segment,) whether a node is reserved less often in the next segment
     reserved_from: IntArray  # (n_node,) ns of the first reservation of a node that ends after now, NEVER for none
+    # (n_node,) first reservation of a node in order of time, and (n_reservation,) the next one on its node, -1 for none
+    first: IntArray
+    next: IntArray
+    # (n_reservation,) ns of the first and last segment that holds it
+    since: IntArray
+    until: IntArray
 
 
 class TrialArrays(NamedTuple):
     """Scratch of the search for a start: when nodes can hold a part, and which are reserved in the interval."""
 
-    # (n_word,) nodes that are reserved, or reserved twice, at any time of an interval
-    held: IntArray
-    twice: IntArray
-    # (n_row, n_node) number of ends after which a node can hold a part of a kind, `NEVER` if it never can; (n_row,) the kind
-    # of each row, and `status.sorted` when it was computed
-    fits_after: IntArray
+    held: IntArray  # (n_word,) nodes that are reserved at any time of an interval
+    # (n_row, n_node) parts on a node that have to end before it can hold a part of a kind, `NEVER` if it never can; (n_row,)
+    # the kind of each row, and `SharedReleases.sorts` when it was computed
+    needed: IntArray
     kind: IntArray
     at: IntArray
+    fits_after: IntArray  # (n_node,) number of ends after which a node can hold a part of the job, `NEVER` if it never can
+    # (n_node,) nodes that ever can, the first `status.able` count; ns from which each of them can, -1 for now; and ns from
+    # which it is not reserved for the length of the job
+    able: IntArray
+    ready: IntArray
+    free_from: IntArray
+    least: IntArray  # (n_node,) the least of the times, or numbers of ends, at which each node can hold a part
     usable: IntArray  # (n_word,) all nodes
     ahead: NodeArrays  # the nodes with what is free then
 

@@ -68,11 +68,15 @@ def earliest(kind: int, length: int, state: SharedState, profile: ProfileSteps) 
     """Return the first time (ns) at which enough nodes can hold one part each for the entire length; NEVER if there is none."""
     kinds, nodes = state.kinds, state.nodes
     time, wanted, line, count = state.now.time, kinds.parts[kind], nodes.line, nodes.rack.size
-    leaves, available = nodes.top.shape[0] // 2, profile.available
+    leaves, available, latest = nodes.top.shape[0] // 2, profile.available, NEVER
     for n in range(count):
         available[n] = NEVER
         if nodes.open[kinds.eligible[kind], leaves + n]:
-            available[n] = _available_from(n, kind, length, time, kinds, profile)
+            available[n] = _available_from(n, kind, length, time, latest, kinds, profile)
+        if wanted == 1:
+            latest = min(latest, available[n])
+    if wanted == 1:
+        return int(latest)
     while True:
         available_now = 0
         for n in range(count):
@@ -89,17 +93,19 @@ def earliest(kind: int, length: int, state: SharedState, profile: ProfileSteps) 
             return NEVER
         for n in range(count):
             if available[n] < time:
-                available[n] = _available_from(n, kind, length, time, kinds, profile)
+                available[n] = _available_from(n, kind, length, time, NEVER, kinds, profile)
 
 
 @inlined
-def _available_from(n: int, kind: int, length: int, time: int, kinds: KindArrays, profile: ProfileSteps) -> int:
-    """Return the first time, not before `time`, from which a node can hold a part for the length; NEVER if there is none."""
+def _available_from(n: int, kind: int, length: int, time: int, latest: int, kinds: KindArrays, profile: ProfileSteps) -> int:
+    """Return the first time (ns) from `time` to `latest` from which a node can hold a part for the length; NEVER if none."""
     at, begin = profile.first[n], -1
     while at >= 0:
         following = profile.next[at]
         end = profile.time[following] if following >= 0 else NEVER
         if end > time:
+            if begin < 0 and profile.time[at] > latest:
+                return NEVER
             if not _has(at, kind, kinds, profile):
                 begin = -1
             else:
@@ -109,6 +115,18 @@ def _available_from(n: int, kind: int, length: int, time: int, kinds: KindArrays
                     return int(begin)
         at = following
     return NEVER
+
+
+@step
+def holds_now(n: int, kind: int, length: int, kinds: KindArrays, profile: ProfileSteps) -> bool:
+    """Return whether a node can hold a part from now on for the length."""
+    at = profile.first[n]
+    end = profile.time[at] + min(length, HORIZON - profile.time[at])
+    while at >= 0 and profile.time[at] < end:
+        if not _has(at, kind, kinds, profile):
+            return False
+        at = profile.next[at]
+    return True
 
 
 @inlined

@@ -149,7 +149,9 @@ class ProfileSteps(NamedTuple):
     used: IntArray  # (1,) steps in use
     hold: IntArray  # (n_job,) ns that a job's reservation lasts
     available: IntArray  # (n_node,) scratch: when a node can hold a part
-    line: IntArray  # (n_job,) scratch: the waiting jobs in order
+    # (n_job,) scratch: the waiting jobs in order, and those that may start now
+    line: IntArray
+    able: IntArray
 
 
 class ShadowArrays(NamedTuple):
