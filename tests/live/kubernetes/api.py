@@ -47,12 +47,13 @@ class Api:
 
     def open(self, connection: HTTPSConnection, method: str, path: str, body: Any = None) -> HTTPResponse:
         data = None if body is None else json.dumps(body)
-        connection.request(method, path, data, self._headers)
+        content = {"Content-Type": "application/merge-patch+json"} if method == "PATCH" else {}
+        connection.request(method, path, data, self._headers | content)
         return connection.getresponse()
 
-    def ask(self, method: str, path: str, body: Any = None) -> Any:
+    def ask(self, method: str, path: str, body: Any = None, timeout: float = 60.0) -> Any:
         """Send a request and return the response as plain data."""
-        with closing(self.connect()) as connection:
+        with closing(self.connect(timeout)) as connection:
             return self._ask(connection, method, path, body)
 
     def _ask(self, connection: HTTPSConnection, method: str, path: str, body: Any = None) -> Any:

@@ -109,6 +109,13 @@ def control_plane(folder: Path, **settings: str) -> Iterator[ControlPlane]:
         subprocess.run([HERE / "kube-up.sh", "clean"], env=setting, check=True)
 
 
+def restart(plane: ControlPlane) -> None:
+    """Start the processes of a control plane that have ended, and wait until its API server is ready."""
+    server = yaml.safe_load(plane.kubeconfig().read_text())["clusters"][0]["cluster"]["server"]
+    setting = {**os.environ, "KUBE_DATA": str(plane.folder), "KUBE_PORT": server.rpartition(":")[2]}
+    subprocess.run([HERE / "kube-up.sh", "start"], env=setting, check=True, stdout=subprocess.DEVNULL)
+
+
 def free_ports() -> int:
     """Return the first of three consecutive free ports."""
     for port in range(26000 + os.getpid() % 1000 * 6, 60000, 3):
