@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from poolwise import studies
+from poolwise import catalog, studies
 from poolwise.cli import app as cli
 from poolwise.studies import slow_runs
 from tests.helpers import small_study
@@ -64,6 +64,37 @@ def test_validate_and_simulate_say_so(tmp_path: Path, capsys: pytest.CaptureFixt
     assert printed.count("the reference engine runs") == 1 and "1 run of 1,001 jobs, for at least about 1 min 35 s" in printed
     assert cli.run([*words, "--engine", "reference"]) == 0
     assert "reference engine runs" not in capsys.readouterr().err
+
+
+PLAN = """[plan]
+kind = "pools"
+certainty = { over = "nothing", min = 1 }
+
+[[plan.size]]
+key = "machine.pool.memory.memory"
+values = ["32 GiB", "64 GiB"]
+price = "1 $/GiB"
+
+[[plan.target]]
+metric = "mean_bounded_slowdown"
+at_most = 1000.0
+"""
+
+
+@pytest.mark.parametrize("file", ["plans/cerit-pools", "searches/cerit-order"])
+def test_validate_says_so_of_plans_and_searches(file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    path = catalog.FOLDER / f"{file}.toml"
+    assert cli.run(["validate", str(path), "--set", 'scheduler.backfill="skip"']) == 0
+    assert "slow: the reference engine runs" in " ".join(capsys.readouterr().out.split())
+
+
+def test_plan_says_so_before_it_starts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slow_runs, "MANY", 50)
+    file = write(tmp_path, SKIP.partition("[vary]")[0] + PLAN, jobs=60)
+    assert cli.run(["plan", str(file), "--jobs", "1", "--out", str(tmp_path / "out")]) in (0, 3)
+    assert capsys.readouterr().err.startswith("note: the reference engine runs 1 run of 60 jobs")
 
 
 def test_sample_is_extrapolated_by_its_growth() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import typer
 
 from poolwise.cli.app import app
-from poolwise.cli.console import progress, resumable
+from poolwise.cli.console import note, progress, resumable
 from poolwise.cli.examples import command
 from poolwise.cli.output import check_exports, export, provenance, show_answer
 from poolwise.cli.shared_options import ComputeOptions, setting
@@ -33,10 +33,13 @@ def plan(
     """
     from poolwise.plans import plan as plans
     from poolwise.report.page import write_report
+    from poolwise.studies.slow_runs import slow_runs
 
     check_exports(csv, parquet)
     loaded = plans.load_plan(plan, dict(set_))
     folder = out if out is not None else Path("results") / loaded.name
+    for slow in slow_runs(loaded.problem.sample_runs()):
+        note(slow.text)
     with resumable(folder), compute.workers() as workers:
         result = plans.plan(loaded, folder, tell=progress, executor=workers)
     with resumable(folder):

@@ -8,7 +8,7 @@ from typing import Any
 import typer
 
 from poolwise.cli.app import app
-from poolwise.cli.console import progress, resumable
+from poolwise.cli.console import note, progress, resumable
 from poolwise.cli.examples import command
 from poolwise.cli.output import provenance, show_answer
 from poolwise.cli.shared_options import ComputeOptions, setting
@@ -43,9 +43,12 @@ def search(
         raise InputError("Optuna is not installed", remedy="pip install 'poolwise[search]'") from None
     from poolwise.report.page import write_report
     from poolwise.search.problem import load_search
+    from poolwise.studies.slow_runs import slow_runs
 
     loaded = load_search(search, dict(set_))
     folder = out if out is not None else Path("results") / loaded.name
+    for slow in slow_runs(loaded.sample_runs()):
+        note(slow.text)
     with resumable(folder), compute.workers() as workers:
         result = run_search(loaded, folder, workers, open_test=open_test, report=progress)
     answer = result.answer()

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -15,6 +15,9 @@ from poolwise.cli.examples import command
 from poolwise.cli.output import print_json, provenance
 from poolwise.cli.shared_options import setting
 from poolwise.errors import InputError, Problems, UnknownNameError
+
+if TYPE_CHECKING:
+    from poolwise.studies.cells import Cell
 
 Summary = tuple[str, str, Sequence[str]]
 """Kind of a valid file, its title or the name of what it describes, and its contents in short sentences."""
@@ -100,7 +103,6 @@ def _study(path: Path, set_: list[Any]) -> Summary:
     from poolwise import studies
     from poolwise.studies.cell_simulation import check_logs
     from poolwise.studies.cells import workload_of
-    from poolwise.studies.slow_runs import slow_runs
 
     study = studies.load(path, dict(set_))
     problems, sizes = Problems(), set[int]()
@@ -116,7 +118,14 @@ def _study(path: Path, set_: list[Any]) -> Summary:
     jobs = " or ".join(f"{n:,}" for n in sorted(sizes))
     first = f"{', '.join(runs[:-1])} and {runs[-1]}, of {jobs} jobs each"
     varied = (f"{parameter}: {', '.join(map(str, values))}" for parameter, values in study.vary.items())
-    return "study", study.title, [first, *varied, *(f"slow: {slow.text}" for slow in slow_runs(study.runs))]
+    return "study", study.title, [first, *varied, *_slow(study.runs)]
+
+
+def _slow(runs: Iterable[Cell]) -> list[str]:
+    """Return a line for each reason why runs use the reference engine."""
+    from poolwise.studies.slow_runs import slow_runs
+
+    return [f"slow: {slow.text}" for slow in slow_runs(runs)]
 
 
 def _search(path: Path, set_: list[Any]) -> Summary:
@@ -125,7 +134,7 @@ def _search(path: Path, set_: list[Any]) -> Summary:
     search = load_search(path, dict(set_))
     cells = ", ".join(f"{len(cells)} {split}" for split, cells in search.splits.items())
     line = f"{search.budget.candidates:,} candidates in {len(search.space)} settings, on {cells} workloads"
-    return "search", search.title, [line]
+    return "search", search.title, [line, *_slow(search.sample_runs())]
 
 
 def _plan(path: Path, set_: list[Any]) -> Summary:
@@ -135,7 +144,7 @@ def _plan(path: Path, set_: list[Any]) -> Summary:
     plan = plans.load_plan(path, dict(set_))
     description = (registry.find("plans", plan.kind).__doc__ or "").partition("\n")[0]
     line = f"kind {plan.kind}, of {plan.problem.count_jobs():,} jobs: {description}"
-    return "plan", plan.title, [line]
+    return "plan", plan.title, [line, *_slow(plan.problem.sample_runs())]
 
 
 def _costs(path: Path) -> Summary:

@@ -89,6 +89,10 @@ class Deployment:
         """Count the jobs of the trace, or those that the first seed draws."""
         return self.study.count_jobs()
 
+    def sample_runs(self) -> Sequence[Cell]:
+        """Return the runs of the smallest candidate with each placement."""
+        return self.study.cells({"scheduler.placement": component_tables(self.section.placement)})
+
     def cells(self, elements: Sequence[Element], part: int = 1) -> list[Cell]:
         """Return the cells of each candidate with each seed, or with one seed on the first 1/`part` of the jobs."""
         settings = {} if part == 1 else {"seeds": {"count": 1}, self.section.workload()[1]: max(1, self.count_jobs() // part)}

@@ -7,6 +7,7 @@ latency-critical jobs).
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
@@ -75,6 +76,10 @@ class DispatchPlan:
     def count_jobs(self) -> int:
         """Count the jobs of the trace or the streams."""
         return self.study.count_jobs()
+
+    def sample_runs(self) -> Sequence[Cell]:
+        """Return all runs."""
+        return self.cells
 
     @property
     def measurement(self) -> UnitMeasurement:

@@ -6,6 +6,7 @@ capacity, no job ends, and the placed jobs are counted.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal, Self
 
@@ -82,6 +83,10 @@ class Packing:
     def count_jobs(self) -> int:
         """Count the jobs of the trace from which packings are drawn."""
         return len(workload_of(self.cells[0]))
+
+    def sample_runs(self) -> Sequence[Cell]:
+        """Return no run: a packing fills an empty machine once."""
+        return ()
 
     def answer(self, runner: TaskRunner[CellStore], tell: ReportProgress) -> Answer:
         """Pack each combination with each seed."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Protocol, Self
@@ -24,6 +24,7 @@ from poolwise.runner import Executor, Local, TaskRunner
 from poolwise.runner.progress import LineProgress
 from poolwise.short_repr import fit_repr, short_repr
 from poolwise.studies.cell_store import CellStore
+from poolwise.studies.cells import Cell
 from poolwise.traces.parquet import sealed_parquet
 from poolwise.version import __version__
 
@@ -55,6 +56,10 @@ class PlanKind(Protocol):
 
     def count_jobs(self) -> int:
         """Count the jobs of the first run; raise InputError, also for an unreadable trace."""
+        ...
+
+    def sample_runs(self) -> Sequence[Cell]:
+        """Return some of the runs of the answer, at least one of each scheduler; none if the answer simulates no queue."""
         ...
 
     def answer(self, runner: TaskRunner[CellStore], tell: ReportProgress) -> Answer:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
@@ -26,7 +27,7 @@ from poolwise.plans.targets import Target, TargetSection, read_targets
 from poolwise.presentation.answer import Answer
 from poolwise.runner import Local, TaskRunner
 from poolwise.studies.cell_store import CellStore
-from poolwise.studies.cells import workload_of
+from poolwise.studies.cells import Cell, workload_of
 from poolwise.studies.study import resolve
 from poolwise.units import SECOND
 
@@ -97,6 +98,11 @@ class Pools:
         """Count the jobs on the smallest candidate."""
         runs = self._candidate_runs(TaskRunner(CellStore(Path()), Local()))
         return len(workload_of(runs.cells((0,) * len(self.sizes))[0]))
+
+    def sample_runs(self) -> Sequence[Cell]:
+        """Return the runs of the smallest candidate."""
+        runs = self._candidate_runs(TaskRunner(CellStore(Path()), Local()))
+        return runs.cells((0,) * len(self.sizes))
 
     def answer(self, runner: TaskRunner[CellStore], tell: ReportProgress) -> Answer:
         """Search for the cheapest sizes; see `poolwise.plans.search`."""

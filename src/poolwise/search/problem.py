@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -77,6 +77,11 @@ class OrderSearchProblem:
     def sha256(self) -> str:
         """Hash of the resolved content."""
         return digest(canonical(self.content))
+
+    def sample_runs(self) -> tuple[Cell, ...]:
+        """Return the training runs of the scheduler from which the candidates vary."""
+        base = self.candidate("", {})
+        return tuple(replace(cell, scheduler=base.section) for cell in self.splits["train"])
 
     def candidate(self, name: str, settings: Settings) -> OrderCandidate:
         """Configure a candidate; raise InputError for settings that the scheduler family lacks."""
