@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from poolwise.files.factory import scheduler_of
+from poolwise.model import Kind
 from poolwise.performance.device_profiles import read_device_profiles
 from poolwise.runner import Local
 from poolwise.traces.generators.device_jobs import WARM_UP
@@ -33,6 +34,7 @@ from poolwise_reproductions.drmaestro.claims import (
     switches,
     tables,
 )
+from poolwise_reproductions.drmaestro.experiments import EXPERIMENTS, MOSTLY_ABOVE, middle_kinds
 from poolwise_reproductions.published import SWITCH, compare, read_claims
 from poolwise_reproductions.reproduction import reproduce
 
@@ -138,6 +140,7 @@ def test_table_needs_all_seeds_and_variants_of_its_settings():
     cases = planned(drmaestro.FULL, "Table 2")
     assert {case.scenario.machines for case in cases} == {4}
     assert {case.variant for case in cases} == set(VARIANTS)
+    assert {case.experiment for case in cases} == {"", MOSTLY_ABOVE}
     assert not any(case.change for case in cases)
     assert set(cases) < set(planned(drmaestro.FULL))
 
@@ -276,3 +279,52 @@ def test_violations_count_executions_longer_than_the_mean_local_time():
     local = [case.local_s[kind] for kind in schedule.workload.attributes["kind"][work]]
     assert case.measured(schedule)["violations_local"] == int((execution > np.array(local)).sum()) > 0
     assert set(case.local_s) == set(read_device_profiles("catalog:rodinia"))
+
+
+def test_experiments_cover_kinds_histograms_sockets_rack_nodes_and_a_third_phase():
+    """Each experiment changes what its name states, and every job of the smallest setting runs."""
+    for name, experiment in EXPERIMENTS.items():
+        case = DrMaestroCase(replace(SMALLEST, jobs=24), "drmaestro", 0, experiment=name)
+        schedule = case.simulate()
+        machine, measured = schedule.machine, schedule.workload.attributes["kind"] != WARM_UP
+        types = [machine.type[owner] for owner in machine.of_kind(Kind.DEVICE)]
+        assert types.count("gpu") == 16 and types.count("nvme") == 4 * experiment.nvme
+        assert len(machine.of_kind(Kind.NODE)) == 4 * experiment.nodes
+        assert machine.capacity[machine.of_kind(Kind.NODE), machine.resource("cores")].sum() == 640
+        homeless = [o for o in machine.of_kind(Kind.DEVICE) if machine.home[o] < 0]
+        assert len(homeless) == 4 * experiment.rack_gpus
+        used = {machine.type[owner] for owner in schedule.owner if machine.kind[owner] == Kind.DEVICE}
+        assert used == ({"gpu", "nvme"} if experiment.nvme else {"gpu"})
+        plain = DrMaestroCase(replace(SMALLEST, jobs=24), "drmaestro", 0).simulate().workload
+        kinds, before = (jobs.attributes["kind"] for jobs in (schedule.workload, plain))
+        assert (kinds[measured].tolist() != before[before != WARM_UP].tolist()) == experiment.normal_kinds
+        same = np.allclose(schedule.workload.duration[measured], plain.duration[before != WARM_UP], rtol=1e-6)
+        assert same == (experiment.times is None and not experiment.normal_kinds)
+        assert measured.sum() == 24 and (schedule.workload.request("gpu")[measured] == 1).all()
+
+
+@pytest.mark.parametrize("name", [name for name, experiment in EXPERIMENTS.items() if experiment.times])
+def test_histograms_keep_mean_and_spread(name):
+    scores = EXPERIMENTS[name].times.scores((np.arange(100_000) + 0.5) / 100_000)
+    assert (scores.mean(), scores.std()) == pytest.approx((0.0, 1.0), abs=1e-3)
+    if name == MOSTLY_ABOVE:
+        assert (scores > 0).mean() == pytest.approx(106 / 128, abs=1e-4)  # jobs of Firmament in Table 3
+
+
+def test_normal_draw_prefers_the_middle_of_the_list():
+    kinds = middle_kinds(np.array([-9.0, -1.0, -0.01, 0.0, 1.0, 9.0]), 8)
+    assert kinds.tolist() == [0, 2, 3, 4, 6, 7]
+
+
+def test_histogram_is_a_switch_of_the_smallest_setting_alone():
+    cases = {
+        DrMaestroCase(SMALLEST, policy, 0, experiment=name): {"makespan_s": 2.0 + k, "violations_local": 3 + k, "violations": 1,
+                                                              "violations_queueing": 1}
+        for k, policy in enumerate(POLICIES) for name in ("", MOSTLY_ABOVE)
+    }  # fmt: skip
+    found = switches(DrMaestroResults({c: {**m, "beyond": [1] * 6} for c, m in cases.items()}, {}))[MOSTLY_ABOVE]
+    assert {key[1] for key in found} == {str(SMALLEST)} and {key[0] for key in found} == {"Table 2", "Table 3"}
+    assert (
+        found["Table 3", str(SMALLEST), "violations of Firmament / DRMaestro; execution longer than the mean local time"].value
+        == 0.75
+    )

@@ -32,6 +32,7 @@ from poolwise.traces.generators.device_jobs import WARM_UP
 from poolwise.units import SECOND
 from poolwise_reproductions.cases import CellCase, MeasuredCase
 from poolwise_reproductions.drmaestro.changes import CHANGES, FITS, Change
+from poolwise_reproductions.drmaestro.experiments import EXPERIMENTS
 
 DrMaestroPolicy = Literal["firmament", "drmaestro", "network_aware"]
 POLICIES: tuple[DrMaestroPolicy, ...] = ("firmament", "drmaestro", "network_aware")
@@ -87,13 +88,18 @@ def machine(machines: int) -> MachineDescription:
 
 @dataclass(frozen=True)
 class DrMaestroCase(CellCase):
-    """One simulation; `change` names a changed assumption in `ALL_CHANGES`, `variant` a scheduler variant in `VARIANTS`."""
+    """One simulation.
+
+    `change` names a changed assumption in `ALL_CHANGES`, `variant` a scheduler variant in `VARIANTS`, and `experiment` one of
+    `EXPERIMENTS`, which has the profiles as they are.
+    """
 
     scenario: DrMaestroScenario
     policy: DrMaestroPolicy
     seed: int
     change: str = ""
     variant: str = ""
+    experiment: str = ""
 
     @property
     def warm_up_s(self) -> float:
@@ -122,9 +128,20 @@ class DrMaestroCase(CellCase):
     def cell(self, profiles: str = PROFILES) -> Cell:
         """Return the cell with the given profiles; raise ValueError if the variant does not apply to the policy."""
         s = self.scenario
-        drawn = {"jobs": s.jobs, "seed": self.seed, "machines": s.machines, "warm_up_s": self.warm_up_s, "spread": s.spread}
-        jobs = GeneratorSource("device_jobs", canonical({**drawn, "profiles": profiles}), 0, None)
+        drawn: Json = {
+            "jobs": s.jobs,
+            "seed": self.seed,
+            "machines": s.machines,
+            "warm_up_s": self.warm_up_s,
+            "spread": s.spread,
+        }
+        drawn |= {"profiles": profiles}
         model = PerformanceSection(model=Component.of("device_network", {"profiles": profiles}))
+        if self.experiment:
+            other = EXPERIMENTS[self.experiment]
+            source, of = other.source(drawn, self.experiment), other.machine(s.machines)
+            return Cell({}, 0, source, *of, self._scheduler(profiles), model, 0, cell_sources())
+        jobs = GeneratorSource("device_jobs", canonical(drawn), 0, None)
         return Cell({}, 0, jobs, *machine(s.machines), self._scheduler(profiles), model, 0, cell_sources())
 
     def _scheduler(self, profiles: str) -> SchedulerSection:
@@ -179,7 +196,7 @@ class DrMaestroCase(CellCase):
             "grid_s": grid.tolist(),
             "used": used[np.searchsorted(time, grid, side="right") - 1].tolist(),
         }
-        if not self.seed and not self.change:
+        if not self.seed and not self.change and not self.experiment:
             found["normalised"] = np.sort(execution / goal)[::-1].tolist()
         return found
 

@@ -24,6 +24,7 @@ from poolwise_reproductions.drmaestro.cells import (
     DrMaestroScenario,
 )
 from poolwise_reproductions.drmaestro.changes import CHANGES, FITS, Change
+from poolwise_reproductions.drmaestro.experiments import EXPERIMENTS, MOSTLY_ABOVE
 from poolwise_reproductions.published import Key, Measured
 from poolwise_reproductions.results import KeyedRow
 
@@ -60,25 +61,26 @@ class DrMaestroResults:
     rounds: Mapping[DrMaestroCase, Mapping[str, Any]]
 
     def seeds(
-        self, scenario: DrMaestroScenario, policy: DrMaestroPolicy, metric: str, change: str = "", variant: str = ""
-    ) -> FloatArray:
+        self, scenario: DrMaestroScenario, policy: DrMaestroPolicy, metric: str, change: str = "", variant: str = "",
+        experiment: str = "",
+    ) -> FloatArray:  # fmt: skip
         """Return (n_seed,) values of a metric in seed order.
 
         A policy that a variant does not affect is looked up without the variant. "NAME:2" selects the third value of a metric
         that is a list.
         """
-        wanted = scenario, policy, change, variant if policy in VARIANTS[variant].policies else ""
-        mine = [c for c in self.cases if (c.scenario, c.policy, c.change, c.variant) == wanted]
+        wanted = scenario, policy, change, variant if policy in VARIANTS[variant].policies else "", experiment
+        mine = [c for c in self.cases if (c.scenario, c.policy, c.change, c.variant, c.experiment) == wanted]
         found = [self.cases[c] for c in sorted(mine, key=lambda c: c.seed)]
         name, _, column = metric.partition(":")
         return np.array([each[name][int(column)] if column else each[name] for each in found], dtype=np.float64)
 
     def ratio(
         self, scenario: DrMaestroScenario, above: DrMaestroPolicy, below: DrMaestroPolicy, metric: str = "makespan_s",
-        change: str = "", variant: str = "",
+        change: str = "", variant: str = "", experiment: str = "",
     ) -> FloatArray:  # fmt: skip
         """Return (n_seed,) ratios of a metric under two policies, seed by seed, so on the same jobs."""
-        over, under = (self.seeds(scenario, policy, metric, change, variant) for policy in (above, below))
+        over, under = (self.seeds(scenario, policy, metric, change, variant, experiment) for policy in (above, below))
         both = min(len(over), len(under))
         found: FloatArray = over[:both] / under[:both]
         return found
@@ -134,37 +136,45 @@ def experiment_2(results: DrMaestroResults) -> Iterator[KeyedRow]:
     yield ("Experiment 2", "4 machines", "gain with 128 jobs minus gain with 512"), Measured.over_seeds(gain)
 
 
-def _speedups(results: DrMaestroResults, s: DrMaestroScenario, variant: str = "") -> Iterator[KeyedRow]:
+def _speedups(results: DrMaestroResults, s: DrMaestroScenario, variant: str = "", experiment: str = "") -> Iterator[KeyedRow]:
     """Yield the makespan ratios between the policies."""
     table = TABLES[s.machines][0]
-    yield from _over_firmament(results, table, s, variant)
-    aware = results.ratio(s, "drmaestro", "network_aware", variant=variant)
+    yield from _over_firmament(results, table, s, variant, experiment)
+    aware = results.ratio(s, "drmaestro", "network_aware", variant=variant, experiment=experiment)
     yield (table, str(s), "makespan of DRMaestro / network-aware"), Measured.over_seeds(aware)
     yield (table, str(s), "makespan of DRMaestro / network-aware, minus 1"), Measured.over_seeds(aware - 1)
 
 
-def _over_firmament(results: DrMaestroResults, artifact: str, s: DrMaestroScenario, variant: str = "") -> Iterator[KeyedRow]:
+def _over_firmament(
+    results: DrMaestroResults, artifact: str, s: DrMaestroScenario, variant: str = "", experiment: str = ""
+) -> Iterator[KeyedRow]:
     """Yield the makespan of Firmament over those of the other policies."""
     for policy in POLICIES[1:]:
-        found = results.ratio(s, "firmament", policy, variant=variant)
+        found = results.ratio(s, "firmament", policy, variant=variant, experiment=experiment)
         yield (artifact, str(s), f"makespan of Firmament / {NAMES[policy]}"), Measured.over_seeds(found)
 
 
-def _compared(results: DrMaestroResults, s: DrMaestroScenario, metric: str, what: str, variant: str = "") -> Iterator[KeyedRow]:
+def _compared(
+    results: DrMaestroResults, s: DrMaestroScenario, metric: str, what: str, variant: str = "", experiment: str = ""
+) -> Iterator[KeyedRow]:
     """Yield the differences and ratios of violations between the policies, for the rows of one definition."""
     table, plain, aware = TABLES[s.machines][1], *POLICIES[1:]
-    of_plain, of_aware = (results.seeds(s, policy, metric, variant=variant) for policy in (plain, aware))
+    of_plain, of_aware = (results.seeds(s, policy, metric, "", variant, experiment) for policy in (plain, aware))
     both = min(len(of_plain), len(of_aware))
     less = of_plain[:both] - of_aware[:both]
     yield (table, str(s), f"violations of DRMaestro minus network-aware; {what}"), Measured.over_seeds(less)
     for policy in (plain, aware):
-        times = results.ratio(s, "firmament", policy, metric, variant=variant)
+        times = results.ratio(s, "firmament", policy, metric, "", variant, experiment)
         yield (table, str(s), f"violations of Firmament / {NAMES[policy]}; {what}"), Measured.over_seeds(times)
 
 
 def switches(results: DrMaestroResults) -> dict[str, dict[Key, Measured]]:
     """Return switch -> claim -> measurement with that switch alone, for the claims that each switch affects."""
-    found: dict[str, dict[Key, Measured]] = {OUR_PHASE: {}, SOLVED_ONCE: {}, FOUR_TIMES: {}}
+    found: dict[str, dict[Key, Measured]] = {OUR_PHASE: {}, SOLVED_ONCE: {}, FOUR_TIMES: {}, MOSTLY_ABOVE: {}}
+    if FIT_ON in results.scenarios():
+        found[MOSTLY_ABOVE].update(_speedups(results, FIT_ON, experiment=MOSTLY_ABOVE))
+        for metric, what in COUNTS.items():
+            found[MOSTLY_ABOVE].update(_compared(results, FIT_ON, metric, what, experiment=MOSTLY_ABOVE))
     for s in results.scenarios():
         for variant in (OUR_PHASE, SOLVED_ONCE):
             found[variant].update(_speedups(results, s, variant))
@@ -194,6 +204,20 @@ def our_phase(results: DrMaestroResults) -> Iterator[KeyedRow]:
     """Measure the makespans with a first phase that prefers nodes with free devices."""
     for s in results.scenarios():
         yield from _over_firmament(results, "Our first phase", s, OUR_PHASE)
+
+
+def experiments(results: DrMaestroResults) -> Iterator[KeyedRow]:
+    """Measure the ratios of Tables 2 and 3 in the experiments that the simulated settings leave out."""
+    for name in EXPERIMENTS:
+        where = ("Experiments", f"{FIT_ON}, {name}")
+        for policy in POLICIES[1:]:
+            speedup = results.ratio(FIT_ON, "firmament", policy, experiment=name)
+            yield (*where, f"makespan of Firmament / {NAMES[policy]}"), Measured.over_seeds(speedup)
+            fewer = results.ratio(FIT_ON, "firmament", policy, "violations_local", experiment=name)
+            metric = f"violations of Firmament / {NAMES[policy]}; {BY_LOCAL_TIME}"
+            yield (*where, metric), Measured.over_seeds(fewer)
+        aware = results.ratio(FIT_ON, "drmaestro", "network_aware", experiment=name)
+        yield (*where, "makespan of DRMaestro / network-aware, minus 1"), Measured.over_seeds(aware - 1)
 
 
 def warm_up_everywhere(results: DrMaestroResults) -> Iterator[KeyedRow]:
