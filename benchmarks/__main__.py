@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import benchmarks.cells  # registers its cases
+import benchmarks.combinations  # registers its case
 import benchmarks.dispatch  # registers its cases
 import benchmarks.evaluation  # registers its case
 import benchmarks.executors  # registers its cases

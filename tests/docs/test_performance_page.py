@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import features, shared_features
+from benchmarks import combinations, features, shared_features
 from benchmarks.features import engine_of
 
 ROOT = Path(__file__).parents[2]
@@ -66,3 +66,12 @@ def test_all_rows_are_parsed_and_rounding_is_checked() -> None:
     assert not _printed_as(0.1374, "0.138")
     assert _printed_as(0.1374, "0.14")
     assert _printed_as(880600.0, "881000")
+
+
+def test_table_of_combinations_is_generated_from_results_and_engines() -> None:
+    """The engine in each cell is the one that would run it now."""
+    figures = json.loads(combinations.RESULTS.read_text(encoding="utf-8"))["figures"]
+    page = combinations.PAGE.read_text(encoding="utf-8")
+    assert combinations.table(figures) in page
+    names = {combinations.key(placed, order, backfill) for placed, order, backfill, _ in combinations.combinations()}
+    assert names == figures.keys() - {"peak_mb"}
