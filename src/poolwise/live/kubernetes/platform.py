@@ -37,6 +37,7 @@ from poolwise.model import (
     EventBatch,
     JobTable,
     JobWithdrawn,
+    Refusal,
     Reject,
     Resize,
     Snapshot,
@@ -90,6 +91,7 @@ class KubernetesPlatform:
         self._rebuild_after = 0.0  # monotonic time
         self._report_until = 0
         self._by_row: dict[int, PodJob] = {}
+        self._waits: dict[int, Refusal] = {}  # row -> reason in the last commit
         self._placement_failures = PlacementFailures()  # since the last cluster events
         metrics = metrics if metrics is not None else KubernetesMetrics()
         self._reconciler = Reconciler(self.runs, gang_limit, metrics)
@@ -150,11 +152,11 @@ class KubernetesPlatform:
         return self.runs.snapshot()
 
     def commit(self, decisions: Decisions) -> CommitResult:
-        """Assume the decisions and write them in the background."""
+        """Assume the decisions and write them in the background. A `Wait` counts as committed if its reason is new."""
         committed: list[Decision] = []
         rejected: list[tuple[Decision, str]] = []
         started: list[tuple[Start, int]] = []
-        before, aside = self.runs.snapshot(), dict[int, str]()
+        before, aside, waits = self.runs.snapshot(), dict[int, str](), dict[int, Refusal]()
         for decision in decisions:
             match decision:
                 case Start(job):
@@ -175,9 +177,12 @@ class KubernetesPlatform:
                 case Reject(row, reason):
                     self.pod_jobs.messages.record(self._by_row[row].pods, reason)
                     self.pod_jobs.end(self._by_row[row])
-                case Wait():
-                    pass
+                case Wait(row, refusal):
+                    waits[row] = refusal
+                    if self._waits.get(row) == refusal:
+                        continue  # nothing new: thousands of jobs may wait for the same reason in every pass
             committed.append(decision)
+        self._waits = waits
         self.clock.next_wakeup = decisions.next_wakeup
         if rejected:  # by a check that the policy does not model, such as unknown devices
             self._refused = True
