@@ -154,7 +154,7 @@ def test_undecided_candidate_is_compared_in_utility_and_latency(file, utility, l
         if utility is not None or element == (1, 0, 0)
     }
     found = MeasuredDeployments.of(problem.section, problem.sizes, records)
-    sentences = list(_because(found, found.ranked("keeps"), found.ranked("undecided")))
+    sentences = list(_because(found, found.ranking()))
     undecided = [line for line in sentences if "is not shown to meet or to miss the target with these seeds" in line]
     assert len(undecided) == 1 and undecided[0].startswith(words)
 

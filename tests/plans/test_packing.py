@@ -87,7 +87,7 @@ def file(tmp_path):
 def test_two_unlike_nodes_match_a_hand_computation(file, tmp_path):
     """Ten pods need 4 CPUs and a T4; the node with T4s has CPUs for one, and pooling adds the CPUs of the other node."""
     done = plan.plan(plan.load_plan(file), tmp_path / "out", 1)
-    local, pooled = done.answer.content["cases"]
+    local, pooled = done.answer.content["candidates"]
     assert [case["case"] for case in (local, pooled)] == ["not pooled", "pooled"]
     assert (local["jobs"], local["fit"], pooled["fit"]) == (10, 1, 4)
     assert (local["away"], pooled["away"]) == (0, 3)

@@ -20,6 +20,7 @@ from poolwise.metrics import Interval, Outcomes, Window, common_population, mean
 from poolwise.metrics.measures import Deadlines
 from poolwise.optimize.monotone import Element
 from poolwise.plans.plan import ReportProgress
+from poolwise.plans.ranking import State
 from poolwise.plans.sizes import Size
 from poolwise.plans.targets import FAIRNESS, MISSED, Target, job_margins, needs_fcfs
 from poolwise.runner import TaskRunner
@@ -28,7 +29,6 @@ from poolwise.studies.cell_store import CellStore
 from poolwise.studies.cells import Cell, workload_of
 from poolwise.studies.study import resolve
 
-State = Literal["keeps", "breaks", "undecided"]
 STATE_TEXT: Mapping[State, str] = {
     "keeps": "meets the targets",
     "breaks": "misses the targets",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import polars as pl
@@ -16,9 +17,10 @@ from poolwise.optimize.monotone import Element
 from poolwise.plans.deployment_file import DeploymentSection
 from poolwise.plans.front_search import FrontSearch
 from poolwise.plans.prices import bill
+from poolwise.plans.ranking import Ranking, State
 from poolwise.plans.sizes import Size
 from poolwise.plans.units import MeasuredUnits, UnitStudy, microseconds, placement_name, seeds_note
-from poolwise.presentation.answer import Answer, AnswerStatus, Certainty, DecisionCard
+from poolwise.presentation.answer import Answer, Certainty, DecisionCard
 from poolwise.presentation.cost import format_dollars
 from poolwise.presentation.figure import Axis, Curves, Figure, Scatter
 from poolwise.presentation.format import (
@@ -30,7 +32,6 @@ from poolwise.presentation.format import (
     latency_unit,
     sentence_case,
 )
-from poolwise.presentation.table import frame_table
 
 OBJECTIVES = ("latency_us", "purchase_cost", "energy_j")
 """Objectives of the Pareto front; lower is better."""
@@ -56,7 +57,7 @@ class MeasuredDeployments(MeasuredUnits):
     section: DeploymentSection
     sizes: Sequence[Size]
     on_front: BoolArray
-    states: tuple[str, ...]
+    states: tuple[State, ...]
     margins: tuple[Interval, ...] | None
     utility: FloatArray
 
@@ -79,10 +80,12 @@ class MeasuredDeployments(MeasuredUnits):
         """Return the number of units of each type of a candidate."""
         return [int(size.amount[place]) for size, place in zip(self.sizes, self.elements[k], strict=False)]
 
-    def ranked(self, state: str) -> list[int]:
-        """Return the candidates of a state, the best utility first."""
-        chosen = [k for k in range(len(self.elements)) if self.states[k] == state]
-        return sorted(chosen, key=lambda k: (float(self.utility[k]), *self.means[k, :3].tolist(), self.elements[k]))
+    def ranking(self) -> Ranking[int]:
+        """Rank the candidates by utility."""
+        ranked = sorted(
+            range(len(self.elements)), key=lambda k: (float(self.utility[k]), *self.means[k, :3].tolist(), self.elements[k])
+        )
+        return Ranking.of(ranked, lambda k: self.states[k], lambda k: float(self.utility[k]))
 
     def label(self, k: int) -> str:
         """Return the units of a candidate, and its placement if the plan has several."""
@@ -93,7 +96,7 @@ class MeasuredDeployments(MeasuredUnits):
         return f"{units}{placed}"
 
 
-def _judge(section: DeploymentSection, values: FloatArray) -> tuple[tuple[str, ...], tuple[Interval, ...] | None]:
+def _judge(section: DeploymentSection, values: FloatArray) -> tuple[tuple[State, ...], tuple[Interval, ...] | None]:
     """Judge whether the mean latency of each candidate over the seeds meets the target.
 
     Margins are us below the bound or, for a target relative to the fastest, multiples of its latency under the same seed:
@@ -101,7 +104,7 @@ def _judge(section: DeploymentSection, values: FloatArray) -> tuple[tuple[str, .
     """
     target = section.target
     if target is None:
-        return ("keeps",) * len(values), None
+        return tuple("keeps" for _ in values), None
     latency = values[:, :, 0]
     if target.within is not None:
         margin = target.within - latency / latency[np.argmin(latency.mean(axis=1))]
@@ -112,7 +115,7 @@ def _judge(section: DeploymentSection, values: FloatArray) -> tuple[tuple[str, .
     for row in margin:
         found = mean_interval(row)
         margins.append(found if found.n > 1 else Interval(found.mean, found.mean, found.mean, found.level, found.n))
-    states = tuple("keeps" if m.low >= 0 else "breaks" if m.high < 0 else "undecided" for m in margins)
+    states: tuple[State, ...] = tuple("keeps" if m.low >= 0 else "breaks" if m.high < 0 else "undecided" for m in margins)
     return states, tuple(margins)
 
 
@@ -206,19 +209,12 @@ def deployment_answer(
     `elements` are all candidates, and `left_out` maps a reason to the number of excluded ones.
     """
     found = MeasuredDeployments.of(section, sizes, search.records)
-    keeping, open_ = found.ranked("keeps"), found.ranked("undecided")
-    best = keeping[0] if keeping else None
-    cheaper = [k for k in open_ if best is None or found.utility[k] < found.utility[best]]
-    exhaustive = len(search.records) == len(elements)
-    status: AnswerStatus = "undecided" if cheaper else "infeasible" if best is None else "decided"
-    frame, (main, *figures) = _frame(found), deployment_figures(found, best)
+    ranking = found.ranking()
+    best, exhaustive = ranking.best, len(search.records) == len(elements)
     content: Json = {
         "latency": f"{section.latency} of the jobs' latency, us",
         "purchase_cost": "purchase cost of all units, $",
         "utility": dict(section.utility),
-        "chosen": None if best is None else _candidate(found, best),
-        "runner_up": _candidate(found, keeping[1]) if len(keeping) > 1 else None,
-        "cheaper_but_undecided": _candidate(found, cheaper[0]) if cheaper else None,
         "front": [_candidate(found, k) for k in np.flatnonzero(found.on_front).tolist()],
         "search": {
             "exhaustive": exhaustive,
@@ -229,24 +225,22 @@ def deployment_answer(
         "left_out": dict(left_out),
         "eighty_twenty": eighty_twenty(found),
     }
-    return Answer(
-        status=status,
-        headline=_headline(found, best, bool(cheaper)),
-        because=list(_because(found, keeping, cheaper)),
+    return ranking.answer(
+        range(len(found.elements)),
+        _frame(found),
+        partial(_candidate, found),
+        content,
+        deployment_figures(found, best),
+        headline=_headline(found, ranking),
+        because=list(_because(found, ranking)),
         sections={
             "Gain from a few units": list(_few_units(found)),
             "Method": list(_method(content, section.seeds, exhaustive)),
         },
         notes=[f"{count:,} combinations were excluded: {why}." for why, count in left_out.items() if why != OTHER_COUNT],
-        main=main,
-        figures=figures,
-        tables=[frame_table(frame, best)],
-        candidates=frame,
-        chosen=best,
-        content=content,
         inputs=study.inputs(keys=False),
         seeds=list(range(section.seeds)),
-        decision=None if best is None else _decision(found, keeping[:2]),
+        decision=None if best is None else _decision(found, [k for k in (best, ranking.runner_up) if k is not None]),
         cost=None if best is None else bill(sizes, found.counts(best)),
     )
 
@@ -254,13 +248,15 @@ def deployment_answer(
 # Sentences
 
 
-def _headline(found: MeasuredDeployments, best: int | None, undecided: bool) -> str:
-    if best is None:
-        return (
-            "Undecided: no deployment is shown to meet the latency target." if undecided else "No deployment meets the target."
-        )
-    text = f"{found.label(best)}, for {format_dollars(found.means[best, 1])}"
-    return f"{text}, is enough; whether less is enough is undecided with these seeds." if undecided else f"Buy {text}."
+def _headline(found: MeasuredDeployments, ranking: Ranking[int]) -> str:
+    if ranking.status == "infeasible":
+        return "No deployment meets the target."
+    if ranking.best is None:
+        return "Undecided: no deployment is shown to meet the latency target."
+    text = f"{found.label(ranking.best)}, for {format_dollars(found.means[ranking.best, 1])}"
+    if ranking.undecided is not None:
+        return f"{text}, is enough; whether less is enough is undecided with these seeds."
+    return f"Buy {text}."
 
 
 def _decision(found: MeasuredDeployments, shown: Sequence[int]) -> DecisionCard:
@@ -289,13 +285,14 @@ def _certainty(found: MeasuredDeployments, best: int) -> Certainty:
     return Certainty("meets", margin.level, seeds, "seeds", (margin.low, margin.high))
 
 
-def _because(found: MeasuredDeployments, keeping: Sequence[int], cheaper: Sequence[int]) -> Iterator[str]:
-    if keeping:
-        yield f"It has the lowest {_utility(found)} of the deployments that meet the target: {_describe(found, keeping[0])}."
-    if len(keeping) > 1:
-        yield f"The runner-up, {found.label(keeping[1])}: {_describe(found, keeping[1])}."
-    if cheaper:
-        yield _undecided(found, cheaper[0], keeping[0] if keeping else None)
+def _because(found: MeasuredDeployments, ranking: Ranking[int]) -> Iterator[str]:
+    best, rival = ranking.best, ranking.runner_up
+    if best is not None:
+        yield f"It has the lowest {_utility(found)} of the deployments that meet the target: {_describe(found, best)}."
+    if rival is not None:
+        yield f"The runner-up, {found.label(rival)}: {_describe(found, rival)}."
+    if ranking.undecided is not None:
+        yield _undecided(found, ranking.undecided, best)
     fastest = int(np.argmin(found.means[:, 0]))
     yield f"The fastest of all, {found.label(fastest)}: {_describe(found, fastest)}."
     yield f"{int(found.on_front.sum()):,} candidates are on the Pareto front of latency, purchase cost and energy."

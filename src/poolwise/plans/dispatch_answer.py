@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import polars as pl
@@ -12,6 +13,7 @@ from poolwise.hashing import Json
 from poolwise.metrics import Interval, mean_interval
 from poolwise.optimize.monotone import Element
 from poolwise.plans.dispatch_file import DispatchSection
+from poolwise.plans.ranking import Ranking, State
 from poolwise.plans.units import MeasuredUnits, UnitStudy, microseconds, placement_name, seeds_note
 from poolwise.presentation.answer import Answer, Certainty, DecisionCard
 from poolwise.presentation.figure import Axis, Bars, Figure
@@ -25,7 +27,6 @@ from poolwise.presentation.format import (
     order_name,
     sentence_case,
 )
-from poolwise.presentation.table import frame_table
 
 VALUES = ("latency_us", "missed_pct", "utilization", "energy_j", "makespan_us")
 
@@ -43,10 +44,10 @@ class _Measured(MeasuredUnits):
     section: DispatchSection
     runs: tuple[Sequence[Json], ...]
 
-    def meets_target(self, k: int) -> bool:
+    def state(self, k: int) -> State:
         """Return whether the mean of a candidate over the seeds meets the target."""
         target = self.section.target
-        return target is None or float(self.means[k, 1]) <= target.missed
+        return "keeps" if target is None or float(self.means[k, 1]) <= target.missed else "breaks"
 
     def order(self, k: int) -> str:
         """Return the name of a candidate's order."""
@@ -65,31 +66,25 @@ class _Measured(MeasuredUnits):
 def dispatch_answer(section: DispatchSection, study: UnitStudy, runs: Mapping[Element, Sequence[Json]]) -> Answer:
     """Combine the runs of each candidate, one per seed, into an answer."""
     found = _measure(section, runs)
-    keeping = [k for k in range(len(found.elements)) if found.meets_target(k)]
-    best = keeping[0] if keeping else None
-    rival = keeping[1] if len(keeping) > 1 else None
-    read = found.runs[0][0]["read"]
-    frame, (main, *figures) = _frame(found), _figures(found, best)
+    candidates = range(len(found.elements))
+    ranking = Ranking.of(candidates, found.state, lambda k: float(found.means[k, 0]))
+    best, rival, read = ranking.best, ranking.runner_up, found.runs[0][0]["read"]
     content: Json = {
         "latency": f"{section.latency} of the jobs' latency, us",
-        "chosen": None if best is None else _candidate(found, best),
-        "runner_up": None if rival is None else _candidate(found, rival),
-        "candidates": [_candidate(found, k) for k in range(len(found.elements))],
+        "candidates": [_candidate(found, k) for k in candidates],
         **read,
     }
     notes = [f"{count:,} rows were {verb}: {why}." for name, verb in _COUNTED for why, count in sorted(read[name].items())]
-    return Answer(
-        status="decided" if best is not None else "infeasible",
+    return ranking.answer(
+        candidates,
+        _frame(found),
+        partial(_candidate, found),
+        content,
+        _figures(found, best),
         headline=_headline(found, best, rival),
         because=list(_because(found, best, rival)),
         sections={"By stream": list(_streams(found, best))},
         notes=notes,
-        main=main,
-        figures=figures,
-        tables=[frame_table(frame, best)],
-        candidates=frame,
-        chosen=best,
-        content=content,
         inputs=study.inputs(keys=True),
         seeds=list(range(section.seeds)),
         decision=None if best is None else _decision(found, best, rival),
@@ -221,7 +216,7 @@ def _candidate(found: _Measured, k: int) -> Json:
         **values,
         "by_type": {name: float(np.mean([run["by_type"][name] for run in found.runs[k]])) for name in types},
         "streams": {stream.name: _stream(found, k, stream.name) for stream in section.stream},
-        "verdict": "keeps" if found.meets_target(k) else "breaks",
+        "verdict": found.state(k),
         "engine": found.runs[k][0]["engine"],
     }
 

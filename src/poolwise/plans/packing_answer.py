@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 
 from poolwise.hashing import Json
+from poolwise.plans.ranking import Ranking
 from poolwise.presentation.answer import Answer, DecisionCard
 from poolwise.presentation.figure import Axis, Bars, Curves, Figure
 from poolwise.presentation.table import Table, frame_table
@@ -26,15 +27,18 @@ def packing_answer(cells: Sequence[Cell], results: Sequence[Json], device: str) 
         parameters[name] = cell.parameters
     rows = [_row(parameters[name], found, runs[next(iter(runs))], device) for name, found in runs.items()]
     order = sorted(range(len(rows)), key=lambda k: -rows[k]["fit"])
-    best = max(rows[k]["fit"] for k in order)
-    for k in order:
-        rows[k]["verdict"] = "fits most" if rows[k]["fit"] == best else ""
-    names = list(runs)
+    for row in rows:
+        row["verdict"] = "fits most" if row["fit"] == rows[order[0]]["fit"] else ""
+    names, one = list(runs), results[0]
     first, chosen = names[0], names[order[0]]
-    content = {"cases": [{"case": name, **_content(runs[name])} for name in names]}
-    one = results[0]
-    frame, (main, *figures) = pl.DataFrame([rows[k] for k in order]), _figures(runs, device)
-    return Answer(
+    frame, described = pl.DataFrame([rows[k] for k in order]), [{"case": name, **_content(runs[name])} for name in names]
+    ranking = Ranking.of(order, lambda k: "keeps", lambda k: -float(rows[k]["fit"]))  # no target excludes any
+    return ranking.answer(
+        order,
+        frame,
+        lambda k: described[k],
+        {"candidates": described},
+        _figures(runs, device),
         headline=_headline(rows[order[0]], rows[0], chosen, first, device),
         because=_because(runs, chosen, first, device),
         notes=[
@@ -43,11 +47,6 @@ def packing_answer(cells: Sequence[Cell], results: Sequence[Json], device: str) 
             f"Numbers are means over {len(runs[first])} seeds. The plan ignores the speed of {device}s over the network.",
             *(f"{count:,} rows of the trace were excluded: {reason}." for reason, count in one["excluded"].items()),
         ],
-        main=main,
-        figures=figures,
-        candidates=frame,
-        chosen=0,
-        content=content,
         inputs={Path(cell.workload.path).name: cell.workload.sha256 for cell in cells},
         seeds=sorted({cell.seed for cell in cells}),
         decision=_decision(rows[order[0]], rows[0], chosen, first, device, len(runs[first])),

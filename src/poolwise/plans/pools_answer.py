@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 from poolwise.arrays import FloatArray
@@ -12,8 +13,17 @@ from poolwise.errors import InputError
 from poolwise.files.factory import warm_up_policy
 from poolwise.optimize.monotone import Element, below
 from poolwise.plans.candidates import STATE_TEXT, CandidateRuns, CandidateVerdict
-from poolwise.plans.pools_content import ASSUMED, at_other_prices, has_share_margins, pools_content, pools_figures, pools_frame
+from poolwise.plans.pools_content import (
+    ASSUMED,
+    at_other_prices,
+    candidate_content,
+    has_share_margins,
+    pools_content,
+    pools_figures,
+    pools_frame,
+)
 from poolwise.plans.prices import Prices, price_sentences
+from poolwise.plans.ranking import Ranking
 from poolwise.plans.search import Search, neighbors
 from poolwise.plans.sizes import Size, priced
 from poolwise.plans.targets import KNOWN, Target
@@ -136,18 +146,22 @@ def pools_answer(runs: CandidateRuns, prices: Prices, found: Search, left_out: S
     """Combine the search results into an answer; `left_out` states whether a few jobs decide it."""
     cost = priced(prices.sizes, prices.amounts)
     bill = None if found.best is None else prices.cost(found.best)
-    status: AnswerStatus = "decided" if found.best is not None and found.open is None else "undecided"
-    if found.best is None and found.open is None:
-        status = "infeasible"
-    figures = pools_figures(runs, cost, found)
+    ranking = Ranking(found.best, found.rival, found.open)
     frame, order = pools_frame(runs, cost, found)
-    chosen = None if found.best is None else order.index(found.best)
     cells = list(runs.simulated.values())
     shown = runs.largest if found.best is None else found.best
     diagnostics = diagnostics_of(runs.cells(shown)[0], runs.store.outcomes(runs.cells(shown)[0]))
-    return Answer(
-        status=status,
-        headline=_headline(runs, cost, found, status),
+    return ranking.answer(
+        order,
+        frame,
+        partial(candidate_content, runs, cost, found),
+        {
+            "sanity": diagnostics.to_dict() | {"decisive": [one.to_dict() for one in left_out]},
+            **pools_content(runs, cost, found),
+            "prices": at_other_prices(runs, prices, found),
+        },
+        pools_figures(runs, cost, found),
+        headline=_headline(runs, cost, found, ranking.status),
         because=list(_because(runs, cost, found)),
         sections={
             "Cost": [] if bill is None else [*cost_sentences(bill), *price_sentences(prices, found, runs.label)],
@@ -155,16 +169,7 @@ def pools_answer(runs: CandidateRuns, prices: Prices, found: Search, left_out: S
             "Certainty": list(_certainty(runs, found)),
         },
         notes=list(_notes(runs, found)),
-        main=figures[0] if figures else None,
-        figures=figures[1:],
         cost=bill,
-        candidates=frame,
-        chosen=chosen,
-        content={
-            "sanity": diagnostics.to_dict() | {"decisive": [one.to_dict() for one in left_out]},
-            **pools_content(runs, cost, found),
-            "prices": at_other_prices(runs, prices, found),
-        },
         inputs=dict(sorted({Path(cell.workload.path).name: cell.workload.sha256 for cell in cells}.items())),
         seeds=sorted({cell.seed for cell in cells}),
         first=[*diagnostics.sentences, *(one.text for one in left_out)],

@@ -40,23 +40,23 @@ def pools_frame(runs: CandidateRuns, cost: FloatArray, found: Search) -> tuple[p
     return pl.DataFrame(columns), order
 
 
+def candidate_content(runs: CandidateRuns, cost: FloatArray, found: Search, element: Element) -> Json:
+    """Return a candidate as plain data."""
+    verdict = found.verdicts.get(element)
+    content: Json = {"sizes": runs.sizes_of(element), "cost_dollars": float(cost[element])}
+    return content if verdict is None else content | _verdict(runs, verdict)
+
+
 def pools_content(runs: CandidateRuns, cost: FloatArray, found: Search) -> Json:
-    """Return the search results as plain data, as `poolwise plan --json` prints them."""
+    """Return the search results as plain data, as `poolwise plan --json` prints them in addition to the ranking."""
 
     def candidate(element: Element | None) -> Json | None:
-        if element is None:
-            return None
-        verdict = found.verdicts.get(element)
-        content: Json = {"sizes": runs.sizes_of(element), "cost_dollars": float(cost[element])}
-        return content if verdict is None else content | _verdict(runs, verdict)
+        return None if element is None else candidate_content(runs, cost, found, element)
 
     around = [] if found.best is None else neighbors(found.best, cost.shape)
     least, most = runs.certainty.seeds
     return {
         "targets": [str(target) for target in runs.targets],
-        "chosen": candidate(found.best),
-        "cheaper_but_undecided": candidate(found.open),
-        "runner_up": candidate(found.rival),
         "sensitivity": {
             "targets": [
                 {"share": m.share, "targets": [str(t) for t in m.targets], "chosen": candidate(m.element)}
