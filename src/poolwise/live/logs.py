@@ -43,6 +43,9 @@ EVENTS: Mapping[str, LogEvent] = {
     # Kubernetes
     "lease_acquired": LogEvent("info", "This process holds `lease` and schedules."),
     "lease_held": LogEvent("info", "Another process, `holder`, holds `lease`; this one waits for it."),
+    "watch_interrupted": LogEvent(
+        "info", "A watch of `path` ended with an error and is resumed, or its objects are listed again."
+    ),
     "lease_renewal_failed": LogEvent("info", "A renewal of the lease failed and is repeated."),
     "lease_release_failed": LogEvent("info", "A successor has to wait until the lease expires."),
     "no_usable_nodes": LogEvent("info", "The run begins without a node that can run jobs."),

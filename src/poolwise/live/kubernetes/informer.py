@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -12,10 +11,10 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from poolwise.live.kubernetes.client import ApiError, Client
+from poolwise.live.logs import log_event
 
 _INITIAL = "k8s.io/initial-events-end"
 _HTTP_GONE = 410
-_log = logging.getLogger(__name__)
 Object = TypeVar("Object")
 
 
@@ -83,7 +82,7 @@ class Informer(Generic[Object]):
                 if error.status in (400, 404, _HTTP_GONE):
                     self._resource_version = ""
                 failures = 0 if self._resource_version != before else failures + 1
-                _log.info("watch of %s: %s", self.path, error)
+                log_event("watch_interrupted", path=self.path, error=str(error))
                 wait = min(10.0, 0.05 * 2 ** min(failures, 8)) * random.uniform(0.5, 1)
                 await asyncio.sleep(max(error.retry_after, wait))
 
