@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from poolwise.plans.ranking import Ranking
+from poolwise.plans.ranking import CandidateRanking
 
 STATES = st.sampled_from(["keeps", "breaks", "undecided"])
 
@@ -12,7 +12,7 @@ STATES = st.sampled_from(["keeps", "breaks", "undecided"])
 @given(st.lists(st.tuples(STATES, st.integers(0, 4)), max_size=8))
 def test_ranking_matches_a_search_through_all_candidates(candidates):
     ranked = sorted(range(len(candidates)), key=lambda k: (candidates[k][1], k))
-    found = Ranking.of(ranked, lambda k: candidates[k][0], lambda k: float(candidates[k][1]))
+    found = CandidateRanking.of(ranked, lambda k: candidates[k][0], lambda k: float(candidates[k][1]))
     keeping = [k for k, (state, _) in enumerate(candidates) if state == "keeps"]
     least = min((candidates[k][1] for k in keeping), default=10)
     assert found.best == min((k for k in keeping if candidates[k][1] == least), default=None)

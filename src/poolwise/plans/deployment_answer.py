@@ -17,7 +17,7 @@ from poolwise.optimize.monotone import Element
 from poolwise.plans.deployment_file import DeploymentSection
 from poolwise.plans.front_search import FrontSearch
 from poolwise.plans.prices import bill
-from poolwise.plans.ranking import Ranking, State
+from poolwise.plans.ranking import CandidateRanking, State
 from poolwise.plans.sizes import Size
 from poolwise.plans.units import MeasuredUnits, UnitStudy, microseconds, placement_name, seeds_note
 from poolwise.presentation.answer import Answer, Certainty, DecisionCard
@@ -80,12 +80,12 @@ class MeasuredDeployments(MeasuredUnits):
         """Return the number of units of each type of a candidate."""
         return [int(size.amount[place]) for size, place in zip(self.sizes, self.elements[k], strict=False)]
 
-    def ranking(self) -> Ranking[int]:
+    def ranking(self) -> CandidateRanking[int]:
         """Rank the candidates by utility."""
         ranked = sorted(
             range(len(self.elements)), key=lambda k: (float(self.utility[k]), *self.means[k, :3].tolist(), self.elements[k])
         )
-        return Ranking.of(ranked, lambda k: self.states[k], lambda k: float(self.utility[k]))
+        return CandidateRanking.of(ranked, lambda k: self.states[k], lambda k: float(self.utility[k]))
 
     def label(self, k: int) -> str:
         """Return the units of a candidate, and its placement if the plan has several."""
@@ -248,7 +248,7 @@ def deployment_answer(
 # Sentences
 
 
-def _headline(found: MeasuredDeployments, ranking: Ranking[int]) -> str:
+def _headline(found: MeasuredDeployments, ranking: CandidateRanking[int]) -> str:
     if ranking.status == "infeasible":
         return "No deployment meets the target."
     if ranking.best is None:
@@ -285,7 +285,7 @@ def _certainty(found: MeasuredDeployments, best: int) -> Certainty:
     return Certainty("meets", margin.level, seeds, "seeds", (margin.low, margin.high))
 
 
-def _because(found: MeasuredDeployments, ranking: Ranking[int]) -> Iterator[str]:
+def _because(found: MeasuredDeployments, ranking: CandidateRanking[int]) -> Iterator[str]:
     best, rival = ranking.best, ranking.runner_up
     if best is not None:
         yield f"It has the lowest {_utility(found)} of the deployments that meet the target: {_describe(found, best)}."

@@ -13,7 +13,7 @@ from poolwise.hashing import Json
 from poolwise.metrics import Interval, mean_interval
 from poolwise.optimize.monotone import Element
 from poolwise.plans.dispatch_file import DispatchSection
-from poolwise.plans.ranking import Ranking, State
+from poolwise.plans.ranking import CandidateRanking, State
 from poolwise.plans.units import MeasuredUnits, UnitStudy, microseconds, placement_name, seeds_note
 from poolwise.presentation.answer import Answer, Certainty, DecisionCard
 from poolwise.presentation.figure import Axis, Bars, Figure
@@ -67,7 +67,7 @@ def dispatch_answer(section: DispatchSection, study: UnitStudy, runs: Mapping[El
     """Combine the runs of each candidate, one per seed, into an answer."""
     found = _measure(section, runs)
     candidates = range(len(found.elements))
-    ranking = Ranking.of(candidates, found.state, lambda k: float(found.means[k, 0]))
+    ranking = CandidateRanking.of(candidates, found.state, lambda k: float(found.means[k, 0]))
     best, rival, read = ranking.best, ranking.runner_up, found.runs[0][0]["read"]
     content: Json = {
         "latency": f"{section.latency} of the jobs' latency, us",

@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from poolwise.hashing import Json
-from poolwise.plans.ranking import Ranking
+from poolwise.plans.ranking import CandidateRanking
 from poolwise.presentation.answer import Answer, DecisionCard
 from poolwise.presentation.figure import Axis, Bars, Curves, Figure
 from poolwise.presentation.table import Table, frame_table
@@ -32,7 +32,7 @@ def packing_answer(cells: Sequence[Cell], results: Sequence[Json], device: str) 
     names, one = list(runs), results[0]
     first, chosen = names[0], names[order[0]]
     frame, described = pl.DataFrame([rows[k] for k in order]), [{"case": name, **_content(runs[name])} for name in names]
-    ranking = Ranking.of(order, lambda k: "keeps", lambda k: -float(rows[k]["fit"]))  # no target excludes any
+    ranking = CandidateRanking.of(order, lambda k: "keeps", lambda k: -float(rows[k]["fit"]))  # no target excludes any
     return ranking.answer(
         order,
         frame,

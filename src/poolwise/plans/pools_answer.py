@@ -23,7 +23,7 @@ from poolwise.plans.pools_content import (
     pools_frame,
 )
 from poolwise.plans.prices import Prices, price_sentences
-from poolwise.plans.ranking import Ranking
+from poolwise.plans.ranking import CandidateRanking
 from poolwise.plans.search import Search, neighbors
 from poolwise.plans.sizes import Size, priced
 from poolwise.plans.targets import KNOWN, Target
@@ -146,7 +146,7 @@ def pools_answer(runs: CandidateRuns, prices: Prices, found: Search, left_out: S
     """Combine the search results into an answer; `left_out` states whether a few jobs decide it."""
     cost = priced(prices.sizes, prices.amounts)
     bill = None if found.best is None else prices.cost(found.best)
-    ranking = Ranking(found.best, found.rival, found.open)
+    ranking = CandidateRanking(found.best, found.rival, found.open)
     frame, order = pools_frame(runs, cost, found)
     cells = list(runs.simulated.values())
     shown = runs.largest if found.best is None else found.best

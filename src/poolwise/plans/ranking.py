@@ -19,7 +19,7 @@ K = TypeVar("K")
 
 
 @dataclass(frozen=True)
-class Ranking(Generic[K]):
+class CandidateRanking(Generic[K]):
     """The candidates that decide a plan.
 
     Attributes
@@ -34,7 +34,7 @@ class Ranking(Generic[K]):
     undecided: K | None = None
 
     @classmethod
-    def of(cls, ranked: Sequence[K], state: Callable[[K], State], objective: Callable[[K], float]) -> Ranking[K]:
+    def of(cls, ranked: Sequence[K], state: Callable[[K], State], objective: Callable[[K], float]) -> CandidateRanking[K]:
         """Rank candidates, which are given in order of the objective; less is better."""
         keeping = [k for k in ranked if state(k) == "keeps"]
         best = keeping[0] if keeping else None
