@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from poolwise.model.placement import Placement, Refusal
 from poolwise.model.reason import Reason, WaitCause
@@ -132,7 +133,7 @@ class Wait:
 Decision = Start | Stop | Resize | Reject | Wait
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Decisions:
     """The decisions of one scheduling pass, in the order in which they are committed.
 
@@ -159,17 +160,17 @@ class Decisions:
     def __iter__(self) -> Iterator[Decision]:
         return iter(self.entries)
 
-    @property
+    @cached_property
     def starts(self) -> tuple[Start, ...]:
         """The starts, in order."""
         return tuple(decision for decision in self.entries if isinstance(decision, Start))
 
-    @property
+    @cached_property
     def rejected(self) -> tuple[int, ...]:
         """Rows of the rejected jobs, in order."""
         return tuple(decision.job for decision in self.entries if isinstance(decision, Reject))
 
-    @property
+    @cached_property
     def waits(self) -> dict[int, Refusal]:
         """Row -> reason, of jobs that are left waiting with one."""
         return {decision.job: decision.refusal for decision in self.entries if isinstance(decision, Wait)}

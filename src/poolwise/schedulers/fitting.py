@@ -28,6 +28,7 @@ class Fitting:
     def __init__(self) -> None:
         self._capacity: IntArray | None = None
         self._evaluated = np.zeros(0, dtype=np.bool_)  # by row
+        self._refused = np.zeros(0, dtype=np.bool_)  # by row
         self._refusals: dict[int, Refusal] = {}
         self._by_class: dict[int, Refusal | None] = {}  # class of jobs -> refusal of its first job
         self._complete: tuple[Queue, int] | None = None  # fully evaluated queue, and its number of joins at that time
@@ -38,15 +39,17 @@ class Fitting:
         """Return the waiting jobs that do not fit on the empty machine, in queue order, each with the reason."""
         if self._capacity is None or not arrays_equal(self._capacity, snapshot.capacity):
             self._capacity = immutable(snapshot.capacity)
-            self._evaluated, self._refusals, self._by_class, self._complete = np.zeros(0, dtype=np.bool_), {}, {}, None
+            self._evaluated, self._refused = np.zeros(0, dtype=np.bool_), np.zeros(0, dtype=np.bool_)
+            self._refusals, self._by_class, self._complete = {}, {}, None
         if self._complete is None or self._complete[0] is not queue or self._complete[1] != queue.joined:
             self._evaluate(queue, snapshot, judge, signatures)
-        return {job: self._refusals[job] for job in queue.jobs.tolist() if job in self._refusals} if self._refusals else {}
+        return {job: self._refusals[job] for job in queue.jobs[self._refused[queue.jobs]].tolist()} if self._refusals else {}
 
     def _evaluate(self, queue: Queue, snapshot: Snapshot, judge: FitJudge, signatures: SignatureFunction | None) -> None:
         """Evaluate the waiting jobs that have not been evaluated yet."""
         if len(self._evaluated) < len(queue.table):
-            self._evaluated = np.concatenate([self._evaluated, np.zeros(len(queue.table), dtype=np.bool_)])
+            more = np.zeros(len(queue.table), dtype=np.bool_)
+            self._evaluated, self._refused = (np.concatenate([each, more]) for each in (self._evaluated, self._refused))
         jobs = queue.jobs
         fresh = jobs[~self._evaluated[jobs]]
         if len(fresh):
@@ -59,5 +62,5 @@ class Fitting:
                     judged[number] = judge(job, empty)
                 refusal = judged[number]
                 if refusal is not None:
-                    self._refusals[job] = refusal
+                    self._refused[job], self._refusals[job] = True, refusal
         self._complete = queue, queue.joined

@@ -123,6 +123,7 @@ class ListDispatcher(Dispatcher):
     scheduler: ListScheduler
     fitting: Fitting = field(default_factory=Fitting)
     barred: Fitting = field(default_factory=Fitting)
+    _last_unfit: tuple[dict[int, Refusal], tuple[Wait, ...]] = field(default=({}, ()), repr=False)
 
     def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Decisions:
         """Reject jobs that are never admitted or do not fit on the empty machine; if there are none, choose starts."""
@@ -134,21 +135,27 @@ class ListDispatcher(Dispatcher):
         if rejects:
             again = self._next_wakeup(snapshot) if len(rejects) < len(queue) else None
             return Decisions(tuple(Reject(job, reason) for job, reason in rejects.items()), again)
-        unfit = [Wait(job, refusal) for job, refusal in never.items()]
+        unfit = self._unfit(never)
         if never:
             queue = queue.only(np.setdiff1d(queue.jobs, list(never)))
         if not len(queue):
-            return Decisions(tuple(unfit))
+            return Decisions(unfit)
         backfill, placement = self.scheduler.backfill, _placement(self.scheduler, snapshot)
         fits = backfill.every_cycle or bool(placement.prefilter(queue.jobs, snapshot.free[None], snapshot).any())
         if not fits and not changes.explain:  # no job fits, so no order can start any
-            return Decisions(tuple(unfit), _window_end(snapshot))
+            return Decisions(unfit, _window_end(snapshot))
         cycle = SchedulingPass(queue, self._priority(queue, snapshot), snapshot, placement, changes.explain)
         starts = self._starts(cycle)
         reasons = {job: self._reason(cycle, job, starts) for job in cycle.to_explain(starts)}
         if not fits:
-            return Decisions(tuple(unfit), _window_end(snapshot), reasons)
+            return Decisions(unfit, _window_end(snapshot), reasons)
         return Decisions((*unfit, *starts), self._next_wakeup(snapshot) if len(starts) < len(queue) else None, reasons)
+
+    def _unfit(self, never: dict[int, Refusal]) -> tuple[Wait, ...]:
+        """Return why jobs wait that do not fit on the empty machine; those of the last pass if nothing has changed."""
+        if never != self._last_unfit[0]:
+            self._last_unfit = never, tuple(Wait(job, refusal) for job, refusal in never.items())
+        return self._last_unfit[1]
 
     def _next_wakeup(self, snapshot: Snapshot) -> int | None:
         """Return the next time at which the backfill needs a pass or a maintenance window ends."""
