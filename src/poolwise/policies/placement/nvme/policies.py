@@ -150,6 +150,8 @@ class NvmeMaximizeComposition(Composer):
         an amount that does not help. No model depends on cores, so their loop never changes a request.
     """
 
+    __repr__ = short_repr
+
     max_extension: float | None = None
     smallest_k_meeting_deadline: bool = False
     late_shares: bool = True
