@@ -98,8 +98,8 @@ def key(placed: str, order: str, backfill: str) -> str:
 
 
 def _milliseconds(spec: RunSpec) -> float:
-    truth, estimate = spec.truth, spec.estimate
-    return 1e3 * seconds(lambda: simulate(spec.workload, spec.machine, spec.scheduler, truth=truth, estimate=estimate))[0]
+    model, estimate = spec.model, spec.estimate
+    return 1e3 * seconds(lambda: simulate(spec.workload, spec.machine, spec.scheduler, model=model, estimate=estimate))[0]
 
 
 def table(figures: Mapping[str, float]) -> str:

@@ -64,7 +64,7 @@ def figures(policy: str) -> Figures:
 def _whole(this: vinesim.VineSimCase, scheduler: Dispatch, repeat: int = 1) -> float:
     """Return the least CPU seconds of repeated runs."""
     return seconds(
-        lambda: simulate(this.workload, this.machine, scheduler, truth=this.model, engine="compiled"), repeat=repeat
+        lambda: simulate(this.workload, this.machine, scheduler, model=this.model, engine="compiled"), repeat=repeat
     )[0]
 
 

@@ -93,7 +93,7 @@ def _scheduled(**changes: Any) -> Callable[[RunSpec], RunSpec]:
 
 
 def _modeled(model: RemoteMemory) -> Callable[[RunSpec], RunSpec]:
-    return _with(truth=model, estimate=model)
+    return _with(model=model, estimate=model)
 
 
 def _long(parts: RunSpec) -> RunSpec:
@@ -161,7 +161,7 @@ def _seconds(parts: RunSpec, repeat: int = 1) -> float:
             parts.workload,
             parts.machine,
             parts.scheduler,
-            truth=parts.truth,
+            model=parts.model,
             estimate=parts.estimate,
             disturbances=parts.disturbances,
             pass_per_event=parts.pass_per_event,

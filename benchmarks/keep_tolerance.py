@@ -71,7 +71,7 @@ def main(seeds: int) -> None:
     for seed in range(seeds):
         drawn = workload(seed)
         pair = [
-            numbers(simulate(drawn, machine(), scheduler(effort_s=0.005), truth=CpuFrequency(), seed=seed).schedule)
+            numbers(simulate(drawn, machine(), scheduler(effort_s=0.005), model=CpuFrequency(), seed=seed).schedule)
             for scheduler in (BatchScheduler, KeepTolerance)
         ]
         for name, value in pair[0].items():

@@ -88,8 +88,8 @@ def labels(generator: str, cell: Cell, rule: str, refused: int) -> dict[str, Any
 def run(cell: Cell, workload: Workload) -> Schedule:
     """Simulate a cell."""
     configured = ConfiguredRun.of(cell)
-    truth, estimate = configured.truth, configured.estimate
-    return simulate(workload, cell.machine, configured.scheduler, truth=truth, estimate=estimate, seed=cell.seed).schedule
+    model, estimate = configured.model, configured.estimate
+    return simulate(workload, cell.machine, configured.scheduler, model=model, estimate=estimate, seed=cell.seed).schedule
 
 
 def numbers(schedule: Schedule, cell: Cell) -> dict[str, float]:

@@ -33,7 +33,7 @@ def run(size: int) -> Schedule:
     """Return the published high-bandwidth scenario with `size` times as many workloads in the same time."""
     workload = replace(NvmeMix(), jobs=1500 * size, mean_gap_s=GAP_S / size).generate()
     model = NvmeSharing({"bandwidth_bound": "catalog:nvme-smufin.csv"})
-    return simulate(workload, machine(size), CompositionScheduler(), truth=model).schedule
+    return simulate(workload, machine(size), CompositionScheduler(), model=model).schedule
 
 
 def us_per_event(size: int, repeat: int) -> float:

@@ -23,7 +23,7 @@ from poolwise.traces.generators import generate
 def fast(workload: Workload, machine: Machine, order: str, engine: str = "compiled", backfill: str = "easy") -> Result:
     """Simulate a run under EASY, or another backfill."""
     scheduler = ListScheduler(make("orders", order), make("backfills", backfill))
-    return simulate(workload, machine, scheduler, truth=RemoteMemory(), engine=engine)
+    return simulate(workload, machine, scheduler, model=RemoteMemory(), engine=engine)
 
 
 def against_naive(pool_tib: int, order: str = "fm") -> Figures:

@@ -45,9 +45,9 @@ def explained_wait() -> Figure:
     (file,) = re.findall(r'^```toml title="my-machine.toml"\n(.*?)^```', OWN_LOG.read_text(encoding="utf-8"), re.M | re.S)
     write_whole(RESULTS / "my-machine.toml", file.encode())
     machine = load_machine(RESULTS / "my-machine.toml")
-    workload, truth = poolwise.read("catalog:example-sacct.txt", machine), poolwise.RemoteMemory(seed=0)
-    schedule = poolwise.simulate(workload, machine, order="fm", backfill="easy", truth=truth).schedule
-    found = explain_wait(workload, machine, poolwise.list_scheduler("fm", "easy"), job=EXPLAINED_JOB, truth=truth)
+    workload, model = poolwise.read("catalog:example-sacct.txt", machine), poolwise.RemoteMemory(seed=0)
+    schedule = poolwise.simulate(workload, machine, order="fm", backfill="easy", model=model).schedule
+    found = explain_wait(workload, machine, poolwise.list_scheduler("fm", "easy"), job=EXPLAINED_JOB, model=model)
     return replace(gantt(found, schedule), name="explained-wait")
 
 

@@ -16,7 +16,7 @@ PARTS = {
     "own-backfill": "backfill",
     "own-placement": "placement",
     "own-scheduler": "scheduler",
-    "own-performance-model": "truth",
+    "own-performance-model": "model",
 }
 """Page -> argument of `simulate` for the class of its first file."""
 PUBLIC = {"poolwise", "poolwise.interfaces", "poolwise.performance", "poolwise.policies", "poolwise.schedulers"}

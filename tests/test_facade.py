@@ -101,9 +101,9 @@ def test_default_placement_suits_the_machine() -> None:
 
 def test_schedulers_and_models_may_be_named(tmp_path: Path, run: poolwise.SimulatedRun) -> None:
     (tmp_path / "mine.py").write_text("from poolwise import Ideal, ListScheduler\n\n\nclass Mine(ListScheduler):\n    pass\n")
-    ideal = poolwise.simulate(run.workload, run.machine, scheduler="catalog:fm-easy", truth="ideal", engine="reference")
+    ideal = poolwise.simulate(run.workload, run.machine, scheduler="catalog:fm-easy", model="ideal", engine="reference")
     mine = poolwise.simulate(
-        run.workload, run.machine, scheduler=f"{tmp_path / 'mine.py'}:Mine", truth=f"{tmp_path / 'mine.py'}:Ideal"
+        run.workload, run.machine, scheduler=f"{tmp_path / 'mine.py'}:Mine", model=f"{tmp_path / 'mine.py'}:Ideal"
     )
     assert (ideal.schedule.job_end - ideal.schedule.job_start)[0] == 10**11
     assert type(mine.scheduler).__name__ == "Mine"
@@ -279,9 +279,9 @@ def test_remote_memory_is_the_default_model_on_racks_with_pools() -> None:
     machine = poolwise.Machine.of_racks(2, 4, local=1024, pool=65536)
     for engine in ("reference", "compiled"):
         default = poolwise.simulate(MEMORY, machine, seed=7, engine=engine).schedule
-        given = poolwise.simulate(MEMORY, machine, truth=RemoteMemory(seed=7), engine=engine).schedule
+        given = poolwise.simulate(MEMORY, machine, model=RemoteMemory(seed=7), engine=engine).schedule
         other = poolwise.simulate(MEMORY, machine, seed=8, engine=engine).schedule
-        ideal = poolwise.simulate(MEMORY, machine, truth=Ideal(), engine=engine).schedule
+        ideal = poolwise.simulate(MEMORY, machine, model=Ideal(), engine=engine).schedule
         assert default.end.tolist() == given.end.tolist() != other.end.tolist()
         assert (ideal.job_end - ideal.job_start == 10**11).all()
         assert ((default.job_end - default.job_start)[default.done] > 10**11).all()

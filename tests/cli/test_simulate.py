@@ -71,7 +71,7 @@ def test_remote_memory_slows_jobs_by_seed(log: Path, machine: Path, capsys: pyte
         jobs = traces.read(log, on)
         models = {"remote": RemoteMemory(seed=seed), "ideal": Ideal()}
         spans = {
-            name: float(simulation.simulate(jobs, on, order="fcfs", truth=model).metrics["makespan_s"])
+            name: float(simulation.simulate(jobs, on, order="fcfs", model=model).metrics["makespan_s"])
             for name, model in models.items()
         }
         assert makespan[seed] == spans["remote"] > spans["ideal"]

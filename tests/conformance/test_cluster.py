@@ -36,7 +36,7 @@ def suited() -> list[tuple[str, str]]:
             case, scheduler = make(), registry.make("schedulers", name)
             try:
                 scheduler.check(case.machine, case.workload.table)
-                simulate(case.workload, case.machine, scheduler, truth=case.truth, engine="reference")
+                simulate(case.workload, case.machine, scheduler, model=case.model, engine="reference")
             except InputError:
                 continue
             found.append((name, where))
@@ -67,7 +67,7 @@ def test_every_scheduler_has_a_case() -> None:
 @pytest.mark.parametrize(("name", "where"), SUITED)
 def test_cluster_without_faults_equals_the_simulator(name: str, where: str) -> None:
     case, scheduler = CASES[where](), registry.make("schedulers", name)
-    schedule = simulate(case.workload, case.machine, scheduler, truth=case.truth, engine="reference").schedule
+    schedule = simulate(case.workload, case.machine, scheduler, model=case.model, engine="reference").schedule
     owners, ids = case.machine.owners, case.workload.id
     expected = [
         (int(ids[job]), tasks, start, tuple(owners[owner] for owner, _, _ in schedule.placement_of(run)))

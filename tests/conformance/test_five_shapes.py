@@ -122,7 +122,7 @@ def test_sharers_of_a_composition_change_speed_with_their_number() -> None:
             starts.append(Start(job, (0,), Placement.of(rows)))
         return Decisions(tuple(starts))
 
-    schedule = simulate(workload, machine, Scripted(decide), truth=BandwidthSharing()).schedule
+    schedule = simulate(workload, machine, Scripted(decide), model=BandwidthSharing()).schedule
     done = Outcome.FINISHED
     assert ran(schedule) == [(0, 0, 1500, done), (1, 300, 1800, done), (2, 400, 900, done)]
     composed, alone = (devices[0], devices[1]), ((devices[0],), (devices[1],), (devices[2],))
@@ -190,7 +190,7 @@ def test_tasks_are_dispatched_to_idle_units_after_their_transfer() -> None:
         tasks = queue.tasks(0) if len(queue) else ()
         return Decisions(tuple(Start(0, (t,), Placement.of([(t, u, 0, 1)])) for t, u in zip(tasks, idle, strict=False)))
 
-    schedule = simulate(workload, machine, Scripted(decide), truth=Combined((Speed(), Transfer()))).schedule
+    schedule = simulate(workload, machine, Scripted(decide), model=Combined((Speed(), Transfer()))).schedule
     by_unit: dict[int, list[tuple[int, int]]] = {}
     for run in range(schedule.n_run):
         by_unit.setdefault(schedule.placement_of(run)[0][0], []).append((int(schedule.start[run]), int(schedule.end[run])))

@@ -33,7 +33,7 @@ def workload_of(jobs: list[dict[str, int]]) -> Workload:
 def simulated(jobs: list[dict[str, int]]) -> tuple[Diagnostics, Outcomes]:
     """Diagnose jobs simulated on four nodes of 64 GiB each."""
     machine = Machine.of_racks(1, 4, local=64 * GIB, pool=0)
-    run = poolwise.simulate(workload_of(jobs), machine, truth=Ideal(), engine="reference")
+    run = poolwise.simulate(workload_of(jobs), machine, model=Ideal(), engine="reference")
     return run.sanity, run.outcomes
 
 

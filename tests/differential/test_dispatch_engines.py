@@ -47,7 +47,7 @@ def test_many_tasks_on_many_units() -> None:
     case = vinesim.VineSimCase.of(vinesim.UnitList.of(units), vinesim.TaskList.of(rows), rates, "20ns")
     for entry in (("flat", {}), ("high", {}), ("closer_to_data", {"tie": "random"})):
         runs = [
-            simulate(case.workload, case.machine, Dispatch(policy_of(entry)), truth=case.model, engine=engine).schedule
+            simulate(case.workload, case.machine, Dispatch(policy_of(entry)), model=case.model, engine=engine).schedule
             for engine in ("reference", "compiled")
         ]
         assert difference(*runs) == "", entry
@@ -58,15 +58,15 @@ def test_auto_selects_the_compiled_engine_if_supported() -> None:
     shared = study(2).case(contended=True)
     for entry in POLICIES:
         scheduler = Dispatch(policy_of(entry))
-        assert simulate(case.workload, case.machine, scheduler, truth=case.model).engine == (
+        assert simulate(case.workload, case.machine, scheduler, model=case.model).engine == (
             "compiled" if entry in TIERED else "reference"
         )
-        result = simulate(shared.workload, shared.machine, scheduler, truth=shared.model, estimate=shared.estimate)
+        result = simulate(shared.workload, shared.machine, scheduler, model=shared.model, estimate=shared.estimate)
         assert result.engine == "reference"
     lost = [Disturbance(5, 0, 0, -1), Disturbance(9, 0, 0, 1)]
-    assert simulate(case.workload, case.machine, Dispatch(), truth=case.model, disturbances=lost).engine == "reference"
+    assert simulate(case.workload, case.machine, Dispatch(), model=case.model, disturbances=lost).engine == "reference"
     with pytest.raises(InputError, match="no kernel runs this: placement Delay has no kernel"):
-        simulate(case.workload, case.machine, Dispatch(policy_of(("delay", {}))), truth=case.model, engine="compiled")
+        simulate(case.workload, case.machine, Dispatch(policy_of(("delay", {}))), model=case.model, engine="compiled")
 
 
 class Twice(Combined):
@@ -81,12 +81,12 @@ class Stated(Combined):
 
 def test_combined_models_are_compiled_by_their_parts() -> None:
     case = study(2).case()
-    models, plain = (Affinity(), Transfer()), simulate(case.workload, case.machine, Dispatch(), truth=case.model)
-    for truth in (Combined((Combined(models[:1]), Ideal(), *models[1:])), Stated(models)):
-        result = simulate(case.workload, case.machine, Dispatch(), truth=truth)
+    models, plain = (Affinity(), Transfer()), simulate(case.workload, case.machine, Dispatch(), model=case.model)
+    for model in (Combined((Combined(models[:1]), Ideal(), *models[1:])), Stated(models)):
+        result = simulate(case.workload, case.machine, Dispatch(), model=model)
         assert result.engine == "compiled" and difference(result.schedule, plain.schedule) == ""
-    for truth, why in ((Twice(models), "model Twice"), (Combined((*models, Transfer(local=3))), "given twice")):
-        assert why in str(unsupported(RunSpec(case.workload, case.machine, Dispatch(), truth, truth)))
+    for model, why in ((Twice(models), "model Twice"), (Combined((*models, Transfer(local=3))), "given twice")):
+        assert why in str(unsupported(RunSpec(case.workload, case.machine, Dispatch(), model, model)))
 
 
 def test_network_of_unequal_ports_uses_the_reference_engine() -> None:

@@ -79,10 +79,10 @@ def test_caps_in_the_tree_match_scans(patience_s: float, backfill: Easy, monkeyp
     for deep in (0, 10_000):
         monkeypatch.setattr(columns, "DEEP_QUEUE", deep)
         how = ListScheduler(Capped(SmallestArea(), patience_s, 0.2 * (patience_s > 0)), backfill)
-        found.append(simulate(workload, machine, how, truth=RemoteMemory(), engine="compiled").schedule)
+        found.append(simulate(workload, machine, how, model=RemoteMemory(), engine="compiled").schedule)
     assert difference(*found) == ""
     if patience_s == 0 and backfill == Easy():
-        fcfs = simulate(workload, machine, ListScheduler(FCFS(), backfill), truth=RemoteMemory(), engine="compiled").schedule
+        fcfs = simulate(workload, machine, ListScheduler(FCFS(), backfill), model=RemoteMemory(), engine="compiled").schedule
         assert difference(found[0], fcfs) == ""
 
 
@@ -153,7 +153,7 @@ def test_golden_schedules(backfill: str, monkeypatch: pytest.MonkeyPatch) -> Non
         monkeypatch.setattr(columns, "DEEP_QUEUE", deep)
         for (order, scope), wanted in golden.items():
             how = ListScheduler(make("orders", order), make("backfills", backfill), make("placements", "racks", scope=scope))
-            schedule = simulate(workload, machine, how, truth=RemoteMemory(), engine="compiled").schedule
+            schedule = simulate(workload, machine, how, model=RemoteMemory(), engine="compiled").schedule
             ids = workload.id[schedule.job].tolist()
             found = dict(zip(ids, zip(schedule.start.tolist(), schedule.end.tolist(), strict=True), strict=True))
             assert found == wanted, (order, scope, deep)

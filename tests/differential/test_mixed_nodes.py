@@ -68,8 +68,8 @@ def test_reservations_change_when_runs_end_early() -> None:
             attributes={"u": g.random(n), **named},
         )
         scheduler = ListScheduler(make("orders", ("fcfs", "wfp3")[seed % 2]), make("backfills", "conservative"))
-        truth = RemoteMemory() if seed % 4 == 0 else Ideal()
-        plain, fast = (simulate(load, on, scheduler, truth=truth, engine=engine) for engine in ("reference", "compiled"))
+        model = RemoteMemory() if seed % 4 == 0 else Ideal()
+        plain, fast = (simulate(load, on, scheduler, model=model, engine=engine) for engine in ("reference", "compiled"))
         assert difference(plain.schedule, fast.schedule) == "", seed
 
 
@@ -90,7 +90,7 @@ def test_warm_starts_match_the_full_run() -> None:
         backfill = make("backfills", g.choice([*EASY_FAMILY, "conservative"]).item())
         placement = make("placements", "racks", scope=g.choice(["rack", "system"]).item())
         scheduler, truth = ListScheduler(make("orders", "sjf"), backfill, placement), model(g)
-        whole = simulate(load, on, scheduler, truth=truth, engine="reference").schedule
+        whole = simulate(load, on, scheduler, model=truth, engine="reference").schedule
         for time in instants(whole, 3, g):
             check_every_engine(whole, time, scheduler, truth, None, ("reference", "compiled"))
 
@@ -130,7 +130,7 @@ def test_a_log_runs_alike_on_fat_nodes_in_partitions(order: str) -> None:
     load_kernels(COMMON[1] + MIXED)
     scheduler = ListScheduler(make("orders", order))
     plain, fast = (
-        simulate(load, machine, scheduler, truth=RemoteMemory(), engine=engine).schedule for engine in ("reference", "compiled")
+        simulate(load, machine, scheduler, model=RemoteMemory(), engine=engine).schedule for engine in ("reference", "compiled")
     )
     assert difference(plain, fast) == ""
     waited = plain.start > load.submit[plain.job]
@@ -192,7 +192,7 @@ def test_both_engines_run_jobs_as_the_naive_simulator(
     expected = naive_pools.simulate(jobs, 0, 0, 0, order, backfill, scope, naive.place, naive.runtime, naive.empty())
     scheduler = ListScheduler(make("orders", order), make("backfills", backfill), make("placements", "racks", scope=scope))
     for engine in ("reference", "compiled"):
-        schedule = simulate(workload, machine, scheduler, truth=RemoteMemory(), engine=engine).schedule  # type: ignore[arg-type]
+        schedule = simulate(workload, machine, scheduler, model=RemoteMemory(), engine=engine).schedule  # type: ignore[arg-type]
         ran = schedule.workload.id[schedule.job].tolist(), schedule.start.tolist(), schedule.end.tolist()
         assert {job: (start, end) for job, start, end in zip(*ran, strict=True)} == expected
         assert len(schedule.rejected) == n - len(expected)

@@ -59,12 +59,12 @@ def _study(seed: int, jobs: int) -> tuple[RunSpec, bool]:
     g = np.random.default_rng(seed)
     machine = Machine.of_racks(int(g.integers(1, 5)), 6, local=64, pool=int(g.choice([150, 400, 2000])))
     order: QueuePolicy = ORDERS[int(g.integers(len(ORDERS)))]
-    truth = RemoteMemory()
-    estimate = RemoteMemory(expect=g.choice(["own", "mean", "none"]).item()) if g.random() < 0.3 else truth
+    model = RemoteMemory()
+    estimate = RemoteMemory(expect=g.choice(["own", "mean", "none"]).item()) if g.random() < 0.3 else model
     scheduler = ListScheduler(
         order, Conservative(), make("placements", "racks", scope="rack" if g.random() < 0.9 else "system")
     )
-    parts = RunSpec(_crowd(g, jobs, machine), machine, scheduler, truth, estimate)
+    parts = RunSpec(_crowd(g, jobs, machine), machine, scheduler, model, estimate)
     if g.random() < 0.15 and order.kind in ("static", "linear"):
         at = int(g.integers(1, 100)) * SECOND
         parts = replace(parts, disturbances=(Disturbance(at, 0, 0, -2), Disturbance(at + 90 * SECOND, 0, 0, 2)))
@@ -78,7 +78,7 @@ def _compare(seed: int, jobs: int) -> None:
             parts.workload,
             parts.machine,
             parts.scheduler,
-            truth=parts.truth,
+            model=parts.model,
             estimate=parts.estimate,
             disturbances=parts.disturbances,
             pass_per_event=per_event and not parts.disturbances,
@@ -131,7 +131,7 @@ def test_cached_reservations_match_rebuilt_ones_with_scarce_pools(order: str, fa
     parts = RunSpec(jobs, machine, ListScheduler(make("orders", order), Conservative()), RemoteMemory(), RemoteMemory())
     family, why = find_engine(parts)
     assert family is not None, why
-    schedule = simulate(jobs, machine, parts.scheduler, truth=parts.truth, estimate=parts.estimate, engine="compiled").schedule
+    schedule = simulate(jobs, machine, parts.scheduler, model=parts.model, estimate=parts.estimate, engine="compiled").schedule
     assert (schedule.job.tolist(), schedule.start.tolist()) == _rebuilt(parts)
     waiting = np.searchsorted(np.sort(jobs.submit), schedule.start, side="right") - np.arange(len(schedule.start))
     assert waiting.max() > 60

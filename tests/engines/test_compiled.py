@@ -186,13 +186,13 @@ def test_static_and_aging_orders_are_called_once() -> None:
         ("pass_per_event", {"disturbances": [Disturbance(SECOND, 0, 0, -1)], "pass_per_event": True}),
         ("observer", {"observer": lambda *_: None}),
         ("backfill Impatient", {"scheduler": ListScheduler(backfill=Impatient())}),
-        ("performance model Combined", {"truth": Combined((Ideal(),))}),
+        ("performance model Combined", {"model": Combined((Ideal(),))}),
         ("performance model Combined", {"estimate": Combined((Ideal(),))}),
         ("placement Sparse", {"scheduler": ListScheduler(placement=Sparse())}),
         ("scheduler WarmUp", {"scheduler": WarmUp(ListScheduler(), 2, ListScheduler(order=SJF(), backfill=NoBackfill()))}),
         ("empty", {"workload": Workload.of(np.zeros(0), np.zeros(0))}),
-        ("model RemoteMemory", {"truth": RemoteMemory(far_ns=-1)}),
-        ("model Slower", {"truth": Slower()}),
+        ("model RemoteMemory", {"model": RemoteMemory(far_ns=-1)}),
+        ("model Slower", {"model": Slower()}),
     ],
 )
 def test_unsupported_runs_use_the_reference_engine(reason: str, change: dict[str, Any]) -> None:
@@ -263,7 +263,7 @@ def test_opaque_order_sees_the_same_state_in_both_engines() -> None:
     seen = []
     for engine in ("reference", "compiled"):
         witness = Witness()
-        simulate(jobs, MACHINE, ListScheduler(order=witness), truth=RemoteMemory(), engine=engine)
+        simulate(jobs, MACHINE, ListScheduler(order=witness), model=RemoteMemory(), engine=engine)
         seen.append(witness.seen)
     assert len(seen[0]) > 20
     assert seen[0] == seen[1]

@@ -37,7 +37,7 @@ def case_of(g: np.random.Generator, n_unit: int, n_task: int, places: tuple[int,
 def replayed(case: vinesim.VineSimCase, entry: tuple[str, dict[str, object]], seed: int = 0) -> Schedule:
     """Return the schedule of both engines, which must be equal."""
     reference, compiled = (
-        simulate(case.workload, case.machine, Dispatch(policy_of(entry)), truth=case.model, seed=seed, engine=engine).schedule
+        simulate(case.workload, case.machine, Dispatch(policy_of(entry)), model=case.model, seed=seed, engine=engine).schedule
         for engine in ("reference", "compiled")
     )
     assert difference(reference, compiled) == "", entry

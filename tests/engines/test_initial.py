@@ -41,7 +41,7 @@ def on_racks(seed: int) -> None:
         make("orders", g.choice(ORDERS).item()), backfill(g.choice(BACKFILLS).item()), make("placements", "racks", scope=scope)
     )
     truth, estimate = model(g), model(g) if g.random() < 0.5 else None
-    whole = simulate(load, on, how, truth=truth, estimate=estimate, engine="reference").schedule
+    whole = simulate(load, on, how, model=truth, estimate=estimate, engine="reference").schedule
     for time in instants(whole, 4, g):
         check_every_engine(whole, time, how, truth, estimate, ("reference", "compiled"))
 
@@ -55,7 +55,7 @@ def on_shared_nodes(seed: int) -> None:
     how = ListScheduler(make("orders", g.choice(ORDERS).item()), backfill(name), make("placements", PLACEMENTS[seed % 4]))
     truth = model(g) if pools else Ideal()
     estimate = model(g) if pools and g.random() < 0.5 else None
-    whole = simulate(load, on, how, truth=truth, estimate=estimate, engine="reference").schedule
+    whole = simulate(load, on, how, model=truth, estimate=estimate, engine="reference").schedule
     for time in instants(whole, 4, g):
         check_every_engine(whole, time, how, truth, estimate, ("reference", "compiled"))
 

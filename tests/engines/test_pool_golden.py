@@ -22,7 +22,7 @@ LOCAL = 65536
 
 def run(workload: Workload, machine: Machine, order: str, backfill: str, scope: str) -> Schedule:
     scheduler = ListScheduler(make("orders", order), make("backfills", backfill), make("placements", "racks", scope=scope))
-    return simulate(workload, machine, scheduler, truth=RemoteMemory(), engine="reference").schedule
+    return simulate(workload, machine, scheduler, model=RemoteMemory(), engine="reference").schedule
 
 
 def times(schedule: Schedule) -> dict[int, tuple[int, int]]:

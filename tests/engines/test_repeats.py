@@ -43,7 +43,7 @@ def test_repeated_runs_match_independent_runs(seed: int) -> None:
         listed = ListScheduler(order, backfill)
         scheduler = WarmUp.before(listed, 10) if g.random() < 0.2 else listed
         found = repeats.under(scheduler)
-        alone = simulate(load, machine, scheduler, truth=RemoteMemory()).schedule
+        alone = simulate(load, machine, scheduler, model=RemoteMemory()).schedule
         start, end = np.full(len(load), NEVER), np.full(len(load), NEVER)
         start[alone.job], end[alone.job] = alone.start, alone.end
         assert np.array_equal(found.start, start) and np.array_equal(found.end, end), scheduler
@@ -64,8 +64,8 @@ def test_failures_apply_to_each_repeated_run(by_machine: bool) -> None:
     scheduler = ListScheduler(FM())
     repeats = Repeats(RunSpec(load, machine, ListScheduler(FCFS()), RemoteMemory(), RemoteMemory(), disturbances=changes))
     found = repeats.under(scheduler)
-    alone = simulate(load, machine, scheduler, truth=RemoteMemory(), disturbances=changes).schedule
-    whole = simulate(load, replace(machine, failures=None), scheduler, truth=RemoteMemory()).schedule
+    alone = simulate(load, machine, scheduler, model=RemoteMemory(), disturbances=changes).schedule
+    whole = simulate(load, replace(machine, failures=None), scheduler, model=RemoteMemory()).schedule
     start, last = np.full(len(load), NEVER), np.full(len(load), NEVER)
     start[alone.job[::-1]], last[whole.job] = alone.start[::-1], whole.start
     assert np.array_equal(found.start, start)

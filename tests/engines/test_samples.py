@@ -43,12 +43,12 @@ def other_version(load: Workload, initial: Initial, g: np.random.Generator) -> W
     return replace(load, submit=submit, duration=elapsed + np.maximum(1, (load.duration * factor).astype(np.int64)))
 
 
-def check_versions(whole: Schedule, how: Scheduler, truth: object, estimate: object, g: np.random.Generator) -> str:
+def check_versions(whole: Schedule, how: Scheduler, model: object, estimate: object, g: np.random.Generator) -> str:
     (time,) = instants(whole, 1, g)
     load, initial = cut(whole, time)
     if not len(load):
         return ""
-    parts = RunSpec(load, whole.machine, how, truth, estimate or truth, initial=initial)
+    parts = RunSpec(load, whole.machine, how, model, estimate or model, initial=initial)
     awaited = np.sort(g.choice(len(load), int(g.integers(1, len(load) + 1)), replace=False))
     until = NEVER if g.random() < 0.5 else time + int(g.integers(1, 400)) * SECOND
     sampler, _ = sampler_of(parts, awaited, until)
@@ -75,7 +75,7 @@ def test_sampled_variants_on_racks_match_simulations(deep: int, monkeypatch: pyt
             make("placements", "racks", scope=g.choice(["rack", "system"]).item()),
         )
         truth, estimate = model(g), model(g) if g.random() < 0.5 else None
-        whole = simulate(load, on, how, truth=truth, estimate=estimate).schedule
+        whole = simulate(load, on, how, model=truth, estimate=estimate).schedule
         used.add(check_versions(whole, how, truth, estimate, g))
     assert RackSampler.__name__ in used
 
@@ -92,7 +92,7 @@ def test_sampled_variants_on_shared_nodes_match_simulations() -> None:
         order = Curious() if seed % 5 == 0 else make("orders", g.choice(ORDERS).item())
         how = ListScheduler(order, backfill(name), make("placements", PLACEMENTS[seed % 4]))
         truth = model(g) if pools else make("models", "ideal")
-        whole = simulate(load, on, how, truth=truth).schedule
+        whole = simulate(load, on, how, model=truth).schedule
         used.add(check_versions(whole, how, truth, None, g))
     assert SharedSampler.__name__ in used
 

@@ -33,7 +33,7 @@ def run(
 ) -> Schedule:
     case = vinesim.VineSimCase.of(vinesim.UnitList.of(units), tasks, rates, gap)
     scheduler = Dispatch(make("placements", policy, **settings))
-    return simulate(case.workload, case.machine, scheduler, truth=case.model, estimate=case.estimate, seed=seed).schedule
+    return simulate(case.workload, case.machine, scheduler, model=case.model, estimate=case.estimate, seed=seed).schedule
 
 
 def mix(gpus: int, units: int = 40) -> list[tuple[int, int, int]]:
@@ -182,7 +182,7 @@ def neurasmus(gap: float, counts: dict[int, int], seed: int = 0) -> float:
     case = vinesim.VineSimCase.of(
         vinesim.UnitList.of(units), vinesim.TaskList.of_jobs([1] * 2500, kinds.tolist(), 1), NEURASMUS, gap, types=types
     )
-    return latency(simulate(case.workload, case.machine, Dispatch(), truth=case.model).schedule)
+    return latency(simulate(case.workload, case.machine, Dispatch(), model=case.model).schedule)
 
 
 @pytest.mark.parametrize("gap", [1000, 50, 20])
@@ -203,7 +203,7 @@ def test_neurasmus_times_equal_table_3() -> None:
     for unit, times in {6: (500, 750, 100), 7: (300, 500, 10), 8: (100, 2400, 60)}.items():
         tasks = vinesim.TaskList.of_jobs([1, 1, 1], [7, 8, 9], 1)
         case = vinesim.VineSimCase.of(vinesim.UnitList.of([(unit, 0, k) for k in range(3)]), tasks, NEURASMUS, 0, types=types)
-        assert response_us(simulate(case.workload, case.machine, Dispatch(), truth=case.model).schedule).tolist() == list(times)
+        assert response_us(simulate(case.workload, case.machine, Dispatch(), model=case.model).schedule).tolist() == list(times)
 
 
 def test_spread_distinguishes_median_and_mean() -> None:

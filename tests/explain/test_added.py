@@ -172,10 +172,10 @@ def whole(decisions: Decisions, job: int, queue: Queue) -> bool:
 
 
 def run(
-    workload: Workload, machine: Machine, adding: Adding, truth: PerformanceModel, estimate: PerformanceModel | None = None
+    workload: Workload, machine: Machine, adding: Adding, model: PerformanceModel, estimate: PerformanceModel | None = None
 ) -> set[str]:
     """Run the workload to the end; return the texts of shortages of jobs that were alone."""
-    run_loop(Simulation(workload, machine, truth, estimate), adding, 1)
+    run_loop(Simulation(workload, machine, model, estimate), adding, 1)
     return adding.met
 
 
@@ -208,10 +208,10 @@ def nodes_and_pool_memory(seed: int, scope: PoolScope) -> set[str]:
     """Run a random study of list scheduling; return the texts of shortages of jobs that were alone."""
     g = np.random.default_rng(seed)
     jobs, on = int(g.integers(2, 30)), random_studies.machine(g)
-    load, truth = random_studies.workload(g, on, jobs), random_studies.model(g)
+    load, model = random_studies.workload(g, on, jobs), random_studies.model(g)
     how = random_studies.scheduler(g, 0, ("none", "easy", "easy_no_extra", "conservative", "skip"))
     listed = replace(getattr(how, "then", how), placement=RackPlacement(scope))
-    return run(load, on, Adding(listed, to_racks, 2), truth)
+    return run(load, on, Adding(listed, to_racks, 2), model)
 
 
 def test_rack_shortages_are_met_in_their_scope() -> None:

@@ -29,10 +29,10 @@ POLICIES = (NvmeFirstFit(), NvmeMaximizeComposition(), NvmeMinimizeFragmentation
 def test_each_wait_for_devices_or_cores_has_a_shortage(jobs, policy, devices) -> None:
     on, load = machine(nodes=(25,), devices=((2000, 600),) * devices), workload(jobs)
     how = CompositionScheduler(placement=policy)
-    schedule = simulate(load, on, how, truth=SHARING).schedule
+    schedule = simulate(load, on, how, model=SHARING).schedule
     wait = np.where(schedule.job_start >= 0, schedule.job_start - load.submit, -1)
     longest = int(np.argmax(wait))
-    found = explain_wait(load, on, how, int(load.id[longest]), truth=SHARING, outcomes=Outcomes.of(schedule))
+    found = explain_wait(load, on, how, int(load.id[longest]), model=SHARING, outcomes=Outcomes.of(schedule))
     assert found.wait == max(0, wait[longest]) and bool(found.passes) == (wait[longest] > 0)
     for _, why in found.passes:
         assert why.cause is WaitCause.SHORT and why.resource in ("cores", "bandwidth", "storage") and why.needed > why.free
@@ -40,6 +40,6 @@ def test_each_wait_for_devices_or_cores_has_a_shortage(jobs, policy, devices) ->
 
 def test_wait_for_cores_names_them() -> None:
     on, load = machine(nodes=(25,)), workload([(0, "compute"), (1, "compute")])
-    (episode,) = explain_wait(load, on, CompositionScheduler(), 2, truth=SHARING).episodes
+    (episode,) = explain_wait(load, on, CompositionScheduler(), 2, model=SHARING).episodes
     assert (episode.reason.resource, episode.reason.needed, episode.free) == ("cores", 15, (10, 10))
     assert episode.end - episode.start == pytest.approx(899e9)

@@ -103,18 +103,18 @@ def asked(
     workload: Workload,
     machine: Machine,
     scheduler: Scheduler,
-    truth: PerformanceModel,
+    model: PerformanceModel,
     check: Callable[[Pass, int, Reason], None] = lambda what, job, why: None,
     estimate: PerformanceModel | None = None,
 ) -> Asked:
     """Run a workload; explain one of the waits separately, and compare both explanations."""
-    simulation = Simulation(workload, machine, truth, estimate)
+    simulation = Simulation(workload, machine, model, estimate)
     witness = Asked(scheduler, check)
     schedule = simulation.recorder.schedule(workload, machine, run_loop(simulation, witness, 1))
     if witness.said:
         row = max(witness.said, key=lambda job: len(witness.said[job]))
         job, done = int(workload.id[row]), Outcomes.of(schedule)
-        found = explain_wait(workload, machine, scheduler, job, truth=truth, estimate=estimate, seed=1, outcomes=done)
+        found = explain_wait(workload, machine, scheduler, job, model=model, estimate=estimate, seed=1, outcomes=done)
         assert list(found.passes) == witness.said[row]
         assert sum(found.totals().values()) == found.wait and found.status != "waiting"
     return witness

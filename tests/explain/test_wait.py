@@ -148,18 +148,18 @@ def explained(seed: int, backfills: tuple[str, ...] = BACKFILLS, most: int = 60)
     g = np.random.default_rng(seed)
     jobs = int(g.integers(2, most))
     on = random_studies.machine(g)
-    load, how, truth = (
+    load, how, model = (
         random_studies.workload(g, on, jobs),
         random_studies.scheduler(g, jobs, backfills),
         random_studies.model(g),
     )
     estimate = None if g.random() < 0.5 else random_studies.model(g)
-    simulation, checker = Simulation(load, on, truth, estimate), Checker(how)
+    simulation, checker = Simulation(load, on, model, estimate), Checker(how)
     schedule = simulation.recorder.schedule(load, on, run_loop(simulation, checker))
     wait = np.where(schedule.job_start >= 0, schedule.job_start - load.submit, 0)
     for row in {int(np.argmax(wait)), int(g.integers(jobs)), *list(schedule.rejected)[-1:]}:
         outcomes = Outcomes.of(schedule)
-        found = explain_wait(load, on, how, int(load.id[row]), truth=truth, estimate=estimate, outcomes=outcomes)
+        found = explain_wait(load, on, how, int(load.id[row]), model=model, estimate=estimate, outcomes=outcomes)
         check_story(found, row, schedule.job_start[row], schedule.rejected.get(row, ""))
         assert list(found.passes) == checker.reasons.get(row, [])
         assert len(found.passes) == sum(episode.passes for episode in found.episodes)
@@ -206,12 +206,12 @@ def test_replay_and_repeated_decisions_give_the_same_explanation(backfill: str, 
         if backfill == "kept":
             listed = replace(getattr(how, "then", how), backfill=Conservative(keep_reservations=True))
             how = replace(how, then=listed) if isinstance(how, WarmUp) else listed
-        truth = random_studies.model(g)
+        model = random_studies.model(g)
         for job in load.id[:: len(load) // 5].tolist():
-            fast = explain_wait(load, on, how, job, truth=truth).to_dict()
+            fast = explain_wait(load, on, how, job, model=model).to_dict()
             with monkeypatch.context() as patch:
                 patch.setattr(compiled, "unsupported", lambda *_, **__: "not this time")
-                assert explain_wait(load, on, how, job, truth=truth).to_dict() == fast
+                assert explain_wait(load, on, how, job, model=model).to_dict() == fast
 
 
 def flat(nodes: list[int], length: list[int], submit: list[int] | None = None) -> Workload:

@@ -57,7 +57,7 @@ def test_user_mix_and_machine_run(tmp_path):
     file, model = load_mix(write(tmp_path))
     jobs = file.mix(seed=0).generate()
     what = load_machine(tmp_path / "machine.toml")
-    schedule = simulate(jobs, what, CompositionScheduler(), truth=model).schedule
+    schedule = simulate(jobs, what, CompositionScheduler(), model=model).schedule
     assert schedule.done.all()
     assert len(jobs) == 40
     stream = jobs.attributes["kind"] == "stream"

@@ -55,8 +55,8 @@ def test_cell_is_built_from_the_file(folder):
     assert isinstance(scheduler.then, ListScheduler) and scheduler.then.order == FM()
     assert cell.machine.capacity[cell.machine.owner("rack1.memory")].max() == 64 * 1024
     assert len(workload_of(cell)) == 60
-    truth, estimate = models_of(cell.performance, 7)
-    assert truth == RemoteMemory(seed=7) and estimate is None
+    model, estimate = models_of(cell.performance, 7)
+    assert model == RemoteMemory(seed=7) and estimate is None
 
 
 def test_settings_configure_their_component(folder):
@@ -69,8 +69,8 @@ def test_settings_configure_their_component(folder):
     scheduler = scheduler_of(cell.scheduler)
     assert isinstance(scheduler, ListScheduler) and scheduler.order == F1(as_printed=True)
     assert scheduler.placement.scope == "system"
-    truth, estimate = models_of(cell.performance, 3)
-    assert truth == RemoteMemory(seed=3, curve="linear")
+    model, estimate = models_of(cell.performance, 3)
+    assert model == RemoteMemory(seed=3, curve="linear")
     assert estimate == RemoteMemory(seed=3, curve="linear", expect="mean")
 
 

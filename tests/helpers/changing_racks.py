@@ -35,7 +35,7 @@ def compare_changing(
     truth, estimate = model(g), None if g.random() < 0.5 else model(g)
     changes, requeue = list(random_changes(g, load, on)), bool(g.random() < 0.7)
     plain, fast = (
-        simulate(load, on, how, truth=truth, estimate=estimate, disturbances=changes, requeue=requeue, engine=engine)
+        simulate(load, on, how, model=truth, estimate=estimate, disturbances=changes, requeue=requeue, engine=engine)
         for engine in ("reference", "compiled")
     )
     assert (plain.engine, fast.engine) == ("reference", "compiled")

@@ -65,7 +65,7 @@ def check_every_engine(
     schedule: Schedule,
     time: int,
     scheduler: Scheduler,
-    truth: PerformanceModel,
+    model: PerformanceModel,
     estimate: PerformanceModel | None,
     engines: tuple[Engine, ...],
 ) -> None:
@@ -74,7 +74,7 @@ def check_every_engine(
     ids = schedule.workload.id
     for engine in engines:
         again = simulate(
-            left, schedule.machine, scheduler, truth=truth, estimate=estimate, engine=engine, initial=initial
+            left, schedule.machine, scheduler, model=model, estimate=estimate, engine=engine, initial=initial
         ).schedule
         assert rest(again, time) == rest(schedule, time), (engine, time)
         assert [left.id[row] for row in again.waiting] == [ids[row] for row in schedule.waiting]

@@ -174,11 +174,11 @@ class Naive:
 def compare(seed: int, most: int = 60) -> None:
     """Check that both engines agree under all tiered policies, on one random study."""
     case = study(seed, most).case(network=vinesim.Bandwidths(port=1250, uplink=100 + seed % 3))
-    truth = [case.model, case.model, Affinity(), Ideal(), Transfer(local=seed % 5)][seed % 5]
+    model = [case.model, case.model, Affinity(), Ideal(), Transfer(local=seed % 5)][seed % 5]
     for entry in TIERED:
         scheduler = Dispatch(policy_of(entry))
         runs = [
-            simulate(case.workload, case.machine, scheduler, truth=truth, seed=seed, engine=engine).schedule
+            simulate(case.workload, case.machine, scheduler, model=model, seed=seed, engine=engine).schedule
             for engine in ("reference", "compiled")
         ]
         assert difference(*runs) == "", (seed, entry)

@@ -276,7 +276,7 @@ def compare(
     found: list[Result | str] = []
     for engine in ("reference", "compiled"):
         try:
-            found.append(simulate(load, on, how, truth=truth, estimate=estimate, pass_per_event=per_event, engine=engine))
+            found.append(simulate(load, on, how, model=truth, estimate=estimate, pass_per_event=per_event, engine=engine))
         except InputError as error:
             found.append(str(error))
     plain, fast = found

@@ -47,7 +47,7 @@ def compare_shared(
     truth = model(g) if pools else None
     estimate = model(g) if pools and g.random() < 0.5 else None
     plain, fast = (
-        simulate(load, on, how, truth=truth, estimate=estimate, pass_per_event=per_event, engine=engine)
+        simulate(load, on, how, model=truth, estimate=estimate, pass_per_event=per_event, engine=engine)
         for engine in ("reference", "compiled")
     )
     assert (plain.engine, fast.engine) == ("reference", "compiled")
@@ -68,7 +68,7 @@ def compare_failing(
     truth = model(g) if pools else None
     estimate = model(g) if pools and g.random() < 0.5 else None
     plain, fast = (
-        simulate(load, on, how, truth=truth, estimate=estimate, seed=seed, engine=engine)
+        simulate(load, on, how, model=truth, estimate=estimate, seed=seed, engine=engine)
         for engine in ("reference", "compiled")
     )
     assert difference(plain.schedule, fast.schedule) == "", f"seed {seed}: {on.name}, {how}"

@@ -117,7 +117,7 @@ for seed in range(8):
     for entry in TIERED:
         how = Dispatch(policy_of(entry))
         runs = [
-            simulate(case.workload, case.machine, how, truth=case.model, seed=seed, engine=engine).schedule
+            simulate(case.workload, case.machine, how, model=case.model, seed=seed, engine=engine).schedule
             for engine in ("reference", "compiled")
         ]
         assert difference(*runs) == "", (seed, entry)

@@ -113,7 +113,7 @@ def test_simulated_run_has_no_faults_and_matches_a_slow_count():
     jobs = workload([(40 * k, ("smufin", "capacity", "compute")[k % 3]) for k in range(60)])
     from poolwise.schedulers.composition import CompositionScheduler
 
-    schedule = simulate(jobs, machine(nodes=(25,) * 3), CompositionScheduler(), truth=SHARING).schedule
+    schedule = simulate(jobs, machine(nodes=(25,) * 3), CompositionScheduler(), model=SHARING).schedule
     assert composition_faults(schedule) == []
     window = Window(0, int(schedule.end.max()))
     instants = np.linspace(0, window.end, 4001)[:-1] + window.end / 8000

@@ -21,7 +21,7 @@ from tests.helpers.random_dispatch import study
 
 def run(seed: int, **options: object) -> Schedule:
     case = study(seed, 40).case(**options)
-    return simulate(case.workload, case.machine, Dispatch(), truth=case.model, estimate=case.estimate).schedule
+    return simulate(case.workload, case.machine, Dispatch(), model=case.model, estimate=case.estimate).schedule
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -59,7 +59,7 @@ def hand(prices: bool = True) -> Schedule:
         prices=np.array([300.0, np.nan, 2000.0, np.nan, np.nan, np.nan]) if prices else None,
         power=power if prices else None,
     )
-    return simulate(case.workload, case.machine, Dispatch(), truth=case.model).schedule
+    return simulate(case.workload, case.machine, Dispatch(), model=case.model).schedule
 
 
 def test_metrics_match_a_hand_computation() -> None:
@@ -102,7 +102,7 @@ def test_missing_power_is_rejected() -> None:
     tasks, units = vinesim.TaskList.of_jobs([1], 2, 20), vinesim.UnitList.of([(0, 0, 0)])
     power = vinesim.Power(np.full((6, 7), np.nan), np.zeros(6))
     case = vinesim.VineSimCase.of(units, tasks, rates, power=power)
-    schedule = simulate(case.workload, case.machine, Dispatch(), truth=case.model).schedule
+    schedule = simulate(case.workload, case.machine, Dispatch(), model=case.model).schedule
     with pytest.raises(InputError, match="power of unit type 'cpu-intel' for tasks of type 2"):
         energy_j(schedule, dispatch_window(schedule))
     with pytest.raises(InputError, match="unit type 'cpu-intel' has no price"):
@@ -117,7 +117,7 @@ def test_job_consists_of_all_rows_of_one_parent() -> None:
     case = vinesim.VineSimCase.of(vinesim.UnitList.of([(0, 0, k) for k in range(4)]), vinesim.TaskList.of(rows), rates, 100)
     assert case.workload.tasks.tolist() == [1, 2, 1]
     assert case.workload.attributes["parent_job_id"].tolist() == [4, 4, 2]
-    schedule = simulate(case.workload, case.machine, Dispatch(), truth=case.model).schedule
+    schedule = simulate(case.workload, case.machine, Dispatch(), model=case.model).schedule
     assert job_latency_us(schedule).tolist() == [30, 5]
 
 

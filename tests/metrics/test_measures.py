@@ -113,9 +113,9 @@ def one_of_each_system():
     rates = np.zeros((6, 7))
     rates[0, 2] = 1.0
     case = vinesim.VineSimCase.of(units, tasks, rates)
-    done = engines.simulate(case.workload, case.machine, Dispatch(), truth=case.model)
+    done = engines.simulate(case.workload, case.machine, Dispatch(), model=case.model)
     whole = simulate(Workload.of(np.zeros(3), np.full(3, 10**9)), Machine.flat(2))
-    placed = engines.simulate(nvme, devices, CompositionScheduler(), truth=SHARING)
+    placed = engines.simulate(nvme, devices, CompositionScheduler(), model=SHARING)
     return {
         "whole nodes": whole.schedule,
         "shared nodes": schedule_of([(0, 0, 10, 6, 4, 1), (4, 10, 20, 8, 0, 2)]),

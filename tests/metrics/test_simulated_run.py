@@ -30,7 +30,7 @@ def schedules():
     machine = Machine.of_racks(4, 16, local=65536, pool=524288)
     fm = WarmUp.before(ListScheduler(FM(), Easy(), RackPlacement()), WARM_UP)
     fcfs = ListScheduler(FCFS(), NoBackfill(), RackPlacement())
-    return [simulate(workload, machine, s, truth=RemoteMemory(), engine="reference").schedule for s in (fm, fcfs)]
+    return [simulate(workload, machine, s, model=RemoteMemory(), engine="reference").schedule for s in (fm, fcfs)]
 
 
 @pytest.fixture(scope="module")
@@ -117,7 +117,7 @@ def test_invariants_of_feasible_schedules(jobs, order, warm_up):
     workload = Workload.of(submit * 10**9, duration * 10**9, requests={"nodes": nodes, "memory": memory})
     machine = Machine.of_racks(2, 4, local=100, pool=150)
     scheduler = ListScheduler(order, Easy(), RackPlacement())
-    schedule = simulate(workload, machine, scheduler, truth=RemoteMemory(), engine="reference").schedule
+    schedule = simulate(workload, machine, scheduler, model=RemoteMemory(), engine="reference").schedule
     outcomes = Outcomes.of(schedule)
     assert outcomes.rejections() == schedule.rejections()
     assert int(outcomes.finished.sum()) + len(schedule.rejected) == len(workload)

@@ -52,8 +52,8 @@ def test_search_finds_a_smooth_front_without_evaluating_everything():
 
     found = search_front(grid, measure, 3, 60, seed=0)
     assert sorted(found) == sorted(evaluated) and len(set(evaluated)) == len(evaluated) < len(grid)
-    truth = {grid[k] for k in np.flatnonzero(front(measure(grid, 2))).tolist()}
+    model = {grid[k] for k in np.flatnonzero(front(measure(grid, 2))).tolist()}
     mine = {found[k] for k in np.flatnonzero(front(measure(found, 2))).tolist()}
-    assert mine == truth
+    assert mine == model
     evaluated.clear()
     assert search_front(grid, measure, 3, 60, seed=0) == found

@@ -14,17 +14,17 @@ from poolwise.optimize.monotone import below, cheapest, contradictions
 class Oracle:
     """Predicate that records its calls."""
 
-    def __init__(self, truth):
-        self.truth, self.calls = truth, []
+    def __init__(self, model):
+        self.model, self.calls = model, []
 
     def __call__(self, element):
         self.calls.append(element)
-        return bool(self.truth[element])
+        return bool(self.model[element])
 
 
-def exhaustive(cost, truth, among=None):
+def exhaustive(cost, model, among=None):
     """Return the first of the cheapest elements at which it holds, by the slow reference."""
-    held = truth if among is None else truth & among
+    held = model if among is None else model & among
     elements = [e for e in itertools.product(*map(range, cost.shape)) if held[e]]
     return min(elements, key=lambda e: (cost[e], e), default=None)
 
@@ -37,22 +37,22 @@ def grids(draw):
     for axis, n in enumerate(shape):
         steps = np.cumsum(draw(st.lists(st.integers(0, 4), min_size=n, max_size=n)))
         cost += steps.reshape([-1 if k == axis else 1 for k in range(len(shape))])
-    truth = np.zeros(shape, dtype=bool)
+    model = np.zeros(shape, dtype=bool)
     for corner in draw(st.lists(st.tuples(*(st.integers(0, n - 1) for n in shape)), max_size=4)):
-        truth[tuple(slice(k, None) for k in corner)] = True
-    return cost, truth
+        model[tuple(slice(k, None) for k in corner)] = True
+    return cost, model
 
 
 @given(grids(), st.data())
 def test_search_matches_exhaustive_evaluation(grid, data):
-    cost, truth = grid
-    oracle = Oracle(truth)
+    cost, model = grid
+    oracle = Oracle(model)
     elements = list(itertools.product(*map(range, cost.shape)))
-    known = {e: bool(truth[e]) for e in data.draw(st.lists(st.sampled_from(elements), max_size=3))}
+    known = {e: bool(model[e]) for e in data.draw(st.lists(st.sampled_from(elements), max_size=3))}
     among = np.array(data.draw(st.lists(st.booleans(), min_size=cost.size, max_size=cost.size))).reshape(cost.shape)
-    assert cheapest(cost, oracle, known, among) == exhaustive(cost, truth, among)
+    assert cheapest(cost, oracle, known, among) == exhaustive(cost, model, among)
     assert len(set(oracle.calls)) == len(oracle.calls) and not set(oracle.calls) & set(known)
-    assert cheapest(cost, Oracle(truth)) == exhaustive(cost, truth)
+    assert cheapest(cost, Oracle(model)) == exhaustive(cost, model)
 
 
 @given(st.integers(1, 300), st.data())
@@ -68,18 +68,18 @@ def test_search_over_two_axes_evaluates_only_the_boundary():
     x, y = np.mgrid[:n, :n]
     oracle = Oracle(x * y >= 300)
     cost = 3.0 * x + 2.0 * y
-    assert cheapest(cost, oracle) == exhaustive(cost, oracle.truth)
+    assert cheapest(cost, oracle) == exhaustive(cost, oracle.model)
     assert len(oracle.calls) < 2 * n
 
 
 @given(grids(), st.data())
 def test_result_is_correct_despite_contradictory_answers(grid, data):
     cost, _ = grid
-    truth = np.array(data.draw(st.lists(st.booleans(), min_size=cost.size, max_size=cost.size))).reshape(cost.shape)
-    known = {e: bool(truth[e]) for e in itertools.product(*map(range, cost.shape)) if data.draw(st.booleans())}
+    model = np.array(data.draw(st.lists(st.booleans(), min_size=cost.size, max_size=cost.size))).reshape(cost.shape)
+    known = {e: bool(model[e]) for e in itertools.product(*map(range, cost.shape)) if data.draw(st.booleans())}
     if contradictions(known):
-        oracle = Oracle(truth)
-        assert cheapest(cost, oracle, known) == exhaustive(cost, truth)
+        oracle = Oracle(model)
+        assert cheapest(cost, oracle, known) == exhaustive(cost, model)
         assert not set(oracle.calls) & set(known)
 
 

@@ -50,7 +50,7 @@ def test_times_are_at_least_a_nanosecond() -> None:
 
 def test_units_are_equal_without_affinities() -> None:
     workload = Workload.of(np.array([0]), np.array([7]), requests={"nodes": np.array([1])})
-    assert simulate(workload, Machine.flat(1), ListScheduler(), truth=Affinity()).schedule.end.tolist() == [7]
+    assert simulate(workload, Machine.flat(1), ListScheduler(), model=Affinity()).schedule.end.tolist() == [7]
 
 
 def test_time_follows_from_operations_whatever_was_requested() -> None:
@@ -72,7 +72,7 @@ def test_gang_is_as_slow_as_its_slowest_unit() -> None:
     rates = np.zeros((6, 7))
     rates[0, 2], rates[2, 2] = 1.0, 4.0
     case = vinesim.VineSimCase.of(vinesim.UnitList.of([(2, 0, 0), (0, 0, 1)]), vinesim.TaskList.of_jobs([2], 2, 100), rates)
-    schedule = simulate(case.workload, case.machine, ListScheduler(placement=High()), truth=case.model).schedule
+    schedule = simulate(case.workload, case.machine, ListScheduler(placement=High()), model=case.model).schedule
     assert (schedule.end.tolist(), schedule.tasks.tolist()) == ([100_000], [2])
 
 
@@ -81,7 +81,7 @@ def test_unit_that_cannot_run_a_task_is_an_error() -> None:
     rates[0, 2] = 1.0
     case = vinesim.VineSimCase.of(vinesim.UnitList.of([(0, 0, 0), (2, 0, 1)]), vinesim.TaskList.of_jobs([1], 2, 100), rates)
     blind = replace(case.machine, attributes={})
-    assert simulate(case.workload, blind, Dispatch(), truth=case.model).schedule.end.tolist() == [100_000]
+    assert simulate(case.workload, blind, Dispatch(), model=case.model).schedule.end.tolist() == [100_000]
     free = case.machine.capacity
     view = Snapshot(0, case.machine, case.workload.table, free, free, RunTable(free.size), case.model)
     with pytest.raises(InputError, match="gpu1 cannot run tasks"):
@@ -97,6 +97,6 @@ def test_transfers_within_one_position_use_the_local_bandwidth() -> None:
         model = Combined((Affinity(), Transfer(local=local)))
         expected = 1_000 + ns
         for engine in ("reference", "compiled"):
-            assert simulate(case.workload, case.machine, Dispatch(), truth=model, engine=engine).schedule.end.tolist() == [
+            assert simulate(case.workload, case.machine, Dispatch(), model=model, engine=engine).schedule.end.tolist() == [
                 expected
             ]

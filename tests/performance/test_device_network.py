@@ -39,8 +39,8 @@ def workload(n, *, submit=None, bandwidth=500):
 
 
 def seconds(machine, jobs, profiles):
-    truth = DeviceNetwork(profiles)
-    schedule = simulate(jobs, machine, FlowScheduler(settings={"profiles": profiles}), truth=truth).schedule
+    model = DeviceNetwork(profiles)
+    schedule = simulate(jobs, machine, FlowScheduler(settings={"profiles": profiles}), model=model).schedule
     return ((schedule.job_end - schedule.job_start) / SECOND).tolist()
 
 
@@ -53,12 +53,12 @@ def test_exclusive_job_behind_an_idle_network_takes_its_remote_time(profiles):
 
 
 def test_startup_takes_time_for_the_job_and_for_each_server_of_remote_devices(profiles):
-    truth = DeviceNetwork(profiles, start_s=3.0, server_s=5.0)
+    model = DeviceNetwork(profiles, start_s=3.0, server_s=5.0)
     columns = {"cores": np.ones(1), "gpu": np.full(1, 3)}
     job = Workload.of(np.zeros(1), np.full(1, 100 * SECOND), requests=columns, attributes={"kind": np.array(["job"])})
     for gpus, rack, expected in (((3,), 0, 103), ((1, 1), 1, 3 + 2 * 5 + 150)):
         scheduler = FlowScheduler(settings={"profiles": profiles})
-        schedule = simulate(job, gpu_nodes(gpus, cores=1, rack_gpus=rack), scheduler, truth=truth).schedule
+        schedule = simulate(job, gpu_nodes(gpus, cores=1, rack_gpus=rack), scheduler, model=model).schedule
         assert (schedule.end[0] - schedule.start[0]) / SECOND == expected
 
 
@@ -136,11 +136,11 @@ def test_invalid_profile_is_named_by_file_line_and_field(tmp_path, old, new, lin
 def test_times_are_learned_from_finished_jobs_by_the_location_of_their_devices(profiles):
     known = read_device_profiles(profiles)
     wrong = replace(known["job"], local_s=50)
-    schedule = simulate(workload(2), gpu_nodes((1, 0), cores=4), FlowScheduler(), truth=DeviceNetwork(profiles)).schedule
+    schedule = simulate(workload(2), gpu_nodes((1, 0), cores=4), FlowScheduler(), model=DeviceNetwork(profiles)).schedule
     mine = learn_device_profiles(schedule, {"job": wrong, "other": known["job"]})
     assert (mine["job"].local_s, mine["job"].remote_s) == (100, 150)  # they run one after the other on the node with the GPU
     assert mine["other"] == known["job"]
-    far = simulate(workload(1), gpu_nodes((0,), rack_gpus=1), FlowScheduler(), truth=DeviceNetwork(profiles)).schedule
+    far = simulate(workload(1), gpu_nodes((0,), rack_gpus=1), FlowScheduler(), model=DeviceNetwork(profiles)).schedule
     learned = learn_device_profiles(far, known)["job"]
     assert (learned.local_s, learned.remote_s, learned.loaded_s) == (100, 150, 300)
     assert learned.assumed == ("local_s", "goal_s")

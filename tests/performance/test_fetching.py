@@ -64,8 +64,8 @@ def jobs(submit: Sequence[int], work: Sequence[int], size: Sequence[int], place:
     )
 
 
-def ends(nodes: Sequence[int], workload: Workload, truth: PerformanceModel = SHARED, **options: object) -> list[int]:
-    return simulate(workload, MACHINE, At(nodes), truth=truth, **options).schedule.job_end.tolist()
+def ends(nodes: Sequence[int], workload: Workload, model: PerformanceModel = SHARED, **options: object) -> list[int]:
+    return simulate(workload, MACHINE, At(nodes), model=model, **options).schedule.job_end.tolist()
 
 
 def fluid(nodes: Sequence[int], workload: Workload) -> list[float]:
@@ -146,14 +146,14 @@ def test_work_has_flows_only_after_the_fetch() -> None:
     """
     workload = jobs([0, 0], [10 * MS, 2 * MS], [10 * MB, 10 * MB], [1, 0], bandwidth=1250)
     at = At([0, 1], [5, 5])
-    schedule = simulate(workload, MACHINE, at, truth=SHARED).schedule
+    schedule = simulate(workload, MACHINE, at, model=SHARED).schedule
     assert schedule.job_end.tolist() == [26 * MS + 400, 18 * MS + 400]
 
 
 def test_fetching_run_touches_all_links_until_its_work_begins() -> None:
     workload = jobs([0, 4 * MS, 12 * MS], [20 * MS, MS, MS], [10 * MB, 0, 0], [1, 1, 1])
     at = At([0, 3, 3])
-    simulate(workload, MACHINE, at, truth=SHARED)
+    simulate(workload, MACHINE, at, model=SHARED)
     assert at.seen[4 * MS] == [(0, 28 * MS + 400, True, (0,))]
     assert at.seen[12 * MS] == [(0, 28 * MS + 400, False, ())]
 
@@ -168,7 +168,7 @@ def test_no_work_is_done_during_the_fetch() -> None:
             left.update({(snapshot.now, run.job): snapshot.work_left(run.id) for run in snapshot.runs()})
             return super().schedule(queue, snapshot, changes)
 
-    simulate(workload, MACHINE, RecordingWork([0, 3, 3]), truth=SHARED)
+    simulate(workload, MACHINE, RecordingWork([0, 3, 3]), model=SHARED)
     assert left[4 * MS, 0] == 20 * MS
     assert left[12 * MS, 0] == 16 * MS + 400
 
@@ -187,13 +187,13 @@ def test_node_with_a_link_without_bandwidth_is_named() -> None:
     capacity = MACHINE.capacity.copy()
     capacity[8, 1] = 0
     with pytest.raises(InputError, match="'link8' has no bandwidth"):
-        simulate(jobs([0], [MS], [MB], [1]), MACHINE.with_capacity(capacity), At([0]), truth=SHARED)
+        simulate(jobs([0], [MS], [MB], [1]), MACHINE.with_capacity(capacity), At([0]), model=SHARED)
 
 
 # Expected ends
 
 
-def expected(truth: PerformanceModel, estimate: PerformanceModel, requested: int = 20 * MS) -> dict[int, list[int]]:
+def expected(model: PerformanceModel, estimate: PerformanceModel, requested: int = 20 * MS) -> dict[int, list[int]]:
     """Return the expected ends of A, 10 MB within the rack and 20 ms of work, in the passes of B and C at 4 and 12 ms."""
     workload = jobs([0, 4 * MS, 12 * MS], [20 * MS, 1, 1], [10 * MB, 0, 0], [1] * 3)
     workload = Workload.of(
@@ -204,7 +204,7 @@ def expected(truth: PerformanceModel, estimate: PerformanceModel, requested: int
         attributes=workload.attributes,
     )
     at = At([0, 3, 3])
-    simulate(workload, MACHINE, at, truth=truth, estimate=estimate)
+    simulate(workload, MACHINE, at, model=model, estimate=estimate)
     return {ms: [end for job, end, _, _ in at.seen[ms * MS] if job == 0] for ms in (4, 12)}
 
 
@@ -227,7 +227,7 @@ def test_slow_fetch_is_expected_to_remain_slow_and_its_end_starts_the_work() -> 
     """
     workload = jobs([0, 0, 12 * MS, 18 * MS], [20 * MS] * 2 + [1] * 2, [10 * MB] * 2 + [0] * 2, [1, 1, 1, 1])
     at = At([0, 0, 3, 3])
-    simulate(workload, MACHINE, at, truth=SHARED, estimate=Fetching())
+    simulate(workload, MACHINE, at, model=SHARED, estimate=Fetching())
     assert [end for job, end, _, _ in at.seen[12 * MS] if job < 2] == [28 * MS + 400] * 2
     assert [end for job, end, _, _ in at.seen[18 * MS] if job < 2] == [36 * MS + 400] * 2
 

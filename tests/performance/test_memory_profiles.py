@@ -36,7 +36,7 @@ def workload(memory: list[int], names: list[str] | None = None, **columns: np.nd
 def runs(load: Workload, model: RemoteMemory, scope: str = "rack", pool: int = 10_000) -> Schedule:
     """Run every job at once on its own node with 64 MiB; two racks have pools."""
     machine = Machine.of_racks(2, (len(load) + 1) // 2, local=64, pool=pool)
-    return simulate(load, machine, ListScheduler(FCFS(), placement=RackPlacement(scope)), truth=model).schedule
+    return simulate(load, machine, ListScheduler(FCFS(), placement=RackPlacement(scope)), model=model).schedule
 
 
 def seconds(schedule: Schedule) -> list[float]:
@@ -140,9 +140,9 @@ def test_latency_of_the_measurement_must_be_positive() -> None:
 
 def test_model_has_no_kernel_and_the_error_states_it() -> None:
     load, machine = workload([128], ["steep"]), Machine.of_racks(1, 1, local=64, pool=64)
-    result = simulate(load, machine, ListScheduler(), truth=MemoryProfiles(profiles=OWN))
+    result = simulate(load, machine, ListScheduler(), model=MemoryProfiles(profiles=OWN))
     assert result.engine == "reference"
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with pytest.raises(InputError, match="MemoryProfiles has no kernel"):
-            simulate(load, machine, ListScheduler(), truth=MemoryProfiles(profiles=OWN), engine="compiled")
+            simulate(load, machine, ListScheduler(), model=MemoryProfiles(profiles=OWN), engine="compiled")

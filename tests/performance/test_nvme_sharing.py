@@ -30,7 +30,7 @@ def test_remaining_work_continues_at_the_new_rate(frozen):
     jobs = workload([(0, "smufin"), (700, "smufin")])
     model = NvmeSharing(SHARING.tables, fixed_at_start=frozen)
     scheduler = CompositionScheduler(placement=NvmeMaximizeComposition())
-    schedule = simulate(jobs, machine(devices=((2000, 600),)), scheduler, truth=model).schedule
+    schedule = simulate(jobs, machine(devices=((2000, 600),)), scheduler, model=model).schedule
     if frozen:
         ends = [1489.15, 700 + 1601.25]
     else:

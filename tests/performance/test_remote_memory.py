@@ -49,10 +49,10 @@ def test_engines_use_the_sums_of_the_parts() -> None:
         attributes={"u": np.array([10.5 / 11])},
     )
     machine = Machine.of_racks(1, 1, local=64, pool=64)
-    truth = RemoteMemory(latency=Latency(port=10, retimer=10, switch=30, flight=0))
-    assert truth.near_ns == 90
+    model = RemoteMemory(latency=Latency(port=10, retimer=10, switch=30, flight=0))
+    assert model.near_ns == 90
     for engine in ("reference", "compiled"):
-        schedule = simulate(load, machine, ListScheduler(placement=RackPlacement()), truth=truth, engine=engine).schedule
+        schedule = simulate(load, machine, ListScheduler(placement=RackPlacement()), model=model, engine=engine).schedule
         assert schedule.job_end[0] / SECOND == pytest.approx(100 * (1 + 1.66840426 / 2 * 0.5), abs=1e-8)
 
 

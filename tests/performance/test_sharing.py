@@ -45,7 +45,7 @@ class At(Scheduler, Dispatcher):
         return Decisions(tuple(starts))
 
 
-def ends(at: At, truth: PerformanceModel, submit: list[int], work: list[int], demand: list[int], **more: object) -> list[float]:
+def ends(at: At, model: PerformanceModel, submit: list[int], work: list[int], demand: list[int], **more: object) -> list[float]:
     """Return the ends of jobs in seconds, to the microsecond (each speed change may cost 2 ns)."""
     workload = Workload.of(
         np.array(submit) * SECOND,
@@ -53,7 +53,7 @@ def ends(at: At, truth: PerformanceModel, submit: list[int], work: list[int], de
         requests={"bandwidth": np.array(demand)},
         attributes={name: np.array(values) for name, values in more.pop("attributes", {}).items()},
     )
-    schedule = simulate(workload, MACHINE, at, truth=truth, **more).schedule
+    schedule = simulate(workload, MACHINE, at, model=model, **more).schedule
     return [round(end / SECOND, 6) for end in schedule.job_end.tolist()]
 
 
@@ -139,14 +139,14 @@ def test_transfer_takes_size_over_bottleneck_plus_latency(
 ) -> None:
     columns = {"data_size": np.array([size]), "data_x": np.array([place[0]]), "data_y": np.array([place[1]])}
     workload = Workload.of(np.array([0]), np.array([50]), attributes=columns)
-    schedule = simulate(workload, MACHINE, At((node,)), truth=Transfer()).schedule
+    schedule = simulate(workload, MACHINE, At((node,)), model=Transfer()).schedule
     assert int(schedule.job_end[0]) == nanoseconds + 50
 
 
 def test_data_at_an_empty_position_is_an_input_error() -> None:
     columns = {"data_size": np.array([5]), "data_x": np.array([9]), "data_y": np.array([0])}
     with pytest.raises(InputError, match="x = 9, y = 0"):
-        simulate(Workload.of(np.array([0]), np.array([5]), attributes=columns), MACHINE, At((0,)), truth=Transfer())
+        simulate(Workload.of(np.array([0]), np.array([5]), attributes=columns), MACHINE, At((0,)), model=Transfer())
 
 
 @settings(max_examples=40, deadline=None)
@@ -176,7 +176,7 @@ def test_every_run_completes_exactly_its_work(jobs: list[tuple[int, int, int, in
         np.array([j[1] for j in jobs]) * SECOND,
         requests={"bandwidth": np.array([j[2] for j in jobs])},
     )
-    schedule = simulate(workload, MACHINE, at, truth=model).schedule
+    schedule = simulate(workload, MACHINE, at, model=model).schedule
     assert schedule.finished.all()
     for (now, speeds), (then, _) in itertools.pairwise(present):
         for job, slowdown in speeds:

@@ -83,7 +83,7 @@ def simulate_directly(folder, cpus, gpus, policy):
             power=power,
             seed=seed,
         )
-        run = simulate(case.workload, case.machine, Dispatch(make("placements", policy)), truth=case.model, seed=seed)
+        run = simulate(case.workload, case.machine, Dispatch(make("placements", policy)), model=case.model, seed=seed)
         metrics = measured(run.schedule, run.engine, run.wall_s).metrics
         rows.append([metrics["p99_job_latency_us"], metrics["purchase_cost"], metrics["energy_j"]])
     return np.mean(rows, axis=0)

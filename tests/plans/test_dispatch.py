@@ -80,7 +80,7 @@ def test_every_candidate_matches_a_direct_simulation(file, tmp_path):
                 workload = workload_of(seeds[seed])
                 scheduler = Dispatch(make("placements", placement), make("orders", order))
                 run = simulate(
-                    workload, seeds[seed].machine, scheduler, truth=Affinity(), seed=seed, engine="reference"
+                    workload, seeds[seed].machine, scheduler, model=Affinity(), seed=seed, engine="reference"
                 ).schedule
                 critical = workload.attributes["stream"] == 0
                 latency.append(np.percentile((run.job_end - workload.submit)[critical] / US, 99))

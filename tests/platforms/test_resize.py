@@ -57,7 +57,7 @@ class GivenDecisions(Scheduler, Dispatcher):
 def simulated(plans: dict[int, list[Decision]], memory: tuple[int, ...] = (80,)) -> tuple[Schedule, GivenDecisions]:
     said = GivenDecisions(plans)
     jobs = split_jobs([0] * len(memory), [1000] * len(memory), memory)
-    return simulate(jobs, split_machine(), said, truth=MODEL).schedule, said
+    return simulate(jobs, split_machine(), said, model=MODEL).schedule, said
 
 
 def test_pace_follows_the_placement() -> None:
@@ -158,7 +158,7 @@ def test_work_done_equals_duration_and_capacity_is_conserved(
     jobs = sorted(jobs)
     workload = split_jobs([a for a, _ in jobs], [b for _, b in jobs], [50] * len(jobs))
     machine = split_machine()
-    schedule = simulate(workload, machine, AtRandom(draws), truth=MODEL).schedule
+    schedule = simulate(workload, machine, AtRandom(draws), model=MODEL).schedule
     rows = schedule.holdings
     check_capacity(schedule)
     for run in range(schedule.n_run):

@@ -44,8 +44,8 @@ ONE = Placement.of([(0, 0, 0, 1)])
 
 def run(workload: Workload, machine: Machine, order: str, backfill: str, scope: str, **settings: object) -> Schedule:
     scheduler = ListScheduler(make("orders", order), make("backfills", backfill), make("placements", "racks", scope=scope))
-    truth = RemoteMemory()
-    return simulate(workload, machine, scheduler, truth=truth, engine="reference", **settings).schedule
+    model = RemoteMemory()
+    return simulate(workload, machine, scheduler, model=model, engine="reference", **settings).schedule
 
 
 # Refused decisions
@@ -142,7 +142,7 @@ def test_simultaneous_ends_are_not_split_by_rounding() -> None:
     assert 33 / 1.1 < 30
     workload = Workload.of(np.array([0, 0]), np.array([30, 30]))
     starts = [Start(job, (0,), ONE) for job in range(2)]
-    schedule = simulate(workload, Machine.flat(2), GivenDecisions([starts]), truth=Crowd(pace=0.1)).schedule
+    schedule = simulate(workload, Machine.flat(2), GivenDecisions([starts]), model=Crowd(pace=0.1)).schedule
     assert schedule.end.tolist() == [33, 33]
 
 
@@ -156,7 +156,7 @@ def test_change_of_pace_keeps_the_estimated_setup() -> None:
             return super().schedule(queue, snapshot, changes)
 
     plans: list[list[Decision]] = [[Start(0, (0,), ONE)], [Start(1, (0,), ONE)]]
-    simulate(workload, Machine.flat(2), Look(plans), truth=Crowd(), estimate=Crowd(lag=30))
+    simulate(workload, Machine.flat(2), Look(plans), model=Crowd(), estimate=Crowd(lag=30))
     # Run 0 has 90 left at 10 and ends at 190. Run 1 is estimated to have begun at 40 and done 75 by then, at half
     # its speed; alone it needs 25 more: 215. It has actually done 90 and ends at 200.
     assert seen == [[], [130], [215], []]
@@ -281,8 +281,8 @@ total = hashlib.sha256()
 case = racks()
 for backfill in ("easy", "conservative"):
     scheduler = ListScheduler(make("orders", "fm"), make("backfills", backfill))
-    runs = [simulate(case.workload, case.machine, scheduler, truth=RemoteMemory(seed=3), engine="reference")]
-    runs.append(simulate(devices().workload, devices().machine, RoundRobin(), truth=NetworkSharing(), engine="reference"))
+    runs = [simulate(case.workload, case.machine, scheduler, model=RemoteMemory(seed=3), engine="reference")]
+    runs.append(simulate(devices().workload, devices().machine, RoundRobin(), model=NetworkSharing(), engine="reference"))
     for run in runs:
         s = run.schedule
         for column in (s.job, s.start, s.end, s.owner, s.resource, s.amount):

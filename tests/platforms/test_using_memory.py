@@ -120,14 +120,14 @@ def test_scheduler_that_ignores_stalled_runs_is_an_error() -> None:
 def test_slowdown_follows_memory_use() -> None:
     jobs = using([80], [[(0, 5), (50, 40)]], [100])
     jobs = replace(jobs, attributes={"u": np.array([0.5])})
-    schedule = simulate(jobs, machine_with(100), ListScheduler(), truth=RemoteMemory()).schedule
+    schedule = simulate(jobs, machine_with(100), ListScheduler(), model=RemoteMemory()).schedule
     slowdown = sld_factor(0.5, 180) * (40 - 10) / 40
     assert schedule.end[0] == pytest.approx((50 + 50 * (1 + slowdown)) * SECOND, abs=2)
 
 
 def test_memory_steps_are_delayed_by_slowdown() -> None:
     jobs = replace(using([80], [[(0, 40), (50, 60)]], [100]), attributes={"u": np.array([0.9])})
-    schedule = simulate(jobs, machine_with(100), ListScheduler(), truth=RemoteMemory()).schedule
+    schedule = simulate(jobs, machine_with(100), ListScheduler(), model=RemoteMemory()).schedule
     first = 50 * (1 + sld_factor(0.9, 180) * 30 / 40)
     assert schedule.memory_steps[1].time == pytest.approx(first * SECOND, abs=2)
 

@@ -31,7 +31,7 @@ def test_one_unit_serves_by_class_then_age(classes: list[int]) -> None:
     in_order = classes == sorted(classes)
     assert (objection is None) == in_order
     assert objection is None or objection.why == "order Classes has no kernel: it is not arrival order"
-    schedule = simulate(workload, case.machine, scheduler, truth=case.model).schedule
+    schedule = simulate(workload, case.machine, scheduler, model=case.model).schedule
     assert schedule.job.tolist() == sorted(range(len(classes)), key=lambda job: (classes[job], job))
 
 
@@ -44,7 +44,7 @@ def test_random_studies_match_the_naive_scheduler(entry: tuple[str, dict[str, ob
         classes = dict(zip(case.workload.attributes["parent_job_id"].tolist(), column.tolist(), strict=True))
         workload = replace(case.workload, attributes={**case.workload.attributes, "class": column})
         scheduler = Dispatch(policy, make("orders", "classes"))
-        schedule = simulate(workload, case.machine, scheduler, truth=case.model, seed=seed).schedule
+        schedule = simulate(workload, case.machine, scheduler, model=case.model, seed=seed).schedule
         assert schedule.done.all() and not schedule.refused
         runs = zip(schedule.job.tolist(), schedule.start.tolist(), schedule.end.tolist(), schedule.owner.tolist(), strict=True)
         assert [run[1:] for run in sorted(runs, key=lambda run: run[0])] == Naive(this, policy, seed, classes).run(), seed
@@ -53,5 +53,5 @@ def test_random_studies_match_the_naive_scheduler(entry: tuple[str, dict[str, ob
 def test_workload_without_classes_is_rejected() -> None:
     case = vinesim.VineSimCase.of(vinesim.UnitList.of([(0, 0, 0)]), vinesim.TaskList.of_jobs([1], 2, 10), RATES)
     with pytest.raises(InputError, match="no classes") as caught:
-        simulate(case.workload, case.machine, Dispatch(order=make("orders", "classes")), truth=case.model)
+        simulate(case.workload, case.machine, Dispatch(order=make("orders", "classes")), model=case.model)
     assert caught.value.field == "class"

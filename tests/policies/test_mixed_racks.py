@@ -176,9 +176,9 @@ def test_slowdown_is_that_of_the_nodes_with_most_remote_memory() -> None:
     machine = mixed([(0, 1, 50), (1, 1, 100)], [1000, 1000])
     workload = Workload.of("0 s", "100 s", requests={"nodes": [2], "memory": [100]})
     uniform = Machine.of_racks(2, 1, local=50, pool=1000)
-    worst, same = (poolwise.simulate(workload, m, truth=RemoteMemory(1), engine="reference") for m in (machine, uniform))
+    worst, same = (poolwise.simulate(workload, m, model=RemoteMemory(1), engine="reference") for m in (machine, uniform))
     assert worst.outcomes.end.tolist() == same.outcomes.end.tolist()  # half of the memory of the slowest node is remote
-    mean = poolwise.simulate(workload, machine, truth=RemoteMemory(1, spread="mean"), engine="reference")
+    mean = poolwise.simulate(workload, machine, model=RemoteMemory(1, spread="mean"), engine="reference")
     slowdown = [float(run.outcomes.end[0]) / 100e9 - 1 for run in (mean, worst)]
     assert slowdown[0] == pytest.approx(slowdown[1] / 2)
 

@@ -226,7 +226,7 @@ def test_impossible_job_is_rejected_with_the_reason():
     what = machine(devices=((1000, 600),))
     jobs = workload([(0, "smufin"), (1, "small"), (2, "compute")])
     for scheduler in (CompositionScheduler(), ListScheduler(EDF(), Skip(), NvmeDisaggregationAware())):
-        schedule = simulate(jobs, what, scheduler, truth=SHARING).schedule
+        schedule = simulate(jobs, what, scheduler, model=SHARING).schedule
         assert list(schedule.rejected) == [0]
         assert "cannot fit on the empty machine: not enough" in schedule.rejected[0]
         assert schedule.done.tolist() == [False, True, True]

@@ -23,7 +23,7 @@ def explained(result: StudyResult):
     outcomes = result.outcomes(measured)
     row = int(np.argmax(np.where(outcomes.finished, outcomes.start - outcomes.submit, -1)))
     what = ConfiguredRun.of(cell)
-    found = explain_wait(workload_of(cell), cell.machine, what.scheduler, int(outcomes.id[row]), truth=what.truth,
+    found = explain_wait(workload_of(cell), cell.machine, what.scheduler, int(outcomes.id[row]), model=what.model,
                          estimate=what.estimate, outcomes=outcomes)  # fmt: skip
     return found, simulate_again(cell, outcomes)
 

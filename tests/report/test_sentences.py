@@ -167,12 +167,12 @@ BECAUSE: dict[str, Callable[[Truth, re.Match[str]], bool]] = {
 }
 
 
-def checked(lines: list[str], known: dict[str, Callable[[Truth, re.Match[str]], bool]], truth: Truth) -> Iterator[str]:
+def checked(lines: list[str], known: dict[str, Callable[[Truth, re.Match[str]], bool]], model: Truth) -> Iterator[str]:
     """Yield the pattern of each sentence; every sentence must match one pattern, and be true."""
     for line in lines:
         matches = [(pattern, m) for pattern in known if (m := re.fullmatch(pattern, line))]
         assert len(matches) == 1, line
-        assert known[matches[0][0]](truth, matches[0][1]), line
+        assert known[matches[0][0]](model, matches[0][1]), line
         yield matches[0][0]
 
 
@@ -184,15 +184,15 @@ def test_every_reason_holds(drawn: tuple[Sweep, dict]) -> None:
     sweep, fared = drawn
     found = choose(sweep, lambda series, at: fared[series, at])
     assert found is not None
-    truth = Truth(sweep, fared, found)
-    patterns = set(checked(sentences.because(found, sweep), BECAUSE, truth))
+    model = Truth(sweep, fared, found)
+    patterns = set(checked(sentences.because(found, sweep), BECAUSE, model))
     last = len(sweep.x) - 1
     if last and found.at == last:
         assert len({line for line in patterns if "falls" in line or "It is the largest" in line}) == 1
-    risen = [at for at in range(1, last + 1) if truth.least[at] > (1 + sentences.SAME) * truth.least[at - 1]]
+    risen = [at for at in range(1, last + 1) if model.least[at] > (1 + sentences.SAME) * model.least[at - 1]]
     if found.at < last:
         assert bool(risen) == any(line.startswith("Larger is not always better") for line in patterns)
-    if found.at and truth.rejected[found.at - 1] > truth.rejected[found.at]:
+    if found.at and model.rejected[found.at - 1] > model.rejected[found.at]:
         assert any("can never run" in line for line in patterns)
 
 

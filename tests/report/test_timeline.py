@@ -16,11 +16,11 @@ from tests.helpers.nvme_examples import SHARING, machine, workload
 
 def schedules():
     jobs = workload([(60 * k, ("smufin", "fio", "compute")[k % 3]) for k in range(20)])
-    yield simulate(jobs, machine(), CompositionScheduler(), truth=SHARING).schedule
+    yield simulate(jobs, machine(), CompositionScheduler(), model=SHARING).schedule
     racks = Machine.of_racks(2, 4, local=100, pool=1000)
     count = np.arange(1, 21)
     batch = Workload.of(count * 10**9, count * 10**10, requests={"nodes": count % 5 + 1, "memory": count * 20})
-    yield simulate(batch, racks, ListScheduler(), truth=RemoteMemory(), engine="reference").schedule
+    yield simulate(batch, racks, ListScheduler(), model=RemoteMemory(), engine="reference").schedule
 
 
 def test_runs_have_slices_on_all_owners_without_overlaps():

@@ -54,7 +54,7 @@ def workloads(draw):
 @given(workload=workloads(), every=st.sampled_from([0.0, 7.0]))
 def test_runs_stay_within_capacity_and_slowdown_bound(method, workload, every):
     scheduler = BatchScheduler(method, every_s=every, effort_s=0.002)
-    run = simulate(workload, machine(), scheduler, truth=CpuFrequency())
+    run = simulate(workload, machine(), scheduler, model=CpuFrequency())
     schedule = run.schedule
     assert not schedule.refused
     assert not schedule.waiting
@@ -70,7 +70,7 @@ def test_runs_stay_within_capacity_and_slowdown_bound(method, workload, every):
 @given(workload=workloads())
 def test_same_inputs_give_same_schedule(workload):
     one, other = (
-        simulate(workload, machine(), BatchScheduler(effort_s=0.002), truth=CpuFrequency(), seed=3).schedule for _ in "ab"
+        simulate(workload, machine(), BatchScheduler(effort_s=0.002), model=CpuFrequency(), seed=3).schedule for _ in "ab"
     )
     assert one.start.tolist() == other.start.tolist()
     assert one.owner.tolist() == other.owner.tolist()
@@ -100,7 +100,7 @@ def test_profile_of_a_job_slows_it_on_racks_with_pools():
         np.zeros(2), np.full(2, 100 * SECOND), requests={"memory": np.array([1000, 400])},
         attributes={"profile": np.array(["hpcg", "kmeans"])},
     )  # fmt: skip
-    schedule = simulate(workload, racks, ListScheduler(), truth=ProfiledMemory()).schedule
+    schedule = simulate(workload, racks, ListScheduler(), model=ProfiledMemory()).schedule
     lasted = dict(zip(schedule.job.tolist(), (schedule.end - schedule.start).tolist(), strict=True))
     assert lasted[0] == with_slowdown(100 * SECOND, float(find_profile("hpcg").at(0.5)))
     assert lasted[1] == 100 * SECOND

@@ -112,13 +112,13 @@ def columns(schedule):
 def test_composition_rules_hold_and_the_index_decides_as_a_full_scan(what, jobs, policy, model):
     scheduler = CompositionScheduler(EDF(), policy)
     watched = Monitored(scheduler) if model is not FROZEN and not isinstance(policy, NvmeFirstFit) else scheduler
-    schedule = simulate(jobs, what, watched, truth=model).schedule
+    schedule = simulate(jobs, what, watched, model=model).schedule
     assert composition_faults(schedule) == []
     assert not schedule.refused and not schedule.waiting
     assert (schedule.done | np.isin(np.arange(len(jobs)), list(schedule.rejected))).all()
     assert (schedule.job_start[schedule.done] >= jobs.submit[schedule.done]).all()
-    fresh = simulate(jobs, what, ListScheduler(EDF(), Skip(), policy), truth=model).schedule
-    again = simulate(jobs, what, pickle.loads(pickle.dumps(scheduler)), truth=model).schedule
+    fresh = simulate(jobs, what, ListScheduler(EDF(), Skip(), policy), model=model).schedule
+    again = simulate(jobs, what, pickle.loads(pickle.dumps(scheduler)), model=model).schedule
     for other in (fresh, again):
         assert all(np.array_equal(a, b) for a, b in zip(columns(schedule), columns(other), strict=True))
         assert dict(schedule.rejected) == dict(other.rejected)
@@ -127,7 +127,7 @@ def test_composition_rules_hold_and_the_index_decides_as_a_full_scan(what, jobs,
 
 
 def starts(scheduler, what, jobs):
-    schedule = simulate(jobs, what, scheduler, truth=SHARING).schedule
+    schedule = simulate(jobs, what, scheduler, model=SHARING).schedule
     return dict(zip(schedule.job.tolist(), (schedule.start / 1e9).tolist(), strict=True))
 
 
@@ -179,7 +179,7 @@ def test_composition_accepts_another_sharer_once_it_can(woken, started):
         CompositionScheduler(EDF(), NvmeMaximizeComposition()),
         ListScheduler(EDF(), Skip(), NvmeMaximizeComposition()),
     ):
-        schedule = simulate(jobs, what, scheduler, truth=SHARING).schedule
+        schedule = simulate(jobs, what, scheduler, model=SHARING).schedule
         assert schedule.job_start[1] / 1e9 == pytest.approx(started)
         assert schedule.job_end[0] <= jobs.attributes["deadline"][0]
 
@@ -235,17 +235,17 @@ def test_composition_accepts_any_model_with_tables():
     jobs = workload([(k * 40, ("smufin", "fio", "capacity")[k % 3]) for k in range(18)])
     on = machine(devices=((2000, 600),) * 3)
     scheduler = CompositionScheduler(EDF(), NvmeMaximizeComposition())
-    shared = simulate(jobs, on, scheduler, truth=PARTNERS).schedule
+    shared = simulate(jobs, on, scheduler, model=PARTNERS).schedule
     for estimate in (DelegatedTables(PARTNERS), Combined((Ideal(), DelegatedTables(PARTNERS)))):
-        assert simulate(jobs, on, scheduler, truth=PARTNERS, estimate=estimate).schedule.start.tolist() == shared.start.tolist()
+        assert simulate(jobs, on, scheduler, model=PARTNERS, estimate=estimate).schedule.start.tolist() == shared.start.tolist()
     for estimate in (NamedParts(()), Combined((Ideal(), Ideal())), Combined(())):
-        base = simulate(jobs, on, scheduler, truth=PARTNERS, estimate=estimate).schedule
-        assert base.start.tolist() == simulate(jobs, on, scheduler, truth=PARTNERS, estimate=Ideal()).schedule.start.tolist()
-    blind = simulate(jobs, on, scheduler, truth=PARTNERS, estimate=Ideal()).schedule
+        base = simulate(jobs, on, scheduler, model=PARTNERS, estimate=estimate).schedule
+        assert base.start.tolist() == simulate(jobs, on, scheduler, model=PARTNERS, estimate=Ideal()).schedule.start.tolist()
+    blind = simulate(jobs, on, scheduler, model=PARTNERS, estimate=Ideal()).schedule
     assert blind.start.tolist() != shared.start.tolist()
 
 
 def test_device_model_without_tables_is_rejected():
     for model in (WithoutTables(), SlowerIdeal(), Combined((Ideal(), WithoutTables()))):
         with pytest.raises(InputError, match=f"requires a performance model with sharing tables, not {type(model).__name__}"):
-            simulate(workload([(0, "fio")]), machine(), CompositionScheduler(), truth=model)
+            simulate(workload([(0, "fio")]), machine(), CompositionScheduler(), model=model)

@@ -57,7 +57,7 @@ class FullScan(Scheduler, Dispatcher):
 @settings(max_examples=60, deadline=None)
 @given(machines(), workloads())
 def test_scheduler_decides_as_a_full_scan(what, jobs):
-    fast, slow = (simulate(jobs, what, s, truth=SHARING).schedule for s in (CompositionScheduler(EDF(), POLICY), FullScan()))
+    fast, slow = (simulate(jobs, what, s, model=SHARING).schedule for s in (CompositionScheduler(EDF(), POLICY), FullScan()))
     assert all(np.array_equal(a, b) for a, b in zip(columns(fast), columns(slow), strict=True))
     assert dict(fast.rejected) == dict(slow.rejected)
 
@@ -68,7 +68,7 @@ def test_queue_demand_decides_between_the_two_policies():
     crowd = workload([(0, "smufin")] * 8)
     starts = {}
     for name, policy in (("counts", POLICY), ("does not", NvmeDisaggregationAware())):
-        schedule = simulate(crowd, what, CompositionScheduler(EDF(), policy), truth=SHARING).schedule
+        schedule = simulate(crowd, what, CompositionScheduler(EDF(), policy), model=SHARING).schedule
         assert not schedule.rejected and schedule.done.all()
         starts[name] = columns(schedule)
     assert any(not np.array_equal(a, b) for a, b in zip(*starts.values(), strict=True))
@@ -103,13 +103,13 @@ class ExplainingDispatcher(Dispatcher):
 @given(machines(), workloads())
 def test_reason_names_the_shortage_and_agrees_with_the_pass(what, jobs):
     asked = Explaining()
-    simulate(jobs, what, asked, truth=SHARING)
+    simulate(jobs, what, asked, model=SHARING)
     assert all(reason.text for reason in asked.reasons)
 
 
 def test_reasons_on_a_full_machine():
     asked = Explaining()
-    simulate(workload([(0, "smufin")] * 3), machine(nodes=(15,), devices=((2000, 600),)), asked, truth=SHARING)
+    simulate(workload([(0, "smufin")] * 3), machine(nodes=(15,), devices=((2000, 600),)), asked, model=SHARING)
     assert asked.reasons
     assert any("cores" in reason.text for reason in asked.reasons)
 
@@ -118,6 +118,6 @@ def test_reasons_on_a_full_machine():
 def test_single_workload_is_placed_equally_by_both_policies(counted):
     what, jobs = machine(nodes=(40,), devices=((2000, 600),) * 4), workload([(0, "smufin")])
     schedule = simulate(
-        jobs, what, CompositionScheduler(EDF(), NvmeDisaggregationAware(count_waiting=counted)), truth=SHARING
+        jobs, what, CompositionScheduler(EDF(), NvmeDisaggregationAware(count_waiting=counted)), model=SHARING
     ).schedule
     assert schedule.done.all()

@@ -34,7 +34,7 @@ def test_random_studies_match_a_full_scan(entry: tuple[str, dict[str, object]], 
         this, policy = study(seed, 40), policy_of(entry)
         case = this.case()
         schedule = simulate(
-            case.workload, case.machine, Dispatch(policy), truth=case.model, seed=seed, engine="reference"
+            case.workload, case.machine, Dispatch(policy), model=case.model, seed=seed, engine="reference"
         ).schedule
         assert schedule.done.all() and not schedule.refused
         assert by_task(schedule) == Naive(this, policy, seed).run(), seed
@@ -45,7 +45,7 @@ def test_random_studies_match_a_full_scan(entry: tuple[str, dict[str, object]], 
 def test_long_running_dispatcher_decides_as_a_fresh_one(entry: tuple[str, dict[str, object]]) -> None:
     for seed in (3, 4, 5):
         case = study(seed, 30).case()
-        results = check_scheduler(Dispatch(policy_of(entry)), Case(case.workload, case.machine, truth=case.model))
+        results = check_scheduler(Dispatch(policy_of(entry)), Case(case.workload, case.machine, model=case.model))
         assert [str(result) for result in results if not result.ok] == []
 
 
@@ -60,7 +60,7 @@ def test_blocked_task_does_not_block_other_types() -> None:
     rates[2, 2], rates[0, 1] = 1.0, 1.0
     tasks = vinesim.TaskList.of([(2, 0, 0, 0, 10, 2, 0), (2, 0, 0, 0, 10, 2, 1), (1, 0, 0, 0, 10, 0, 2)])
     case = vinesim.VineSimCase.of(vinesim.UnitList.of([(2, 0, 0), (0, 0, 1)]), tasks, rates)
-    schedule = simulate(case.workload, case.machine, Dispatch(), truth=case.model).schedule
+    schedule = simulate(case.workload, case.machine, Dispatch(), model=case.model).schedule
     assert by_task(schedule) == [(0, 10_000, 0), (10_000, 20_000, 0), (0, 10_000, 1)]
 
 
@@ -71,7 +71,7 @@ def test_earliest_finish_waits_for_a_fast_unit_that_is_soon_free() -> None:
     tasks = vinesim.TaskList.of_jobs([21], 2, 30_000_000)
     case = vinesim.VineSimCase.of(vinesim.UnitList.of([(2, 0, 0), (0, 0, 1)]), tasks, rates)
     found = by_task(
-        simulate(case.workload, case.machine, Dispatch(make("placements", "earliest_finish")), truth=case.model).schedule
+        simulate(case.workload, case.machine, Dispatch(make("placements", "earliest_finish")), model=case.model).schedule
     )
     assert sorted(unit for _, _, unit in found) == [0] * 20 + [1]
     assert max(end for _, end, _ in found) == 500_000
@@ -88,7 +88,7 @@ def test_delay_waits_at_most_as_long_as_the_better_unit_saves() -> None:
         (0, [(0, 0), (0, 1), (25_000, 0)]),
     ):
         policy = make("placements", "delay", patience=patience)
-        schedule = simulate(case.workload, case.machine, Dispatch(policy), truth=case.model).schedule
+        schedule = simulate(case.workload, case.machine, Dispatch(policy), model=case.model).schedule
         assert sorted((start, unit) for start, _, unit in by_task(schedule)) == starts
 
 
@@ -104,7 +104,7 @@ def test_tasks_of_lost_units_are_requeued_and_run_once(entry: tuple[str, dict[st
         Disturbance(40_000, 0, slots, 1),
         Disturbance(80_000, 1, slots, 1),
     ]
-    schedule = simulate(case.workload, case.machine, Dispatch(policy_of(entry)), truth=case.model, disturbances=lost).schedule
+    schedule = simulate(case.workload, case.machine, Dispatch(policy_of(entry)), model=case.model, disturbances=lost).schedule
     assert schedule.done.all() and not schedule.refused
     assert int(schedule.finished.sum()) == len(this.tasks)
 
@@ -118,8 +118,8 @@ def test_task_without_an_allowed_unit_is_an_error_before_the_run() -> None:
     case = vinesim.VineSimCase.of(units, vinesim.TaskList.of_jobs([1], 1, 10, preferred_type=2), rates)
     for engine in ("reference", "auto"):
         with pytest.raises(InputError, match="may run tasks of type 1 that prefer unit type 2"):
-            simulate(case.workload, case.machine, Dispatch(make("placements", "pref")), truth=case.model, engine=engine)
-    simulate(case.workload, case.machine, Dispatch(make("placements", "pref", reading="first")), truth=case.model)
+            simulate(case.workload, case.machine, Dispatch(make("placements", "pref")), model=case.model, engine=engine)
+    simulate(case.workload, case.machine, Dispatch(make("placements", "pref", reading="first")), model=case.model)
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_task_without_an_allowed_unit_is_an_error_before_the_run() -> None:
 def test_unsupported_settings_are_rejected(name: str, settings: dict[str, object]) -> None:
     case = study(1).case()
     with pytest.raises(InputError):
-        simulate(case.workload, case.machine, Dispatch(make("placements", name, **settings)), truth=case.model)
+        simulate(case.workload, case.machine, Dispatch(make("placements", name, **settings)), model=case.model)
 
 
 def test_deadline_order_precedes_age() -> None:
@@ -138,10 +138,10 @@ def test_deadline_order_precedes_age() -> None:
     case = vinesim.VineSimCase.of(vinesim.UnitList.of([(0, 0, 0)]), vinesim.TaskList.of_jobs([1] * 10, 2, 10), rates)
     workload = replace(case.workload, attributes={**case.workload.attributes, "deadline": np.arange(10)[::-1] * 1000})
     scheduler = Dispatch(make("placements", "high"), make("orders", "edf"))
-    schedule = simulate(workload, case.machine, scheduler, truth=case.model).schedule
+    schedule = simulate(workload, case.machine, scheduler, model=case.model).schedule
     assert schedule.job.tolist() == list(range(10))[::-1]
     with pytest.raises(InputError, match="changes with time"):
-        simulate(workload, case.machine, Dispatch(order=make("orders", "wfp3")), truth=case.model)
+        simulate(workload, case.machine, Dispatch(order=make("orders", "wfp3")), model=case.model)
 
 
 @named
@@ -149,7 +149,7 @@ def test_long_running_dispatcher_decides_as_a_fresh_one_by_deadlines(entry: tupl
     case = study(6, 30).case()
     deadline = np.arange(len(case.workload)) * 7919 % 101
     workload = replace(case.workload, attributes={**case.workload.attributes, "deadline": deadline})
-    results = check_scheduler(Dispatch(policy_of(entry), make("orders", "edf")), Case(workload, case.machine, truth=case.model))
+    results = check_scheduler(Dispatch(policy_of(entry), make("orders", "edf")), Case(workload, case.machine, model=case.model))
     assert [str(result) for result in results if not result.ok] == []
 
 
@@ -164,7 +164,7 @@ def shared(rows: list[tuple[int, ...]], units: list[tuple[int, int, int]], **opt
 
 def fetch(rows: list[tuple[int, ...]], units: list[tuple[int, int, int]], **options: object) -> Schedule:
     case = shared(rows, units, **options)
-    return simulate(case.workload, case.machine, Dispatch(), truth=case.model, estimate=case.estimate).schedule
+    return simulate(case.workload, case.machine, Dispatch(), model=case.model, estimate=case.estimate).schedule
 
 
 def test_single_transfer_takes_its_uncontended_time() -> None:
@@ -206,7 +206,7 @@ def test_lost_task_fetches_again_and_releases_its_bandwidth() -> None:
     slots = case.machine.resource("slots")
     lost = [Disturbance(400_600, 0, slots, -1), Disturbance(600_600, 0, slots, 1)]
     schedule = simulate(
-        case.workload, case.machine, Dispatch(), truth=case.model, estimate=case.estimate, disturbances=lost
+        case.workload, case.machine, Dispatch(), model=case.model, estimate=case.estimate, disturbances=lost
     ).schedule
     assert by_task(schedule) == [
         (0, 400_600, 0),
@@ -218,7 +218,7 @@ def test_lost_task_fetches_again_and_releases_its_bandwidth() -> None:
 @pytest.mark.parametrize("entry", TIERED[:2], ids=["flat", "high"])
 def test_long_running_dispatcher_decides_as_a_fresh_one_under_contention(entry: tuple[str, dict[str, object]]) -> None:
     case = study(8, 30).case(contended=True)
-    results = check_scheduler(Dispatch(policy_of(entry)), Case(case.workload, case.machine, truth=case.model))
+    results = check_scheduler(Dispatch(policy_of(entry)), Case(case.workload, case.machine, model=case.model))
     assert [str(result) for result in results if not result.ok] == []
 
 
@@ -228,5 +228,5 @@ def test_contention_does_not_change_a_run_without_data() -> None:
     table[:, 1] = 0
     this = replace(this, tasks=vinesim.TaskList.of(table))
     alone, shared = this.case(), this.case(contended=True)
-    runs = [simulate(c.workload, c.machine, Dispatch(), truth=c.model, estimate=c.estimate).schedule for c in (alone, shared)]
+    runs = [simulate(c.workload, c.machine, Dispatch(), model=c.model, estimate=c.estimate).schedule for c in (alone, shared)]
     assert by_task(runs[0]) == by_task(runs[1])

@@ -124,7 +124,7 @@ class Crowded(Ideal):
     seed=st.integers(0, 10**6),
     contended=st.booleans(),
     order=st.sampled_from(("fcfs", "edf")),
-    believes=st.sampled_from(("estimate", "truth", "ideal", "crowded")),
+    believes=st.sampled_from(("estimate", "model", "ideal", "crowded")),
     lost=st.just([]) | LOST,
     reopened=st.booleans(),
 )
@@ -133,7 +133,7 @@ def test_lines_at_units_match_rebuilt_lines(
 ) -> None:
     """Earliest finish keeps tasks in line from pass to pass while all goes as expected, with good and bad estimates."""
     case = asked(study(seed, 25).case(contended=contended), seed)
-    estimate = {"estimate": case.estimate, "truth": case.model, "ideal": Ideal(), "crowded": Crowded()}[believes]
+    estimate = {"estimate": case.estimate, "model": case.model, "ideal": Ideal(), "crowded": Crowded()}[believes]
     watched(case, Dispatch(make("placements", "earliest_finish"), make("orders", order)), seed, estimate, lost, reopened)
 
 
@@ -156,25 +156,25 @@ TROUBLE = st.builds(
 @pytest.mark.long
 @named
 @settings(max_examples=3, deadline=None)
-@example(trouble=Fault.of_all_kinds(), seed=1, truth=SHARED, order="edf")
+@example(trouble=Fault.of_all_kinds(), seed=1, model=SHARED, order="edf")
 @given(
     trouble=TROUBLE,
     seed=st.integers(0, 1000),
-    truth=st.sampled_from((Affinity(), Combined((Affinity(), Transfer())), SHARED)),
+    model=st.sampled_from((Affinity(), Combined((Affinity(), Transfer())), SHARED)),
     order=st.sampled_from(("fcfs", "edf")),
 )
 def test_each_task_runs_once_despite_faults(
-    entry: tuple[str, dict[str, object]], trouble: Fault, seed: int, truth: PerformanceModel, order: str
+    entry: tuple[str, dict[str, object]], trouble: Fault, seed: int, model: PerformanceModel, order: str
 ) -> None:
     """Starts are refused, late or at once, units come and go, jobs are withdrawn, rows are recycled."""
     scheduler = Reopened(Dispatch(policy_of(entry), make("orders", order)), seed)
-    steps, problems = survive(scheduler, replace(units(seed=seed % 7), truth=truth), trouble, seed)
+    steps, problems = survive(scheduler, replace(units(seed=seed % 7), model=model), trouble, seed)
     assert steps and not problems
 
 
 def test_cluster_without_faults_fetches_as_the_simulator() -> None:
-    case, scheduler = replace(units(), truth=SHARED), Dispatch(make("placements", "earliest_finish"))
-    schedule = simulate(case.workload, case.machine, scheduler, truth=SHARED).schedule
+    case, scheduler = replace(units(), model=SHARED), Dispatch(make("placements", "earliest_finish"))
+    schedule = simulate(case.workload, case.machine, scheduler, model=SHARED).schedule
     starts = [(job, start) for job, _, start, _ in calm_starts(scheduler, case)]
     assert starts == list(zip(case.workload.id[schedule.job].tolist(), schedule.start.tolist(), strict=True))
 
@@ -300,7 +300,7 @@ def test_run_that_merely_depends_on_a_unit_does_not_occupy_it() -> None:
     for seed in range(4):
         case, scheduler = study(seed, 40).case(), Dispatch(make("placements", "earliest_finish"))
         one, other = (
-            simulate(case.workload, case.machine, scheduler, truth=case.model, estimate=estimate).schedule
+            simulate(case.workload, case.machine, scheduler, model=case.model, estimate=estimate).schedule
             for estimate in (Affinity(), Touching())
         )
         assert difference(one, other) == ""

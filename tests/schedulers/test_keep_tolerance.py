@@ -28,8 +28,8 @@ def two(tolerance: float = 1.5) -> Workload:
 
 
 def test_running_job_makes_room_and_regains_its_memory() -> None:
-    still = simulate(two(), machine(1), BatchScheduler(effort_s=0.002), truth=CpuFrequency()).schedule
-    moving = simulate(two(), machine(1), KeepTolerance(effort_s=0.002), truth=CpuFrequency()).schedule
+    still = simulate(two(), machine(1), BatchScheduler(effort_s=0.002), model=CpuFrequency()).schedule
+    moving = simulate(two(), machine(1), KeepTolerance(effort_s=0.002), model=CpuFrequency()).schedule
     assert still.start.tolist()[1] >= 100 * SECOND and moving.start.tolist() == [0, 10 * SECOND]
     slowdown = (moving.end - moving.start) / two().duration - 1
     assert (slowdown <= 1.5 + 1e-6).all() and slowdown[0] > 0
@@ -40,12 +40,12 @@ def test_running_job_makes_room_and_regains_its_memory() -> None:
 
 
 def test_no_memory_moves_without_tolerance() -> None:
-    schedule = simulate(two(0.0), machine(1), KeepTolerance(effort_s=0.002), truth=CpuFrequency()).schedule
+    schedule = simulate(two(0.0), machine(1), KeepTolerance(effort_s=0.002), model=CpuFrequency()).schedule
     assert schedule.resizes == () and schedule.start.tolist() == [0, 100 * SECOND]
 
 
 def test_least_share_follows_from_the_tolerance() -> None:
-    schedule = simulate(two(1.4), machine(1), KeepTolerance(effort_s=0.002), truth=CpuFrequency()).schedule
+    schedule = simulate(two(1.4), machine(1), KeepTolerance(effort_s=0.002), model=CpuFrequency()).schedule
     least = 1 - float(find_profile("kmeans").largest_remote(1.4))
     assert schedule.resizes
     for resized in schedule.resizes:
@@ -56,7 +56,7 @@ def test_least_share_follows_from_the_tolerance() -> None:
 @settings(max_examples=25, deadline=None)
 @given(workload=workloads())
 def test_resized_runs_stay_within_capacity_and_slowdown_bound(workload: Workload) -> None:
-    schedule = simulate(workload, machine(), KeepTolerance(effort_s=0.002), truth=CpuFrequency()).schedule
+    schedule = simulate(workload, machine(), KeepTolerance(effort_s=0.002), model=CpuFrequency()).schedule
     assert not schedule.refused and not schedule.waiting
     assert sorted([*schedule.job.tolist(), *schedule.rejected]) == list(range(len(workload)))
     for job, start, end in zip(schedule.job.tolist(), schedule.start.tolist(), schedule.end.tolist(), strict=True):

@@ -62,7 +62,7 @@ def test_order_and_backfill_choose_the_jobs_and_the_flow_their_places(machine):
 
 def test_run_gives_each_job_its_requested_resources():
     jobs = crowd()
-    result = simulate(jobs, MACHINE, ListFlow(FM()), truth=MODELS)
+    result = simulate(jobs, MACHINE, ListFlow(FM()), model=MODELS)
     schedule = result.schedule
     assert not schedule.refused
     assert Outcomes.of(schedule).finished.sum() + len(schedule.rejected) == len(jobs)
@@ -97,7 +97,7 @@ class CountingCompletion(PlacementPolicy):
 
 def test_any_completing_placement_is_accepted():
     shipped, own = (
-        simulate(crowd(), MACHINE, ListFlow(FM(), placement=kind()), truth=MODELS) for kind in (Pooled, CountingCompletion)
+        simulate(crowd(), MACHINE, ListFlow(FM(), placement=kind()), model=MODELS) for kind in (Pooled, CountingCompletion)
     )
     assert CountingCompletion.asked and difference(own.schedule, shipped.schedule) == ""
 

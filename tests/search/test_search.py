@@ -128,11 +128,11 @@ def test_objectives_match_a_separate_run() -> None:
     found: OrderSearchProblem = load_search(SMALL)
     cell = found.splits["train"][0]
     fares = evaluate(replace(cell, scheduler=found.baseline.section), 10.0)
-    truth, estimate = models_of(cell.performance, cell.seed)
+    model, estimate = models_of(cell.performance, cell.seed)
 
     def outcomes(section: Any) -> Outcomes:
         how = scheduler_of(section, cell.warm_up)
-        return Outcomes.of(simulate(workload_of(cell), cell.machine, how, truth=truth, estimate=estimate).schedule)
+        return Outcomes.of(simulate(workload_of(cell), cell.machine, how, model=model, estimate=estimate).schedule)
 
     mine, fcfs = outcomes(found.baseline.section), outcomes(cell.baseline().scheduler)
     waits = slowdown.wait_s(mine)

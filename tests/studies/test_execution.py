@@ -44,9 +44,9 @@ def test_results_match_single_runs_measured_together(undisturbed):
     outcomes, baselines = {}, {}
     for cell in result.study.cells:
         for found, one in ((outcomes, cell), (baselines, cell.baseline())):
-            truth, estimate = models_of(one.performance, one.seed)
+            model, estimate = models_of(one.performance, one.seed)
             scheduler = scheduler_of(one.scheduler, one.warm_up)
-            made = simulate(workload_of(one), one.machine, scheduler, truth=truth, estimate=estimate, seed=one.seed)
+            made = simulate(workload_of(one), one.machine, scheduler, model=model, estimate=estimate, seed=one.seed)
             found[cell.key] = Outcomes.of(made.schedule)
     population = common_population(list(outcomes.values()), 5)
     for cell in result.cells:

@@ -152,9 +152,9 @@ def test_variants_of_backfilling_run(folder, backfill, expected):
 
 def test_latency_is_composed_from_settings(folder):
     cell = one(folder, performance__model={"name": "remote_memory", "latency": {"switch": 60, "far_switches": 2}})
-    truth, _ = models_of(cell.performance, 7)
-    assert truth.latency == Latency(switch=60, far_switches=2)
-    assert (truth.near_ns, truth.far_ns, truth.seed) == (220, 310, 7)
+    model, _ = models_of(cell.performance, 7)
+    assert model.latency == Latency(switch=60, far_switches=2)
+    assert (model.near_ns, model.far_ns, model.seed) == (220, 310, 7)
     other = one(folder, performance__model={"name": "remote_memory", "near_ns": 220, "far_ns": 310})
     assert models_of(other.performance, 7)[0].near_ns == 220
     text = (folder / "study.toml").read_text().replace("[vary]", '[vary]\n"performance.model.latency.switch" = [20, 60]')

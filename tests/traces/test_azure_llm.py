@@ -42,7 +42,7 @@ def test_request_becomes_prompt_and_token_tasks(units, tmp_path):
     assert found.attributes["operations"].tolist() == [512_000_000, 512_000_000, 43_000_000]
     prompt = 512 * SECOND / table[9, 2]
     assert abs(int(found.submit[2]) - (680_589_900 + prompt)) <= 1
-    alone = simulate(found, units, Dispatch(), truth=Affinity()).schedule
+    alone = simulate(found, units, Dispatch(), model=Affinity()).schedule
     expected = [prompt / US, (prompt + 43 * SECOND / table[14, 2]) / US]
     assert job_latency_us(alone) == pytest.approx(expected, abs=0.01)
 

@@ -71,7 +71,7 @@ def explain_cell(cell: Cell, job: int, outcomes: Outcomes | None = None) -> Expl
         cell.machine,
         configured.scheduler,
         job,
-        truth=configured.truth,
+        model=configured.model,
         estimate=configured.estimate,
         seed=cell.seed,
         outcomes=None if varies else outcomes,

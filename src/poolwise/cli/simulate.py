@@ -62,7 +62,7 @@ def simulate_cell(
             workload_of(cell),
             cell.machine,
             configured.scheduler,
-            truth=configured.truth,
+            model=configured.model,
             estimate=configured.estimate,
             seed=cell.seed,
             engine=output.engine.value,

@@ -51,7 +51,7 @@ def snapshot(
         found.workload,
         state.machine,
         policy,
-        truth=simulation.default_model(state.machine, seed),
+        model=simulation.default_model(state.machine, seed),
         seed=seed,
         engine=output.engine.value,
         initial=found.initial,

@@ -47,13 +47,13 @@ class Case:
     ----------
     workload, machine : the workload, and the machine that it runs on
     walker : scheduler that places the jobs while another object is checked
-    truth : performance model, unless a model is checked
+    model : performance model, unless a model is checked
     """
 
     workload: Workload
     machine: Machine
     walker: Scheduler = field(default_factory=ListScheduler)
-    truth: PerformanceModel = field(default_factory=Ideal)
+    model: PerformanceModel = field(default_factory=Ideal)
 
 
 def check_suitable_cases(cases: Sequence[Case], check: Callable[[Case], None]) -> None:
@@ -84,7 +84,7 @@ def racks(jobs: int = 40, seed: int = 1) -> Case:
         attributes=_columns(rows, seed, submit, duration),
         name="racks",
     )
-    return Case(workload, Machine.of_racks(3, 4, local=LOCAL, pool=4 * LOCAL, cores=8), truth=RemoteMemory())
+    return Case(workload, Machine.of_racks(3, 4, local=LOCAL, pool=4 * LOCAL, cores=8), model=RemoteMemory())
 
 
 def devices(jobs: int = 30, seed: int = 2) -> Case:
@@ -127,7 +127,7 @@ def units(jobs: int = 24, seed: int = 4) -> Case:
         attributes={**columns, "task_type": kind, "preferred_type": kind, "operations": operations},
         name="units",
     )
-    return Case(workload, _dispatching(rate), truth=Affinity())
+    return Case(workload, _dispatching(rate), model=Affinity())
 
 
 def _dispatching(rate: np.ndarray) -> Machine:
@@ -238,13 +238,13 @@ class Watched(Scheduler, Dispatcher):
 
 
 def walk(
-    case: Case, visit: Visit, scheduler: Scheduler | None = None, truth: PerformanceModel | None = None, seed: int = 0
+    case: Case, visit: Visit, scheduler: Scheduler | None = None, model: PerformanceModel | None = None, seed: int = 0
 ) -> tuple[Schedule, LoopResult, Snapshot]:
     """Run a case and show every state to a visitor; the last snapshot is that of the end."""
-    scheduler, truth = scheduler if scheduler is not None else case.walker, truth if truth is not None else case.truth
-    for part in (scheduler, truth):
+    scheduler, model = scheduler if scheduler is not None else case.walker, model if model is not None else case.model
+    for part in (scheduler, model):
         part.check(case.machine, case.workload.table)
-    simulation = Simulation(case.workload, case.machine, truth)
+    simulation = Simulation(case.workload, case.machine, model)
     loop = run_loop(simulation, Watched(scheduler, visit), seed)
     return simulation.recorder.schedule(case.workload, case.machine, loop), loop, simulation.snapshot()
 
@@ -252,13 +252,13 @@ def walk(
 RULE = "follows the rule that it states"
 
 
-def compare_engines(scheduler: Scheduler, case: Case, findings: Findings, truth: PerformanceModel | None = None) -> None:
+def compare_engines(scheduler: Scheduler, case: Case, findings: Findings, model: PerformanceModel | None = None) -> None:
     """Compare the schedule of the reference engine with that by the stated rule, also where pools are small."""
     scarce = case.machine.capacity.copy()
     scarce[case.machine.of_kind(Kind.POOL)] //= 3
     for machine in (case.machine, case.machine.with_capacity(scarce)):
         called, by_rule = (
-            simulate(case.workload, machine, scheduler, truth=truth or case.truth, engine=engine).schedule
+            simulate(case.workload, machine, scheduler, model=model or case.model, engine=engine).schedule
             for engine in ("reference", "auto")
         )
         for column, verb in (("job_start", "starts"), ("job_end", "ends")):

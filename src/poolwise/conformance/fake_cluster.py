@@ -127,7 +127,7 @@ class FakeCluster(Simulation):
             name=[f"job-{id:09d}" for id in jobs.id[rows].tolist()],
         )
         self._binding = LateStarts()
-        super().__init__(jobs, case.machine, Combined((self._binding, case.truth)), case.truth)
+        super().__init__(jobs, case.machine, Combined((self._binding, case.model)), case.model)
         self._durations, self._duration = jobs.duration[rows], jobs.duration[:0]
         self._jobs = self.table = self._coming.taken(rows[:0])
         self.started_ids: list[tuple[int, tuple[int, ...], int, tuple[str, ...]]] = []

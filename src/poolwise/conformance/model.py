@@ -30,7 +30,7 @@ def check_model(model: PerformanceModel, case: Case | None = None) -> tuple[Chec
     findings, stated = Findings(*MODEL_PROMISES), "fixed" in vars(type(model))
 
     def ask(case: Case) -> None:
-        walk(case, _RunVisitor(model, copy, findings).visit, truth=model)
+        walk(case, _RunVisitor(model, copy, findings).visit, model=model)
         for pools in ("rack", "system") if stated and "nodes" in case.machine.resources else ():
             compare_engines(ListScheduler(FAIR(), placement=RackPlacement(pools)), case, findings, model)
 

@@ -28,7 +28,7 @@ class RunSpec:
     workload: Workload
     machine: Machine
     scheduler: Scheduler
-    truth: PerformanceModel
+    model: PerformanceModel
     estimate: PerformanceModel
     seed: int = 0
     disturbances: Sequence[Disturbance] = ()

@@ -57,7 +57,7 @@ class ListColumns:
 
     Attributes
     ----------
-    workload, machine, scheduler, truth, estimate, initial : see `RunSpec`
+    workload, machine, scheduler, model, estimate, initial : see `RunSpec`
     empty : snapshot of the empty machine with all jobs, passed to policies
     repeated : whether many orders are computed for the same jobs, so that caching the queue of all jobs pays
     """
@@ -68,7 +68,7 @@ class ListColumns:
     def __init__(self, spec: RunSpec, rule: ListRule) -> None:
         self.machine = spec.machine
         self.scheduler = rule._replace(order=opened(rule.order))
-        self.truth, self.estimate, self.initial = spec.truth, spec.estimate, spec.initial
+        self.model, self.estimate, self.initial = spec.model, spec.estimate, spec.initial
         self.set_workload(spec.workload)
 
     def set_workload(self, workload: Workload) -> None:

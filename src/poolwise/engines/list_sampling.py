@@ -60,7 +60,7 @@ class RackSampler:
         )
         flags = self._awaited.flags(len(spec.workload))
         self._arrays = arrays.with_state(jobs=arrays.state.jobs._replace(awaited=flags))
-        true = self._columns.slowdown(spec.truth, slice(None))
+        true = self._columns.slowdown(spec.model, slice(None))
         self._slow = true.near * true.weight
         self._trees: Trees | None = None
 

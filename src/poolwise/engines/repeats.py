@@ -111,7 +111,7 @@ class Repeats:
             spec.workload,
             spec.machine,
             scheduler,
-            truth=spec.truth,
+            model=spec.model,
             estimate=spec.estimate,
             seed=spec.seed,
             disturbances=spec.disturbances,

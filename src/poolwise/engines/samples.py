@@ -29,7 +29,7 @@ class PlainSampler:
             workload,
             spec.machine,
             spec.scheduler,
-            truth=spec.truth,
+            model=spec.model,
             estimate=spec.estimate,
             seed=spec.seed,
             engine="reference",

@@ -54,7 +54,7 @@ def simulate(
     machine: Machine,
     scheduler: Scheduler,
     *,
-    truth: PerformanceModel | None = None,
+    model: PerformanceModel | None = None,
     estimate: PerformanceModel | None = None,
     seed: int = 0,
     engine: Engine = "auto",
@@ -71,8 +71,8 @@ def simulate(
     ----------
     workload, machine, scheduler
         The jobs, the machine, and the scheduler that starts them.
-    truth, estimate
-        Performance models of the true runtimes and of the scheduler's estimates (the truth if not given).
+    model, estimate
+        Performance models of the true runtimes and of the scheduler's estimates (`model` if not given).
     seed
         Random seed.
     engine
@@ -98,8 +98,8 @@ def simulate(
     PolicyError
         If the scheduler makes an invalid decision.
     """
-    truth = truth if truth is not None else Ideal()
-    for part in (scheduler, truth, estimate):
+    model = model if model is not None else Ideal()
+    for part in (scheduler, model, estimate):
         if part is not None:
             part.check(machine, workload.table)
     _check_restrictions(machine, scheduler)
@@ -112,9 +112,9 @@ def simulate(
         raise UnknownNameError.of("engine", engine, get_args(Engine), field="engine")
     obstacle: Obstacle | None = None
     if engine != "reference":
-        believed = estimate if estimate is not None else truth
+        believed = estimate if estimate is not None else model
         spec = RunSpec(
-            workload, machine, scheduler, truth, believed, seed, disturbances, requeue, pass_per_event, observer, watch, initial
+            workload, machine, scheduler, model, believed, seed, disturbances, requeue, pass_per_event, observer, watch, initial
         )
         compiled, obstacle = find_engine(spec)
         if compiled is not None:
@@ -125,7 +125,7 @@ def simulate(
     simulation = platform_of(workload)(
         workload,
         machine,
-        truth,
+        model,
         estimate,
         disturbances=disturbances,
         requeue=requeue,

@@ -48,7 +48,7 @@ def explain_wait(
     scheduler: Scheduler,
     job: int,
     *,
-    truth: PerformanceModel | None = None,
+    model: PerformanceModel | None = None,
     estimate: PerformanceModel | None = None,
     seed: int = 0,
     outcomes: Outcomes | None = None,
@@ -66,7 +66,7 @@ def explain_wait(
         Scheduler of the run; `list_scheduler` makes one from names.
     job
         Id of the job.
-    truth, estimate, seed
+    model, estimate, seed
         Performance models and random seed of the run, as in `simulate`; the models default to ideal.
     outcomes
         Recorded outcomes of the run; the replay is compared with them.
@@ -95,10 +95,10 @@ def explain_wait(
             field="closed_loop",
             remedy="explain a run without it",
         )
-    truth = truth if truth is not None else Ideal()
+    model = model if model is not None else Ideal()
     machine, failing, requeue = draw_failures(workload, machine, seed)
     decided, explained = scheduler, scheduler
-    parts = RunSpec(workload, machine, scheduler, truth, estimate if estimate is not None else truth, seed, failing, requeue)
+    parts = RunSpec(workload, machine, scheduler, model, estimate if estimate is not None else model, seed, failing, requeue)
     rule, recorded = rule_of(scheduler), _RecordedStarts()
     if rule is not None and not list_scheduling.unsupported(parts):
         schedule, _ = list_scheduling.replay(parts)
@@ -109,11 +109,11 @@ def explain_wait(
             recorded.name = type(rule.backfill.open()).__name__
             listed = ListScheduler(rule.order, recorded, rule.placement)
             explained = WarmUp.before(listed, rule.warm_up) if rule.warm_up else listed
-    for part in (scheduler, truth, estimate):
+    for part in (scheduler, model, estimate):
         if part is not None:
             part.check(machine, workload.table)
     recorder = _WaitRecorder(decided, explained, row, recorded)
-    simulated = platform_of(workload)(workload, machine, truth, estimate, disturbances=failing, requeue=requeue)
+    simulated = platform_of(workload)(workload, machine, model, estimate, disturbances=failing, requeue=requeue)
     loop = Loop(simulated, recorder, seed)
     for batch in simulated.events():
         loop.step(batch)

@@ -115,16 +115,16 @@ def check_parts(section: SchedulerSection) -> None:
 
 def models_of(section: PerformanceSection, seed: int) -> tuple[PerformanceModel, PerformanceModel | None]:
     """Build the performance model and the scheduler's estimate (None: the same model); models with a seed get the cell's."""
-    truth = _seeded(section.model.make("models"), section.model, seed)
+    model = _seeded(section.model.make("models"), section.model, seed)
     if section.estimate_model is not None:
-        return truth, _seeded(section.estimate_model.make("models"), section.estimate_model, seed)
-    fields = getattr(truth, "__dataclass_fields__", {})
+        return model, _seeded(section.estimate_model.make("models"), section.estimate_model, seed)
+    fields = getattr(model, "__dataclass_fields__", {})
     if section.estimate == "own":
-        return truth, None
+        return model, None
     if "expect" in fields:
-        return truth, replace(truth, expect=section.estimate)
+        return model, replace(model, expect=section.estimate)
     if section.estimate == "none":
-        return truth, Ideal()
+        return model, Ideal()
     raise InputError(f"model '{section.model.name}' has no mean estimate", field="estimate", remedy="choose own or none")
 
 

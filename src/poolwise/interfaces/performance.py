@@ -16,7 +16,7 @@ from poolwise.model.snapshot import Estimate
 class PerformanceModel(Estimate, Protocol):
     """Interface of a performance model: how long a run takes at its placement.
 
-    A study has two models: the truth of the simulator, and the estimate that the scheduler believes. Both read a run's work
+    A study has two models: the model of the true runtimes, and the estimate that the scheduler believes. Both read a run's work
     from `snapshot.work`: true durations in the snapshots of the true model, requested times in those of the estimate.
 
     The quantity is the slowdown, not the rate: runtime = work + ceil(work * slowdown) is exact to the nanosecond, a
@@ -40,7 +40,7 @@ class PerformanceModel(Estimate, Protocol):
     ...     def touches(self, placement, snapshot):
     ...         return ()
     >>> workload = poolwise.Workload.of("0 s", "1 min")
-    >>> run = poolwise.simulate(workload, poolwise.Machine.flat(1), truth=Double(), engine="reference")
+    >>> run = poolwise.simulate(workload, poolwise.Machine.flat(1), model=Double(), engine="reference")
     >>> run.metrics["makespan_s"]
     120.0
     """

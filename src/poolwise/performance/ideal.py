@@ -34,7 +34,7 @@ class Ideal(SimpleModel):
     >>> import poolwise
     >>> machine = poolwise.Machine.of_racks(1, 1, local="8 GiB", pool="8 GiB")
     >>> workload = poolwise.Workload.of("0 s", "1 h", requests={"memory": "12 GiB"})
-    >>> run = poolwise.simulate(workload, machine, truth=poolwise.Ideal(), engine="reference")
+    >>> run = poolwise.simulate(workload, machine, model=poolwise.Ideal(), engine="reference")
     >>> run.metrics["makespan_s"]
     3600.0
     """

@@ -150,7 +150,7 @@ class RemoteMemory(SimpleModel):
     >>> import poolwise
     >>> machine = poolwise.Machine.of_racks(1, 1, local="8 GiB", pool="8 GiB")
     >>> workload = poolwise.Workload.of("0 s", "1 h", requests={"memory": "12 GiB"})
-    >>> run = poolwise.simulate(workload, machine, truth=poolwise.RemoteMemory(seed=1), engine="reference")
+    >>> run = poolwise.simulate(workload, machine, model=poolwise.RemoteMemory(seed=1), engine="reference")
     >>> run.metrics["makespan_s"] > 3600.0
     True
     """

@@ -58,15 +58,15 @@ class ClosedLoop(Simulation):
         self,
         workload: Workload,
         machine: Machine,
-        truth: PerformanceModel,
+        model: PerformanceModel,
         estimate: PerformanceModel | None = None,
         **settings: Any,
     ) -> None:
         none = np.zeros(0, dtype=np.int64)
-        super().__init__(replace(workload, **columns_of(workload, none)), machine, truth, estimate, **settings)
+        super().__init__(replace(workload, **columns_of(workload, none)), machine, model, estimate, **settings)
         self._source, self._row, self._new = workload, list[int](), dict[int, int]()
         self._jobs = self.table = workload.table.taken(none)
-        self._exact_estimate = self.truth is self.estimate and np.array_equal(workload.duration, workload.requested)
+        self._exact_estimate = self.model is self.estimate and np.array_equal(workload.duration, workload.requested)
         before = predecessors(workload)
         self._successors: dict[int, list[int]] = defaultdict(list)
         think = (

@@ -36,7 +36,7 @@ class MemoryUsageMachine(Simulation):
         self,
         workload: Workload,
         machine: Machine,
-        truth: PerformanceModel,
+        model: PerformanceModel,
         estimate: PerformanceModel | None = None,
         **settings: Any,
     ) -> None:
@@ -54,7 +54,7 @@ class MemoryUsageMachine(Simulation):
         self._stalled: dict[int, int] = {}  # run -> ns
         self._step: dict[int, int] = {}
         self._step_at: dict[int, int] = {}  # run -> ns at which its next step is expected
-        super().__init__(workload, machine, truth, estimate, **settings)
+        super().__init__(workload, machine, model, estimate, **settings)
         self._in_use = MemoryInUse(MappingProxyType(self._used), MappingProxyType(self._stalled))
 
     def events(self) -> Iterator[EventBatch]:

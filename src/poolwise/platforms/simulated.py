@@ -89,8 +89,8 @@ class Simulation:
         self,
         workload: Workload,
         machine: Machine,
-        truth: PerformanceModel,  # of the true runtimes
-        estimate: PerformanceModel | None = None,  # of the scheduler's estimates; the truth if not given
+        model: PerformanceModel,  # of the true runtimes
+        estimate: PerformanceModel | None = None,  # of the scheduler's estimates; `model` if not given
         *,
         disturbances: Sequence[Disturbance] = (),  # changes of capacity
         requeue: bool = True,  # whether jobs that lose their capacity run again from the beginning, or are lost
@@ -99,11 +99,11 @@ class Simulation:
     ) -> None:
         self.machine = machine
         self._jobs, self._duration = workload.table, workload.duration
-        self.truth, self.estimate = truth, estimate if estimate is not None else truth
+        self.model, self.estimate = model, estimate if estimate is not None else model
         self.requeue, self.pass_per_event = requeue, pass_per_event
         self.recorder = Recorder()
         self.table = self._jobs.first(0)
-        self._exact_estimate = self.truth is self.estimate and np.array_equal(workload.duration, workload.requested)
+        self._exact_estimate = self.model is self.estimate and np.array_equal(workload.duration, workload.requested)
         self.now, self._freed_at = 0, -1
         self._capacity, self._free = immutable(machine.capacity), machine.capacity.copy()
         self._runs = RunTable(machine.capacity.size)
@@ -190,7 +190,7 @@ class Simulation:
             self._capacity,
             self._free,
             self._runs,
-            self.truth,
+            self.model,
             self._work_done,
             work=self._duration,
             in_use=self._in_use,
@@ -328,10 +328,10 @@ class Simulation:
         number = self.recorder.started(start.job, len(start.tasks), self.now, placement)
         true, seen = self._true_snapshot(), self.snapshot()
         run = Run(number, start.job, start.tasks, placement, self.now, self.now)
-        if (fetch := self.truth.fetch(run, true)) is not None:
+        if (fetch := self.model.fetch(run, true)) is not None:
             run = replace(run, fetch=fetch)
         self._runs.add(run, self._cells(placement), self._speed_depends_on(placement, true, seen))
-        course = RemainingPhases.begin(self.truth, run, true)
+        course = RemainingPhases.begin(self.model, run, true)
         self._progress[number] = RunProgress(
             course, course.copy() if self._exact_estimate else RemainingPhases.begin(self.estimate, run, seen)
         )
@@ -353,8 +353,8 @@ class Simulation:
 
     def _speed_depends_on(self, placement: Placement, true: Snapshot, seen: Snapshot) -> tuple[int, ...]:
         """Return the owners whose occupancy affects the pace of a run, true or estimated."""
-        sensitive = self.truth.touches(placement, true)
-        return sensitive if self.estimate is self.truth else (*sensitive, *self.estimate.touches(placement, seen))
+        sensitive = self.model.touches(placement, true)
+        return sensitive if self.estimate is self.model else (*sensitive, *self.estimate.touches(placement, seen))
 
     def _fetched(self, number: int) -> None:
         """Begin the work of a run if its data are fetched; other runs get the links from now on."""
@@ -411,7 +411,7 @@ class Simulation:
             self._push(end, END, over)
 
     def _paces(self, run: Run, true: Snapshot, seen: Snapshot) -> tuple[RunPace, RunPace]:
-        pace = RunPace.of(self.truth, run, true)
+        pace = RunPace.of(self.model, run, true)
         return pace, pace if self._exact_estimate else RunPace.of(self.estimate, run, seen)
 
     def _work_done(self, number: int, now: int) -> float:

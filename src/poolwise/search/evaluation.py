@@ -104,12 +104,12 @@ class _Prepared:
 def _prepare(on: _Workload) -> _Prepared:
     cell = on.cell
     workload = workload_of(cell)
-    truth, estimate = models_of(cell.performance, cell.seed)
-    estimate = truth if estimate is None else estimate
+    model, estimate = models_of(cell.performance, cell.seed)
+    estimate = model if estimate is None else estimate
     fcfs = scheduler_of(cell.baseline().scheduler, cell.warm_up)
-    for part in (truth, estimate):
+    for part in (model, estimate):
         part.check(cell.machine, workload.table)
-    repeats = Repeats(RunSpec(workload, cell.machine, fcfs, truth, estimate, cell.seed))
+    repeats = Repeats(RunSpec(workload, cell.machine, fcfs, model, estimate, cell.seed))
     times = repeats.under(fcfs)
     measured = ran(times, cell.warm_up)
     if len(measured) < 2:

@@ -23,7 +23,7 @@ def simulate(
     scope: str | None = None,
     *,
     scheduler: str | Path | Scheduler | None = None,
-    truth: str | PerformanceModel | None = None,
+    model: str | PerformanceModel | None = None,
     estimate: str | PerformanceModel | None = None,
     seed: int = 0,
     engine: engines.Engine = "auto",
@@ -47,11 +47,11 @@ def simulate(
     scheduler
         Scheduler that replaces order, backfill, placement and scope: an object, SCHEDULER.toml, "catalog:NAME", a registered
         name, "module:Name" or "file.py:Name".
-    truth
+    model
         Performance model that decides how long runs take: an object or a name. By default `RemoteMemory` where racks have
         memory pools, else `Ideal`.
     estimate
-        Performance model that the scheduler believes: an object or a name; `truth` if not given.
+        Performance model that the scheduler believes: an object or a name; `model` if not given.
     seed
         Random seed: sensitivities of jobs to remote memory, failures, and draws of the scheduler.
     engine
@@ -97,13 +97,13 @@ def simulate(
         chosen = list_scheduler(order, backfill, placement, scope, machine)
     else:
         chosen = read_scheduler(scheduler) if isinstance(scheduler, str | Path) else scheduler
-    model = _model(truth) if truth is not None else default_model(machine, seed)
+    model = _model(model) if model is not None else default_model(machine, seed)
     promises = check_order_contract(workload, machine, chosen)
     result = engines.simulate(
         workload,
         machine,
         chosen,
-        truth=model,
+        model=model,
         estimate=None if estimate is None else _model(estimate),
         seed=seed,
         engine=engine,

@@ -150,12 +150,12 @@ def simulate_again(cell: Cell, outcomes: Outcomes | None = None) -> Schedule:
 
 def run_cell(cell: Cell, workload: Workload, watch: ProgressListener | None = None) -> Result:
     """Simulate a cell with its workload."""
-    truth, estimate = models_of(cell.performance, cell.seed)
+    model, estimate = models_of(cell.performance, cell.seed)
     return simulate(
         workload,
         cell.machine,
         scheduler_of(cell.scheduler, cell.warm_up),
-        truth=truth,
+        model=model,
         estimate=estimate,
         seed=cell.seed,
         pass_per_event=cell.scheduler.pass_per_event,

@@ -36,19 +36,19 @@ class ConfiguredRun:
 
     Attributes
     ----------
-    scheduler, truth : scheduler including its warm-up, and the model of run times
-    estimate : model that the scheduler uses; None: the same as `truth`
+    scheduler, model : scheduler including its warm-up, and the model of run times
+    estimate : model that the scheduler uses; None: the same as `model`
     """
 
     scheduler: Scheduler
-    truth: PerformanceModel
+    model: PerformanceModel
     estimate: PerformanceModel | None
 
     @classmethod
     def of(cls, cell: Cell) -> ConfiguredRun:
         """Build the scheduler and models of a cell."""
-        truth, estimate = models_of(cell.performance, cell.seed)
-        return cls(scheduler_of(cell.scheduler, cell.warm_up), truth, estimate)
+        model, estimate = models_of(cell.performance, cell.seed)
+        return cls(scheduler_of(cell.scheduler, cell.warm_up), model, estimate)
 
 
 @dataclass(frozen=True, eq=False)

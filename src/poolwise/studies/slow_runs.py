@@ -90,10 +90,10 @@ def _obstacle(cell: Cell) -> tuple[Obstacle | None, int]:
 
 
 def _spec(cell: Cell, workload: Workload) -> RunSpec:
-    truth, estimate = models_of(cell.performance, cell.seed)
-    believed = estimate if estimate is not None else truth
+    model, estimate = models_of(cell.performance, cell.seed)
+    believed = estimate if estimate is not None else model
     scheduler, initial = scheduler_of(cell.scheduler, cell.warm_up), initial_of(cell)
-    spec = RunSpec(workload, cell.machine, scheduler, truth, believed, cell.seed, initial=initial)
+    spec = RunSpec(workload, cell.machine, scheduler, model, believed, cell.seed, initial=initial)
     spec = replace(spec, pass_per_event=cell.scheduler.pass_per_event)
     if cell.machine.failures is None:
         return spec
@@ -104,14 +104,14 @@ def _spec(cell: Cell, workload: Workload) -> RunSpec:
 def _estimated_seconds(cell: Cell) -> float:
     """Return the seconds of a run on the reference engine, by its first jobs; passes take longer as the queue grows."""
     workload, scheduler = workload_of(cell), scheduler_of(cell.scheduler, 0)
-    truth, estimate = models_of(cell.performance, cell.seed)
+    model, estimate = models_of(cell.performance, cell.seed)
     jobs, spent = min(50, len(workload)), list[tuple[int, float]]()
     while not spent or (spent[-1][1] < SAMPLE_S and jobs <= len(workload)):
         begun = time.perf_counter()
         try:
             with warnings.catch_warnings(action="ignore"):
                 sample = excerpt(workload, 0, jobs)
-                simulate(sample, cell.machine, scheduler, truth=truth, estimate=estimate, seed=cell.seed, engine="reference")
+                simulate(sample, cell.machine, scheduler, model=model, estimate=estimate, seed=cell.seed, engine="reference")
         except PoolwiseError:
             break
         spent.append((jobs, time.perf_counter() - begun))

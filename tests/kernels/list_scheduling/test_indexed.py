@@ -28,7 +28,7 @@ WINDOW = 5
 
 
 @entry
-def _judge(rows, state, answers, truth):
+def _judge(rows, state, answers, model):
     """Write the verdict on each node (the jobs' leaves, then their common root) and the jobs that may start.
 
     The first job is the head. Returns False for states that never occur in a search: the head fits now, or does not fit at
@@ -46,7 +46,7 @@ def _judge(rows, state, answers, truth):
     for k in range(answers.size):
         answers[k] = _classify_subtree(0, rows[k], state)
     for job in range(1, jobs.nodes.size):
-        truth[job - 1] = may_start(job, 0, state)
+        model[job - 1] = may_start(job, 0, state)
     return True
 
 
@@ -109,17 +109,17 @@ def test_closed_form_verdicts_match_exact_placement() -> None:
     counts: dict[tuple[str, int], int] = {}
     for _ in range(40_000):
         rows, jobs, rules, racks = _draw(g)
-        answers, truth = np.zeros(len(rows), dtype=np.int64), np.zeros(len(rows) - 1, dtype=np.bool_)
+        answers, model = np.zeros(len(rows), dtype=np.int64), np.zeros(len(rows) - 1, dtype=np.bool_)
         state = RackState(jobs, None, None, rules, racks, None, None, None, None, now)
-        if not _judge(rows, state, answers, truth):
+        if not _judge(rows, state, answers, model):
             continue
         case = (rows, jobs.nodes, jobs.remote, rules, racks)
-        for k, may in enumerate(truth):
+        for k, may in enumerate(model):
             assert answers[k] != STARTABLE or (may and not rules.anywhere), case
             assert answers[k] != BLOCKED or not may, case
             split = "split" if jobs.nodes[k + 1] > racks.free.max() else "whole"
             counts[split, int(answers[k])] = counts.get((split, int(answers[k])), 0) + 1
-        assert answers[-1] != STARTABLE and not (answers[-1] == BLOCKED and truth.any()), case
+        assert answers[-1] != STARTABLE and not (answers[-1] == BLOCKED and model.any()), case
         counts["all", int(answers[-1])] = counts.get(("all", int(answers[-1])), 0) + 1
     assert (
         min(counts.get((kind, answer), 0) for kind in ("split", "whole") for answer in (STARTABLE, UNDECIDED, BLOCKED)) > 300

@@ -183,7 +183,7 @@ def run(
         attributes=jobs.attributes,
     )
     return simulation.simulate(
-        workload, state.machine, scheduler=named_scheduler(scheduler), truth=Ideal(), engine="reference"
+        workload, state.machine, scheduler=named_scheduler(scheduler), model=Ideal(), engine="reference"
     ).schedule
 
 

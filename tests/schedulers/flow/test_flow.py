@@ -292,7 +292,7 @@ def test_registered_schedulers_fulfill_their_contract_with_gangs_and_gpus(name):
         requests={"cores": 1 + rows % 3, "gpu": rows % 3, "bandwidth": np.full(n, 300)},
         attributes={"kind": np.array([KINDS[k % 4] for k in rows])},
     )
-    case = Case(workload, gpu_nodes((2, 1, 0), rack_gpus=2), truth=DeviceNetwork())
+    case = Case(workload, gpu_nodes((2, 1, 0), rack_gpus=2), model=DeviceNetwork())
     assert [str(result) for result in conformance.check_scheduler(make("schedulers", name), case) if not result.ok] == []
 
 

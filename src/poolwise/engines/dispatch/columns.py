@@ -26,7 +26,7 @@ EXACT = 2**51
 
 
 def arrays(
-    workload: Workload, machine: Machine, scheduler: Dispatch, truth: PerformanceModel, seed: int
+    workload: Workload, machine: Machine, scheduler: Dispatch, model: PerformanceModel, seed: int
 ) -> state.DispatchState:
     """Build the initial arrays of a run; a replay modifies them."""
     assert isinstance(scheduler.placement, TieredPolicy)
@@ -34,7 +34,7 @@ def arrays(
     lane = lanes_of(workload.table, LANE)
     n, n_lane, layout = len(workload), int(lane.max()) + 1, UnitLayout.of(machine)
     return state.DispatchState(
-        jobs=_jobs(workload, machine, truth, lane, shape, _draws(scheduler.placement, workload, seed)),
+        jobs=_jobs(workload, machine, model, lane, shape, _draws(scheduler.placement, workload, seed)),
         units=_units(machine, layout),
         idle=all_idle(len(layout.owner)),
         ends=no_ends(len(layout.owner)),
@@ -91,12 +91,12 @@ def _tiers(workload: Workload, machine: Machine, policy: TieredPolicy) -> tuple[
 
 
 def _jobs(
-    workload: Workload, machine: Machine, truth: PerformanceModel, lane: IntArray, shape: IntArray, draws: FloatArray
+    workload: Workload, machine: Machine, model: PerformanceModel, lane: IntArray, shape: IntArray, draws: FloatArray
 ) -> state.TaskArrays:
     """Build the arrays of the jobs."""
-    parts = model_parts(truth)
-    transfer = next((model for model in parts if isinstance(model, Transfer)), None)
-    compute = _compute(workload, machine) if any(isinstance(model, Affinity) for model in parts) else None
+    parts = model_parts(model)
+    transfer = next((part for part in parts if isinstance(part, Transfer)), None)
+    compute = _compute(workload, machine) if any(isinstance(part, Affinity) for part in parts) else None
     if compute is None:
         compute = np.repeat(workload.duration[:, None], len(UnitLayout.of(machine).types), axis=1)
     return state.TaskArrays(

@@ -61,28 +61,28 @@ def _reason(spec: RunSpec, scheduler: Dispatch) -> str:
         return f"placement {type(policy).__name__} has no kernel"
     if not len(workload):
         return "the workload is empty"
-    if why := _unsupported_model(spec.truth):
+    if why := _unsupported_model(spec.model):
         return why
     if int(machine.capacity[machine.kind == Kind.NODE, UnitLayout.of(machine).column].max()) > 1:
         return "a unit has several slots"
-    if why := _unsupported_network(workload, machine, spec.truth):
+    if why := _unsupported_network(workload, machine, spec.model):
         return why
     if order.kind != "static" or not keeps_arrivals(order, machine, workload.table):
         return f"order {type(order).__name__} has no kernel: it is not arrival order"
     return ""
 
 
-def _unsupported_model(truth: PerformanceModel) -> str:
+def _unsupported_model(model: PerformanceModel) -> str:
     """Return why the kernel does not support a performance model; empty if it does."""
-    models = model_parts(truth)
-    for kind in {type(model) for model in models} - {Affinity, Transfer}:
+    models = model_parts(model)
+    for kind in {type(part) for part in models} - {Affinity, Transfer}:
         return f"performance model {kind.__name__} has no kernel"
-    return "a performance model is given twice" if len({type(model) for model in models}) < len(models) else ""
+    return "a performance model is given twice" if len({type(part) for part in models}) < len(models) else ""
 
 
-def _unsupported_network(workload: Workload, machine: Machine, truth: PerformanceModel) -> str:
+def _unsupported_network(workload: Workload, machine: Machine, model: PerformanceModel) -> str:
     """Return why transfer times do not depend only on position, rack and other racks; empty if they do."""
-    if not any(isinstance(model, Transfer) for model in model_parts(truth)):
+    if not any(isinstance(part, Transfer) for part in model_parts(model)):
         return ""
     size = workload.attributes.get("data_size")
     if size is None or not bool(size.astype(np.int64).any()):
@@ -114,7 +114,7 @@ def _replay(spec: RunSpec) -> Schedule:
     machine, workload, scheduler = spec.machine, spec.workload, spec.scheduler
     assert isinstance(scheduler, Dispatch)
     scheduler.check(machine, workload.table)  # raises for tasks that no unit can run
-    built = arrays(workload, machine, scheduler, spec.truth, spec.seed)
+    built = arrays(workload, machine, scheduler, spec.model, spec.seed)
     if run_kernel(built) == LATE:
         raise beyond_horizon()
     layout, runs, count = UnitLayout.of(machine), built.runs, len(built.runs.job)

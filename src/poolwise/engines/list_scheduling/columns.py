@@ -262,8 +262,8 @@ class RunColumns(ListColumns):
         varies = self.anywhere or by_node
         slowdowns = np.empty((6, n if varies else 0))
         for rows in blocks(n):
-            true = self.slowdown(self.truth, rows)
-            believed = true if self.estimate == self.truth else self.slowdown(self.estimate, rows)
+            true = self.slowdown(self.model, rows)
+            believed = true if self.estimate == self.model else self.slowdown(self.estimate, rows)
             self.spreads = true.spread, believed.spread
             slow = believed.near * believed.weight
             if varies:

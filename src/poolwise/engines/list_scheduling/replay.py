@@ -64,7 +64,7 @@ def unsupported(spec: RunSpec, mixed: bool = False) -> Obstacle | None:
         return no_engine_for(spec.scheduler)  # the other kernels may support it
     if spec.disturbances and (problem := why_unsupported(spec, rule)):
         return Obstacle(problem, "supported without changes of capacity")
-    for model in (spec.truth,) if spec.estimate == spec.truth else (spec.truth, spec.estimate):
+    for model in (spec.model,) if spec.estimate == spec.model else (spec.model, spec.estimate):
         if not _is_supported_model(model, spec):
             unknown = f"performance model {type(model).__name__} has no kernel"
             return Obstacle(unknown, f"supported: classes that state fixed slowdowns, such as {KNOWN['model']}")

@@ -224,14 +224,14 @@ class SharedColumns(ListColumns):
     def _jobs(self, grouped: JobKinds, able: BoolArray, pools: bool) -> SharedJobs:
 
         workload = self.workload
-        slowed = pools and any(self.slowdown(model, slice(0, 0)).per_part for model in (self.truth, self.estimate))
+        slowed = pools and any(self.slowdown(model, slice(0, 0)).per_part for model in (self.model, self.estimate))
         none = np.zeros(len(workload))
         work, requested = stretched(workload.duration, none), stretched(workload.requested, none)  # rounded as float64
         factors, length = np.zeros((4, len(workload) if slowed else 0)), requested
         if (rule := rule_of(self.scheduler.backfill)) is not None and rule.times is not None:
             length = workload.requested
         if slowed:
-            for k, model in enumerate((self.truth, self.estimate)):
+            for k, model in enumerate((self.model, self.estimate)):
                 factors[2 * k : 2 * k + 2] = self.slowdown(model, slice(None))[:2]
             length = stretched(requested, np.minimum(factors[2:].min(axis=0), 0.0) * (1 + 1e-12))
         columns: Any = (grouped.of, length, able, work, requested, *factors, np.zeros(0, dtype=np.bool_))
@@ -254,7 +254,7 @@ class SharedColumns(ListColumns):
 
         rule, placed = rule_of(self.scheduler.backfill), rule_of(self.scheduler.placement)
         assert rule is not None and isinstance(placed, NodeRule)
-        spread, believed = (SPREADS[self.slowdown(model, slice(0, 0)).spread] for model in (self.truth, self.estimate))
+        spread, believed = (SPREADS[self.slowdown(model, slice(0, 0)).spread] for model in (self.model, self.estimate))
         owners = nodes.owner
         devices = grouped.request[:, len(nodes.order) :].sum(axis=1).max(initial=0)
         return SharedRules(

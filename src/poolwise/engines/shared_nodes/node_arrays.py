@@ -18,9 +18,12 @@ MAX_RELEASED = 64
 
 
 def node_arrays(machine: Machine, jobs: JobTable, layout: NodeLayout, grouped: JobKinds, placed: NodeRule) -> NodeArrays:
-    """Build the arrays of empty nodes for kinds of jobs and a placement; a packing placement orders them by rack."""
+    """Build the arrays of empty nodes for kinds of jobs and a placement, in order of their weights, or by rack if it packs.
+
+    First fit takes the first nodes that hold a part, so this order makes it prefer low weights; other rules do not.
+    """
     n = len(layout.nodes)
-    place = np.arange(n)
+    place = np.argsort(layout.weight, kind="stable")
     if placed.prefers == "packed":
         place = np.argsort(layout.rack, kind="stable")
     owner, types = layout.nodes[place], [owners[place] for owners in layout.inside.values()]

@@ -67,13 +67,16 @@ def _reason(spec: RunSpec, scheduler: ListRule) -> str:
         return "a backfill order of its own has no kernel on shared nodes"
     if rule.keeps:
         return "held reservations have no kernel on shared nodes"
-    for model in (spec.truth, spec.estimate):
+    for model in (spec.model, spec.estimate):
         if not _is_supported_model(model, spec):
             return f"performance model {type(model).__name__} has no kernel on shared nodes"
     try:
         layout = node_layout(spec.machine)
     except InputError as problem:
         return problem.message
+    placed = rule_of(scheduler.placement)
+    if isinstance(placed, NodeRule) and placed.prefers != "first" and layout.weight.any():
+        return f"placement {scheduler.placement!r} on nodes of different weights has no kernel"
     if rule.times is not None and bool((layout.pool >= 0).any()):
         return "backfilling at intervals on nodes with memory pools has no kernel"
     return _unsupported_machine(layout, rule.reserves == "all") or _unsupported_workload(spec.workload, layout)

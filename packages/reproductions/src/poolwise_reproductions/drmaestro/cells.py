@@ -164,9 +164,9 @@ class DrMaestroCase(CellCase):
         """Return the schedule, and record the times of the rounds in a clock; raise PolicyError if a job did not run."""
         with self.profiles() as profiles:
             cell = self.cell(profiles)
-            flow, truth = scheduler_of(cell.scheduler), models_of(cell.performance, 0)[0]
+            flow, model = scheduler_of(cell.scheduler), models_of(cell.performance, 0)[0]
             policy = flow if clock is None else _Timed(flow, clock)
-            schedule = simulate(workload_of(cell), cell.machine, policy, truth=truth, engine="reference").schedule
+            schedule = simulate(workload_of(cell), cell.machine, policy, model=model, engine="reference").schedule
         if not schedule.done.all():
             raise PolicyError(f"{self}: {int(np.count_nonzero(~schedule.done))} jobs did not run")
         return schedule

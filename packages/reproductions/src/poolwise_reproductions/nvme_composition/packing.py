@@ -69,8 +69,8 @@ class PackingCase(MeasuredCase):
             _Maximize(packing=packing, choices=choices), _Minimize(packing=packing, choices=choices)
         )
         scheduler = CompositionScheduler(placement=policy)
-        truth, _ = models_of(cell.performance, cell.seed)
-        schedule = simulate(workload_of(cell), cell.machine, scheduler, truth=truth).schedule
+        model, _ = models_of(cell.performance, cell.seed)
+        schedule = simulate(workload_of(cell), cell.machine, scheduler, model=model).schedule
         missed = self.run.measured(schedule)["missed_deadlines_pct"]
         return {"missed_deadlines_pct": missed, "one_node": choices[False], "several_nodes": choices[True]}
 
