@@ -94,6 +94,26 @@ def test_backfilling_at_intervals_with_tiers(order: QueuePolicy) -> None:
         assert difference(plain.schedule, fast.schedule) == "", f"seed {seed}: {on.name}, {how}"
 
 
+@pytest.mark.parametrize("backfill", ["none", "easy", "conservative", "slurm"])
+def test_weights_of_nodes(backfill: str) -> None:
+    """The kernels number nodes by weight for first fit, and refuse other placements by name."""
+    for seed in range(2400, 2408):
+        g = np.random.default_rng(seed)
+        on = random_machine(g, 20 if seed % 2 else 9, pools=backfill in ("none", "easy"), devices=backfill != "conservative")
+        on = replace(on, attributes={"weight": g.choice([1.0, 2.0, 5.0, np.nan], on.n_owner)})
+        load, how = random_jobs(g, on, int(g.integers(1, 60))), replace(FIRST, backfill=make("backfills", backfill))
+        plain, fast = (simulate(load, on, how, engine=engine) for engine in ("reference", "compiled"))
+        assert difference(plain.schedule, fast.schedule) == "", f"seed {seed}: {on.name}"
+
+
+@pytest.mark.parametrize("placement", PLACEMENTS[1:])
+def test_other_placements_on_nodes_of_different_weights_are_refused_by_name(placement: str) -> None:
+    on = replace(machine(np.array([[4, 100]] * 2), np.zeros(2, dtype=np.int64)), attributes={"weight": np.array([2.0, 1.0])})
+    jobs = Workload.of(np.zeros(1, dtype=np.int64), np.array([SECOND]), requests={"cores": np.array([1])})
+    with pytest.raises(InputError, match="on nodes of different weights has no kernel"):
+        simulate(jobs, on, replace(FIRST, placement=make("placements", placement)), engine="compiled")
+
+
 def test_many_nodes_with_parts_on_dozens() -> None:
     for seed in range(500, 510):
         compare_shared(seed, most=80, nodes=70)

@@ -291,17 +291,37 @@ def test_leaf_switches_have_nodes() -> None:
     assert leaf_switches(FOLDER / "topology.conf")["n05"] == ("s1", 3)
 
 
+def test_weights_of_nodes_are_attributes_of_shared_nodes_and_named_as_left_out_for_whole_nodes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert imported(tmp_path / "shared") == 0
+    nodes = tomllib.loads((tmp_path / "shared" / "machine.toml").read_text())["node"]
+    assert {node["name"]: node["attributes"]["weight"] for node in nodes} == {"n": 1, "n-2": 1, "fat": 10, "gpu": 1}
+    assert "Weight=" not in capsys.readouterr().err
+    conf = edited(tmp_path, ("SelectType=select/cons_tres", "SelectType=select/linear"))
+    assert imported(tmp_path / "whole", conf=conf) == 0
+    assert "Weight=10: whole nodes are not chosen by weight" in capsys.readouterr().err
+    assert "weight" not in (tmp_path / "whole" / "machine.toml").read_text()
+
+
+def test_least_loaded_nodes_are_a_placement(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    changes = ("SelectTypeParameters=CR_Core_Memory", "SelectTypeParameters=CR_Core_Memory,CR_LLN")
+    assert imported(tmp_path / "out", conf=edited(tmp_path, changes)) == 0
+    assert tomllib.loads((tmp_path / "out" / "slurm.toml").read_text())["placement"] == "worst_fit"
+    assert "CR_LLN" not in capsys.readouterr().err
+
+
 def test_selection_of_nodes_and_deferred_scheduling_are_named_as_left_out(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    changes = ("SelectTypeParameters=CR_Core_Memory", "SelectTypeParameters=CR_Core_Memory,CR_LLN")
+    changes = ("SelectTypeParameters=CR_Core_Memory", "SelectTypeParameters=CR_Core_Memory,CR_Pack_Nodes")
     conf = edited(tmp_path, changes, ("SchedulerParameters=", "SchedulerParameters=defer,"))
-    assert "CR_LLN" in conf.read_text() and "defer," in conf.read_text()
+    assert "CR_Pack_Nodes" in conf.read_text() and "defer," in conf.read_text()
     assert imported(tmp_path / "out", conf=conf) == 0
     lines = capsys.readouterr().err.splitlines()
     warned = [line for line in lines if line.startswith("warning:")]
-    assert any("slurm.conf:11: SelectTypeParameters=CR_LLN: nodes are filled one after the other" in line for line in warned)
+    assert any("slurm.conf:11: SelectTypeParameters=CR_PACK_NODES: the tasks of a job are placed as" in line for line in warned)
     assert any(
         "slurm.conf:8: SchedulerParameters=defer: jobs are also tested when they are submitted" in line for line in warned
     )
-    assert not any("defer" in line or "CR_LLN" in line for line in lines if line not in warned)
+    assert not any("defer" in line or "CR_PACK" in line for line in lines if line not in warned)

@@ -1,5 +1,6 @@
 """Placement on shared nodes: against exhaustive search and explicit rules, on random states."""
 
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -188,3 +189,34 @@ def test_screen_counts_the_room_for_all_tasks(pooled):
             one_by_one = [bool(POLICIES["first_fit"].prefilter(np.array([row]), each[None], state)[0]) for each in several]
             assert POLICIES["first_fit"].prefilter(np.array([row]), several, state).tolist() == one_by_one
     assert kept > 200 and refused > 200
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_nodes_of_a_lower_weight_come_first_among_those_that_need_the_least_pool_memory(name):
+    """No unused node that could take a part precedes a used one by its lack of memory, or by its weight at an equal lack."""
+    compared = 0
+    for seed in range(150):
+        g = np.random.default_rng(seed)
+        on = random_machine(g, 7, devices=False)
+        weight = np.where(on.kind == Kind.NODE, g.choice([1.0, 2.0, 5.0, np.nan], on.n_owner), np.nan)
+        on = replace(on, attributes={"weight": weight})
+        jobs, free = random_jobs(g, on, 6), busy(g, on)
+        for row in range(6):
+            job = jobs.job(row)
+            options = [chosen for chosen, _ in ways(on, free, job)]
+            found = POLICIES[name].place(job, snapshot_of(on, jobs, free))
+            assert isinstance(found, Refusal) == (not options)
+            if isinstance(found, Refusal) or job.tasks > 1 or on.of_kind(Kind.POOL).size:
+                continue
+            used = sorted({owner for _, owner, _, _ in found.rows()})
+            weights = np.where(np.isnan(weight), 1.0, weight)
+            least = min(sorted(weights[list(chosen)].tolist()) for chosen in options)
+            assert sorted(weights[used].tolist()) == least
+            compared += 1
+    assert compared > 100
+
+
+def test_equal_weights_change_nothing():
+    on = machine(np.array([[4, 100], [8, 100], [4, 100]]), np.zeros(3, dtype=np.int64))
+    for weights in ([3.0, 3.0, 3.0], [np.nan, 1.0, np.nan]):
+        assert not node_layout(replace(on, attributes={"weight": np.array(weights)})).weight.any()

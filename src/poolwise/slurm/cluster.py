@@ -16,10 +16,12 @@ from poolwise.slurm.dumps import rows
 T = TypeVar("T")
 
 NODES_REMEDY = "write it with `scontrol --oneliner show node`, or with `sinfo --Node --format='%N|%c|%m|%f|%G'`"
-_SINFO = {"NODELIST": "name", "CPUS": "cpus", "MEMORY": "memory", "AVAIL_FEATURES": "features", "GRES": "gres"}
+_SINFO = {
+    "NODELIST": "name", "CPUS": "cpus", "MEMORY": "memory", "AVAIL_FEATURES": "features", "GRES": "gres", "WEIGHT": "weight",
+}  # fmt: skip
 _SCONTROL = {
     "NodeName": "name", "CPUTot": "cpus", "RealMemory": "memory", "AvailableFeatures": "features", "Gres": "gres",
-    "MemSpecLimit": "reserved",
+    "MemSpecLimit": "reserved", "Weight": "weight",
 }  # fmt: skip
 _GPU = re.compile(r"gpu(?::(?P<type>[^:()]+))?(?::(?P<count>[0-9]+))?(?:\(.*\))?\Z")
 _NO_GPUS: tuple[int, tuple[str, ...]] = (0, ())
@@ -35,6 +37,7 @@ class NodeSize:
     cpus, memory, gpus : its CPUs, MiB of memory that jobs can use, and GPUs of all types
     features : its features, sorted; a type of GPU is one of them
     source : line that describes it, such as "slurm.conf:12"
+    weight : its weight; Slurm uses nodes of the lowest weight first
     """
 
     cpus: int
@@ -42,6 +45,7 @@ class NodeSize:
     gpus: int
     features: tuple[str, ...]
     source: str
+    weight: int = 1
 
 
 def node_sizes(conf: SlurmConf, listing: Path | None = None) -> dict[str, NodeSize]:
@@ -53,8 +57,9 @@ def node_sizes(conf: SlurmConf, listing: Path | None = None) -> dict[str, NodeSi
     for name, size in {} if listing is None else dict(_listed(listing)).items():
         if name in found:  # a listing may lack what slurm.conf has
             conf_size = found[name]
-            size = replace(size, cpus=size.cpus or conf_size.cpus, memory=size.memory or conf_size.memory)
-        found[name] = size
+            lacking = {name: getattr(conf_size, name) for name in ("cpus", "memory", "weight") if not getattr(size, name)}
+            size = replace(size, **lacking)
+        found[name] = size if size.weight else replace(size, weight=1)
     return found
 
 
@@ -64,7 +69,7 @@ def _size(node: ConfSection) -> NodeSize:
     features = {*node.text("Feature").split(","), *node.text("Features").split(","), *types} - {""}
     memory = max(node.whole("RealMemory", 1, 1) - node.whole("MemSpecLimit", 0), 1)
     cpus = node.whole("CPUs", boards * sockets * per_board * cores * threads, 1)
-    return NodeSize(cpus, memory, gpus, tuple(sorted(features)), node.source("NodeName"))
+    return NodeSize(cpus, memory, gpus, tuple(sorted(features)), node.source("NodeName"), node.whole("Weight", 1))
 
 
 def gpus_of(gres: str) -> tuple[int, tuple[str, ...]]:
@@ -98,7 +103,8 @@ def _listed(path: Path) -> Iterator[tuple[str, NodeSize]]:
         gpus, types = read("gres", gpus_of, _NO_GPUS)
         features = tuple(sorted({*read("features", lambda text: text, "").split(","), *types} - {""}))
         memory = read("memory", lambda text: int(text.rstrip("+")), 0) - read("reserved", int, 0)
-        size = NodeSize(read("cpus", lambda text: int(text.rstrip("+")), 0), memory, gpus, features, f"{path.name}:{line}")
+        cpus, weight = read("cpus", lambda text: int(text.rstrip("+")), 0), read("weight", int, 0)
+        size = NodeSize(cpus, memory, gpus, features, f"{path.name}:{line}", weight)
         yield from ((name, size) for name in read("name", hostlist.expand, list[str]()))
 
 

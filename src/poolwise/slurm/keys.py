@@ -25,7 +25,7 @@ READ: Mapping[str, frozenset[str]] = {
     "": _words(f"ClusterName OverTimeLimit SchedulerParameters SchedulerType SelectType SelectTypeParameters {_PRIORITY}"),
     "nodename": _words(
         "NodeName Boards CoresPerSocket CPUs Feature Features Gres MemSpecLimit RealMemory Sockets SocketsPerBoard State "
-        "ThreadsPerCore"
+        "ThreadsPerCore Weight"
     ),
     "partitionname": _words(
         "PartitionName Default MaxNodes MaxTime Nodes OverSubscribe PriorityJobFactor PriorityTier Shared State"
@@ -51,7 +51,6 @@ AFFECTS: Mapping[str, Mapping[str, str]] = {
     "nodename": {
         "CoreSpecCount": "all cores of the nodes are used",
         "CpuSpecList": "all cores of the nodes are used",
-        "Weight": "nodes are not chosen by weight",
     },
     "partitionname": {
         "ExclusiveUser": "jobs of several users share nodes",

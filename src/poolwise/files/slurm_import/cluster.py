@@ -51,7 +51,6 @@ class Omissions:
 
 
 _SELECTION = {
-    "CR_LLN": "nodes are filled one after the other; the placement worst_fit takes the least loaded nodes",
     "CR_PACK_NODES": "the tasks of a job are placed as the log has them",
     "CR_ONE_TASK_PER_CORE": "jobs get the CPUs that they request",
     "CR_SOCKET": "jobs get cores, not whole sockets",
@@ -127,7 +126,7 @@ class SlurmCluster:
 
     @cached_property
     def types(self) -> dict[str, list[str]]:
-        """Node type -> its nodes: those of one size that are in the same partitions."""
+        """Node type -> its nodes: those of one size and weight that are in the same partitions."""
         of: dict[str, list[str]] = {host: [] for host in self.sizes}
         for partition, hosts in self.members.items():
             for host in hosts:
@@ -135,7 +134,7 @@ class SlurmCluster:
         groups: dict[Any, list[str]] = {}
         for host, size in self.sizes.items():
             if of[host]:
-                groups.setdefault((size.cpus, size.memory, size.gpus, size.features, *of[host]), []).append(host)
+                groups.setdefault((size.cpus, size.memory, size.gpus, size.features, size.weight, *of[host]), []).append(host)
             else:
                 self.leave_out(f"{size.source}: node {host} is left out: no partition has it")
         named: dict[str, list[str]] = {}
@@ -149,9 +148,16 @@ class SlurmCluster:
         return named
 
     @property
+    def weighted(self) -> bool:
+        """True if nodes have different weights."""
+        return len({self.sizes[hosts[0]].weight for hosts in self.types.values()}) > 1
+
+    @property
     def placement(self) -> str:
-        """Name of the placement."""
-        return "racks" if self.whole[0] else "first_fit"
+        """Name of the placement: that of the least loaded nodes with CR_LLN."""
+        if self.whole[0]:
+            return "racks"
+        return "worst_fit" if "CR_LLN" in self.conf.words("SelectTypeParameters") else "first_fit"
 
     def leave_out(self, text: str) -> None:
         """Note a setting that is left out although it would change schedules."""

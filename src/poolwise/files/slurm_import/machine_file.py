@@ -34,6 +34,8 @@ def machine_text(cluster: SlurmCluster, qualities: Iterable[str] = ()) -> str:
 
 def _node(cluster: SlurmCluster, name: str, hosts: list[str], memory: bool) -> list[str]:
     size: NodeSize = cluster.sizes[hosts[0]]
+    if cluster.weighted and cluster.whole[0]:
+        cluster.leave_out(f"{size.source}: Weight={size.weight}: whole nodes are not chosen by weight")
     features = [word for word in size.features if LABEL.fullmatch(word) and _may_be_set(cluster, word)]
     for word in sorted({*size.features} - {*features}):
         problem = f"feature {word} is left out: a partition with other nodes has its name, or {INVALID_NAME}"
@@ -47,6 +49,7 @@ def _node(cluster: SlurmCluster, name: str, hosts: list[str], memory: bool) -> l
         *([f'memory = "{size.memory} MiB"'] if memory else []),
         *([f"resources = {{ gpu = {size.gpus} }}  # Gres"] if size.gpus else []),
         *([f"features = {toml(features)}"] if features else []),
+        *([f"attributes = {{ weight = {size.weight} }}"] if cluster.weighted and not cluster.whole[0] else []),
     ]
 
 

@@ -14,6 +14,8 @@ from poolwise.model.eligibility import eligible_owners, eligible_sets
 from poolwise.model.shared_nodes import SharedNodes, shared_nodes
 
 DEVICES, MEMORY, NODES = "devices", "memory", "nodes"
+WEIGHT = "weight"
+"""Attribute of nodes, Slurm's `Weight`: placements use nodes of the lowest weight first."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,6 +25,7 @@ class NodeLayout(SharedNodes):
     Attributes
     ----------
     rack : (n_node,) rack of each node
+    weight : (n_node,) rank of each node's attribute "weight", 1 where it is not given; placements use low weights first
     pool : (n_node,) memory pool that serves each node, -1 if there is none
     memory, device_column : columns of the machine, -1 if it does not have the resource
     counted : (name, column) of the nodes' own resources except memory, cores first
@@ -30,6 +33,7 @@ class NodeLayout(SharedNodes):
     """
 
     rack: IntArray
+    weight: IntArray
     pool: IntArray
     memory: int
     device_column: int
@@ -84,12 +88,20 @@ def node_layout(machine: Machine) -> NodeLayout:
     return NodeLayout(
         **vars(shared),
         rack=machine.rack[shared.nodes],
+        weight=_weight_ranks(machine, shared.nodes),
         pool=shared.pools(MEMORY),
         memory=shared.column(MEMORY),
         device_column=shared.column(DEVICES),
         counted=counted,
         inside={kind: _by_node(shared, owners, inside.home[inside.type == kind]) for kind, owners in inside.by_type().items()},
     )
+
+
+def _weight_ranks(machine: Machine, nodes: IntArray) -> IntArray:
+    """Return the ranks of the weights of some nodes, (k,), all 0 if they are equal."""
+    weight = machine.attributes.get(WEIGHT, np.full(machine.n_owner, np.nan))[nodes]
+    rank: IntArray = np.unique(np.where(np.isnan(weight), 1.0, weight), return_inverse=True)[1]
+    return rank.astype(np.int64)
 
 
 def _by_node(shared: SharedNodes, devices: IntArray, home: IntArray) -> IntArray:

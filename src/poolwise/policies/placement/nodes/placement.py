@@ -4,8 +4,9 @@ A job that requests n `nodes` has n parts, each on a different node; parts of se
 cores, its devices by type and all other counted resources from its node. It takes the free memory of its node first, and the
 rest from the pool of the node's rack, or else from the machine's pool.
 
-Nodes that need the least pool memory come first; a policy orders equal ones (`NodePlacement.node_order`). A job is therefore
-placed if and only if a valid placement exists, and more free resources never make it fit worse.
+Nodes that need the least pool memory come first, among them those with the lowest weight (the attribute `weight`, as in
+Slurm); a policy orders equal ones (`NodePlacement.node_order`). A job is therefore placed if and only if a valid placement
+exists, and more free resources never make it fit worse.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class CandidateNodes:
     Attributes
     ----------
     able : nodes that can hold a part with the memory left in their pool, except those that are certainly not needed because
-        enough other nodes need less pool memory
+        enough other nodes need less pool memory, or as much and have a lower weight
     lack : MiB that a part would take from the pool
     cores : free cores
     rack : rack
@@ -49,12 +50,12 @@ class CandidateNodes:
 
 
 class NodePlacement(PlacementPolicy):
-    """Base class of placements on shared nodes; subclasses order nodes that need the same amount of pool memory."""
+    """Base class of placements on shared nodes; subclasses order nodes of equal need of pool memory and weight."""
 
     filters_nodes: ClassVar[bool] = True
 
     def node_order(self, nodes: CandidateNodes) -> IntArray:
-        """Return sort keys of the nodes, (n_node,), applied among nodes with equal need of pool memory; ties by index."""
+        """Return sort keys, (n_node,), applied among nodes of equal need of pool memory and weight; ties by index."""
         raise NotImplementedError
 
     def check(self, machine: Machine, jobs: JobTable) -> None:
@@ -94,11 +95,13 @@ class NodePlacement(PlacementPolicy):
         able = np.flatnonzero(nodes.able)
         if len(able) < job.nodes:
             return _why_not(job, eligible, free, layout)
-        enough = np.sort(nodes.lack[able])[job.nodes - 1]
-        order = self.node_order(replace(nodes, able=nodes.able & (nodes.lack <= enough)))
+        first = np.lexsort((layout.weight[able], nodes.lack[able]))
+        last = able[first[job.nodes - 1]]  # of the nodes that are certainly sufficient
+        equal = (nodes.lack == nodes.lack[last]) & (layout.weight <= layout.weight[last])
+        order = self.node_order(replace(nodes, able=nodes.able & ((nodes.lack < nodes.lack[last]) | equal)))
         rows: list[tuple[int, int, int, int]] = []
         parts = job.nodes
-        for node in able[np.lexsort((able, order[able], nodes.lack[able]))].tolist():
+        for node in able[np.lexsort((able, order[able], layout.weight[able], nodes.lack[able]))].tolist():
             pool, lack = int(layout.pool[node]), int(nodes.lack[node])
             if lack and free[pool, layout.memory] < lack:
                 continue
