@@ -251,7 +251,7 @@ class Loop:
 
     def _check(self, decisions: Decisions) -> None:
         """Raise PolicyError if a decision rejects a job that does not wait, or that an earlier one has started or rejected."""
-        if not any(isinstance(decision, Reject) for decision in decisions):
+        if not decisions.rejected:
             return
         settled: set[int] = set()
         for decision in decisions:

@@ -37,7 +37,6 @@ from poolwise.model import (
     EventBatch,
     JobTable,
     JobWithdrawn,
-    Refusal,
     Reject,
     Resize,
     Snapshot,
@@ -91,7 +90,7 @@ class KubernetesPlatform:
         self._rebuild_after = 0.0  # monotonic time
         self._report_until = 0
         self._by_row: dict[int, PodJob] = {}
-        self._waits: dict[int, Refusal] = {}  # row -> reason in the last commit
+        self._waits: dict[int, Wait] = {}  # row -> reason in the last commit
         self._placement_failures = PlacementFailures()  # since the last cluster events
         metrics = metrics if metrics is not None else KubernetesMetrics()
         self._reconciler = Reconciler(self.runs, gang_limit, metrics)
@@ -156,8 +155,8 @@ class KubernetesPlatform:
         committed: list[Decision] = []
         rejected: list[tuple[Decision, str]] = []
         started: list[tuple[Start, int]] = []
-        before, aside, waits = self.runs.snapshot(), dict[int, str](), dict[int, Refusal]()
-        for decision in decisions:
+        before, aside = self.runs.snapshot(), dict[int, str]()
+        for decision in self._without_known_waits(decisions):
             match decision:
                 case Start(job):
                     found = self.runs.start(decision, self._by_row.get(job), before, self._placement_failures)
@@ -177,12 +176,7 @@ class KubernetesPlatform:
                 case Reject(row, reason):
                     self.pod_jobs.messages.record(self._by_row[row].pods, reason)
                     self.pod_jobs.end(self._by_row[row])
-                case Wait(row, refusal):
-                    waits[row] = refusal
-                    if self._waits.get(row) == refusal:
-                        continue  # nothing new: thousands of jobs may wait for the same reason in every pass
             committed.append(decision)
-        self._waits = waits
         self.clock.next_wakeup = decisions.next_wakeup
         if rejected:  # by a check that the policy does not model, such as unknown devices
             self._refused = True
@@ -190,6 +184,19 @@ class KubernetesPlatform:
         if aside:
             aside |= matching_failures(self.pod_jobs.waiting(), self.cache, self._placement_failures)
         return CommitResult(tuple(committed), tuple(rejected), tuple(started), aside)
+
+    def _without_known_waits(self, decisions: Decisions) -> list[Decision]:
+        """Return the decisions without waits for the reason of the last pass, of which there may be thousands."""
+        known, waits, others = self._waits, dict[int, Wait](), list[Decision]()
+        for decision in decisions:
+            if isinstance(decision, Wait):
+                waits[decision.job] = decision
+                before = known.get(decision.job)
+                if before is decision or before == decision:
+                    continue
+            others.append(decision)
+        self._waits = waits
+        return others
 
     def unplaceable(self, starts: Iterable[Start]) -> dict[int, str]:
         """Return row -> reason for the jobs that a commit of these starts would set aside."""
