@@ -79,7 +79,8 @@ def test_values_have_comments_with_their_lines(folder: Path) -> None:
 
 def test_scheduler_has_the_supported_priorities_and_backfill(folder: Path) -> None:
     conf = SlurmConf.read_file(folder / "slurm.conf")
-    assert conf.pairs("SchedulerParameters") == {"bf_interval": "60", "bf_window": "4320", "bf_max_job_test": "200"}
+    limits = {"bf_max_job_test": "200", "bf_max_job_user": "10"}
+    assert conf.pairs("SchedulerParameters") == {"bf_interval": "60", "bf_window": "4320", **limits}
     assert conf.numbers("PriorityWeightTRES") == {"cpu": 100}
     assert conf.words("PriorityFlags") == ("CALCULATE_RUNNING",)
     original = SlurmConf.read_file(CONF)
@@ -135,7 +136,6 @@ def test_left_out_settings_are_listed_apart(tmp_path: Path, capsys: pytest.Captu
         "slurm.conf:28: MaxCPUsPerNode=48",
         "slurm.conf:14: PriorityWeightFairshare is taken as 0: give its dump with --shares",
         "slurm.conf:18: PriorityFlags=MAX_TRES",
-        "slurm.conf:8: SchedulerParameters=bf_max_job_user",
         "slurm.conf:29: partition spare is left out: it has no nodes",
         "1 of 18 jobs: left out, because slurm.conf lacks their partitions (old)",
     ):
@@ -302,6 +302,15 @@ def test_weights_of_nodes_are_attributes_of_shared_nodes_and_named_as_left_out_f
     assert imported(tmp_path / "whole", conf=conf) == 0
     assert "Weight=10: whole nodes are not chosen by weight" in capsys.readouterr().err
     assert "weight" not in (tmp_path / "whole" / "machine.toml").read_text()
+
+
+def test_limits_per_user_need_the_users_of_the_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [line.split("|") for line in LOG.read_text().splitlines()]
+    at = rows[0].index("User")
+    (tmp_path / "anonymous.txt").write_text("".join("|".join([*row[:at], *row[at + 1 :]]) + "\n" for row in rows))
+    assert imported(tmp_path / "out", log=tmp_path / "anonymous.txt") == 0
+    assert "bf_max_job_user is left out: the log has no User" in capsys.readouterr().err
+    assert "bf_max_job_user" not in (tmp_path / "out" / "slurm.conf").read_text()
 
 
 def test_least_loaded_nodes_are_a_placement(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

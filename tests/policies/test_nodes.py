@@ -17,7 +17,7 @@ from poolwise.policies.placement.requests import foreign_request
 from poolwise.registry import make
 from tests.helpers.node_machines import machine, random_jobs, random_machine
 
-POLICIES = {name: make("placements", name) for name in ("first_fit", "best_fit", "worst_fit", "packed")}
+POLICIES = {name: make("placements", name) for name in ("first_fit", "best_fit", "worst_fit", "packed", "topology_none")}
 
 
 def snapshot_of(on, jobs, free=None):
@@ -101,6 +101,7 @@ def test_node_choice_of_each_policy():
         "best_fit": [[2], [2, 4]],
         "worst_fit": [[3], [3, 1]],
         "packed": [[1], [1, 2]],
+        "topology_none": [[2], [1, 2]],
     }
 
 
@@ -220,3 +221,26 @@ def test_equal_weights_change_nothing():
     on = machine(np.array([[4, 100], [8, 100], [4, 100]]), np.zeros(3, dtype=np.int64))
     for weights in ([3.0, 3.0, 3.0], [np.nan, 1.0, np.nan]):
         assert not node_layout(replace(on, attributes={"weight": np.array(weights)})).weight.any()
+
+
+def test_consecutive_nodes_are_used_like_slurm_does():
+    """The tightest sequence is used first, and for a single part, its node with the fewest free cores."""
+    on = machine(np.array([[16, 100]] * 8), np.zeros(8, dtype=np.int64))
+    policy = make("placements", "topology_none")
+
+    def chosen(free, nodes, cores, weights=None):
+        here = on if weights is None else replace(on, attributes={"weight": np.array(weights, dtype=np.float64)})
+        amounts = on.capacity.copy()
+        amounts[:, 1] = free
+        jobs = Workload.of(np.zeros(1), np.ones(1), requests={"cores": np.array([cores]), "nodes": np.array([nodes])})
+        return policy.place(jobs.job(0), snapshot_of(here, jobs, amounts)).owner.tolist()
+
+    assert chosen([0, 16, 0, 16, 16, 16, 16, 16], 1, 1) == [1]
+    assert chosen([0, 16, 16, 16, 16, 0, 12, 9], 2, 4) == [6, 7]
+    assert chosen([16, 0, 12, 9, 0, 16, 16, 0], 1, 4) == [0], "the 16 free cores of one node are fewer than the 21 of two"
+    assert chosen([16, 16, 0, 12, 9, 0, 16, 16], 1, 4) == [4]
+    assert chosen([16, 16, 0, 16, 16, 16, 0, 16], 4, 4) == [3, 4, 5, 7], "the largest sequence first, then the tightest"
+    weights = [30, 30, 10, 10, 20, 20, 10, 10]
+    assert chosen([16] * 8, 1, 16, weights) == [2]
+    assert chosen([16, 16, 0, 16, 16, 16, 3, 3], 2, 8, weights) == [3, 4]
+    assert chosen([16, 16, 0, 8, 0, 1, 0, 1], 3, 2, weights) == [3, 0, 1]

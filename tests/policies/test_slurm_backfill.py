@@ -74,11 +74,16 @@ def test_every_waiting_job_has_a_reason(state: State, now: bool, depth: int) -> 
             assert reason.cause is not WaitCause.ROUND or not now or depth < len(jobs)
 
 
-def day(rows: list[tuple[int, int, int, int]], backfill: SlurmBackfill, nodes: int = 4) -> dict[int, float]:
+def day(
+    rows: list[tuple[int, int, int, int]], backfill: SlurmBackfill, nodes: int = 4, **attributes: list[str]
+) -> dict[int, float]:
     """Run jobs given as (submit, nodes, runtime, limit) in s; return id -> start in s."""
     submit, width, runtime, limit = np.array(rows, dtype=np.int64).T
-    workload = Workload.of(submit * SECOND, runtime * SECOND, requested=limit * SECOND, requests={"nodes": width})
-    schedule: Schedule = simulate(workload, Machine.flat(nodes), ListScheduler(backfill=backfill)).schedule
+    known = {name: np.array(values) for name, values in attributes.items()}
+    times = {"submit": submit * SECOND, "duration": runtime * SECOND, "requested": limit * SECOND}
+    workload = Workload.of(**times, requests={"nodes": width}, attributes=known)
+    on = replace(Machine.flat(nodes), node_sets={"a": np.ones(1, dtype=np.bool_)}, partitions=(Partition("a"),))
+    schedule: Schedule = simulate(workload, on, ListScheduler(backfill=backfill)).schedule
     return dict(zip(workload.id[schedule.job].tolist(), (schedule.start / SECOND).tolist(), strict=True))
 
 
@@ -108,6 +113,17 @@ def test_job_test_limit_and_window_bound_a_backfill_pass() -> None:
     late = [(0, 3, 5000, 5000), (1, 4, 10, 10), (2, 1, 9000, 9000)]
     assert day(late, exact())[3] == 5010, "it would delay the second"
     assert day(late, exact(bf_window=60))[3] == 30, "the second begins beyond an hour: no reservation"
+
+
+def test_backfill_pass_skips_jobs_beyond_the_limit_of_their_user_or_partition() -> None:
+    """The third and fourth job fit at the first pass; each is the second or third tested one of its user."""
+    rows = [(0, 3, 500, 500), (1, 4, 10, 10), (2, 1, 20, 20), (3, 1, 20, 20)]
+    users = ["ann", "ann", "ann", "bob"]
+    assert day(rows, exact(bf_max_job_user=2), user=users) == {1: 0, 2: 500, 3: 30, 4: 60}
+    assert day(rows, exact(bf_max_job_user=1), user=users) == {1: 0, 2: 500, 3: 510, 4: 30}
+    assert day(rows, exact(bf_max_job_part=1), partition=["a"] * 4)[4] > 500
+    assert day(rows, exact(bf_max_job_user=0), user=users) == day(rows, exact(bf_max_job_user=1)) == day(rows, exact())
+    assert exact(bf_max_job_user=0).rule() is not None and exact(bf_max_job_user=1).rule() is None
 
 
 def test_main_scheduler_interval_groups_events() -> None:

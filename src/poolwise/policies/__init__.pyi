@@ -31,6 +31,7 @@ from poolwise.policies.order.priorities import SmallestMemoryArea as SmallestMem
 from poolwise.policies.placement.devices.pooled import Pooled as Pooled
 from poolwise.policies.placement.devices.shares import DeviceShares as DeviceShares
 from poolwise.policies.placement.memory.racks import RackPlacement as RackPlacement
+from poolwise.policies.placement.nodes.placement import ConsecutiveNodes as ConsecutiveNodes
 from poolwise.policies.placement.nodes.placement import EmptiestNodes as EmptiestNodes
 from poolwise.policies.placement.nodes.placement import FirstNodes as FirstNodes
 from poolwise.policies.placement.nodes.placement import FullestNodes as FullestNodes

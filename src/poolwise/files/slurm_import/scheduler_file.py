@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from poolwise.files.slurm_import.cluster import CONF, SCHEDULER, SlurmCluster, add, toml
-from poolwise.policies.backfill.slurm import IGNORED, SUPPORTED
+from poolwise.policies.backfill.slurm import IGNORED, PER_GROUP, SUPPORTED
 from poolwise.policies.order.multifactor.rules import FLAGS, HARMLESS, KEYS, TRES
 from poolwise.slurm import hostlist
 from poolwise.slurm.dumps import read_priorities, read_shares
@@ -48,13 +48,16 @@ def scheduler_texts(cluster: SlurmCluster) -> dict[str, str]:
         factor, default = section.whole("PriorityJobFactor", 1), " Default=YES" if name == conf.default_partition else ""
         text += [f"# {section.source('PartitionName')}"]
         text += [f"PartitionName={name} Nodes={hostlist.compress(hosts)} PriorityJobFactor={factor}{default}"]
+    exact = (
+        '  # "topology_none" uses the same nodes as Slurm, in the reference engine' if cluster.placement == "first_fit" else ""
+    )
     scheduler = [
         f"# Scheduler of cluster {cluster.name}, imported from {conf.file.name}.",
         "version = 1",
         f"title = {toml(f'{cluster.name} today')}",
         f"order = {order}  # {comments['order']}",
         f"backfill = {backfill}  # {comments['backfill'] or 'SchedulerType is not set: sched/backfill'}",
-        f'placement = "{cluster.placement}"',
+        f'placement = "{cluster.placement}"{exact}',
     ]
     return {SCHEDULER: "\n".join(scheduler) + "\n", CONF: "\n".join(text) + "\n"}
 
@@ -94,10 +97,15 @@ def _parameters(cluster: SlurmCluster) -> str:
     given, place = cluster.conf.pairs("SchedulerParameters"), cluster.conf.source("SchedulerParameters")
     kept = []
     for name, value in given.items():
-        if name in SUPPORTED:
-            if not value.isdigit() or not int(value):
-                problem = f"{name}={value} is not a whole number above 0"
-                raise cluster.conf.refuse("SchedulerParameters", problem, "use a whole number of at least 1")
+        if name in SUPPORTED or name in PER_GROUP:
+            least = int(name in SUPPORTED)
+            if not value.isdigit() or int(value) < least:
+                problem = f"{name}={value} is not a whole number{' above 0' if least else ''}"
+                raise cluster.conf.refuse("SchedulerParameters", problem, f"use a whole number of at least {least}")
+            column = PER_GROUP.get(name, "").capitalize()
+            if column and column not in cluster.columns and int(value):
+                cluster.leave_out(f"{place}: SchedulerParameters={name} is left out: the log has no {column}")
+                continue
             kept.append(f"{name}={value}")
         elif name in DELAYS:
             cluster.leave_out(f"{place}: SchedulerParameters={name}: {DELAYS[name]}")

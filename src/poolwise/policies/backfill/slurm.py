@@ -28,6 +28,8 @@ from poolwise.units import MINUTE, NEVER, SECOND
 
 SUPPORTED: Final = {"bf_interval": 30, "bf_window": 1440, "bf_max_job_test": 500, "bf_resolution": 60}
 """Supported parameters and their defaults in s, min, jobs and s."""
+PER_GROUP: Final = {"bf_max_job_user": "user", "bf_max_job_part": "partition"}
+"""Supported limits on the jobs that a backfill pass tests -> the attribute of jobs by which it counts; 0 for no limit."""
 IGNORED: Final = (
     "batch_sched_delay", "bf_continue", "bf_max_time", "bf_yield_interval", "bf_yield_sleep", "default_queue_depth", "defer",
     "max_rpc_cnt", "max_sched_time", "sched_interval", "sched_max_job_start", "sched_min_interval",
@@ -37,12 +39,16 @@ IGNORED: Final = (
 
 @dataclass(frozen=True)
 class BackfillParameters:
-    """Interval, window and resolution of Slurm's backfill in ns, and its depth, the number of jobs that a pass tests."""
+    """Interval, window and resolution of Slurm's backfill in ns, and its depth, the number of jobs that a pass tests.
+
+    `limits` are the positive ones of `PER_GROUP`, as pairs of attribute and number of jobs.
+    """
 
     interval: int
     window: int
     depth: int
     resolution: int
+    limits: tuple[tuple[str, int], ...] = ()
 
 
 @register("backfills", "slurm")
@@ -52,7 +58,8 @@ class SlurmBackfill(BackfillPolicy):
 
     A backfill pass tests the first `bf_max_job_test` jobs by priority. It reserves each job's expected placement from its
     expected start (`BackfillPlan`), if that lies within `bf_window`, and starts the job if it can start now. Without
-    partitions, the first job that does not fit stops the main scheduler.
+    partitions, the first job that does not fit stops the main scheduler. A pass skips jobs beyond `bf_max_job_user` of a user,
+    and beyond `bf_max_job_part` of a partition.
 
     Parameters
     ----------
@@ -88,16 +95,18 @@ class SlurmBackfill(BackfillPolicy):
         if kind != "sched/backfill":
             raise conf.refuse("SchedulerType", f"{kind} does not backfill", 'use backfill = "none" instead')
         configured = conf.pairs("SchedulerParameters")
-        if unknown := sorted({*configured} - {*SUPPORTED, *IGNORED}):
-            remedy = f"remove it from a copy of the file; supported: {', '.join(SUPPORTED)}"
+        supported = (*SUPPORTED, *PER_GROUP)
+        if unknown := sorted({*configured} - {*supported, *IGNORED}):
+            remedy = f"remove it from a copy of the file; supported: {', '.join(supported)}"
             raise conf.refuse("SchedulerParameters", f"{unknown[0]} is not supported", remedy)
-        if unknown := sorted({*self.settings} - {*SUPPORTED}):
-            raise InputError(f"'{unknown[0]}' is not supported", field="settings", remedy=f"supported: {', '.join(SUPPORTED)}")
+        if unknown := sorted({*self.settings} - {*supported}):
+            raise InputError(f"'{unknown[0]}' is not supported", field="settings", remedy=f"supported: {', '.join(supported)}")
         found = {}
-        for name, default in SUPPORTED.items():
-            text = str(self.settings.get(name, configured.get(name, default)))
-            if not text.isdigit() or int(text) == 0:
-                message, remedy = f"{name}={text} is not a whole number above 0", "use a whole number of at least 1"
+        for name, default in {**SUPPORTED, **dict.fromkeys(PER_GROUP, 0)}.items():
+            text, least = str(self.settings.get(name, configured.get(name, default))), int(name in SUPPORTED)
+            if not text.isdigit() or int(text) < least:
+                message = f"{name}={text} is not a whole number{' above 0' if least else ''}"
+                remedy = f"use a whole number of at least {least}"
                 if name in self.settings:
                     raise InputError(message, field="settings", remedy=remedy)
                 raise conf.refuse("SchedulerParameters", message, remedy)
@@ -107,11 +116,14 @@ class SlurmBackfill(BackfillPolicy):
             found["bf_window"] * MINUTE,
             found["bf_max_job_test"],
             found["bf_resolution"] * SECOND,
+            tuple((attribute, found[name]) for name, attribute in PER_GROUP.items() if found[name]),
         )
 
-    def rule(self) -> BackfillRule:
-        """Return the rule: the times of the passes and the limits of a backfill pass."""
+    def rule(self) -> BackfillRule | None:
+        """Return the rule: times and limits of the passes; None with limits per user or partition."""
         limits = self.parameters
+        if limits.limits:
+            return None
         times = PassTimes(
             int(self.begun * SECOND),
             limits.interval,
@@ -152,7 +164,7 @@ class SlurmBackfill(BackfillPolicy):
         tested = np.zeros(0, dtype=np.int64)
         if self.backfills(now):
             ranked = cycle.ranked()
-            tested = ranked[~np.isin(ranked, [start.job for start in starts])][: self.parameters.depth]
+            tested = self._tested(ranked[~np.isin(ranked, [start.job for start in starts])], cycle)
             self._backfill(cycle, tested, starts, self.plan(state))
         self._record_rounds(cycle, tested.tolist(), starts)
         return starts
@@ -180,6 +192,18 @@ class SlurmBackfill(BackfillPolicy):
                 begins = None if found is None else found.start
                 cycle.record(other, WaitCause.RESERVATION, text, blocker=job, reserved=begins)
 
+    def _tested(self, ranked: IntArray, cycle: SchedulingPass) -> IntArray:
+        """Return the rows of those waiting jobs, in the order of their priorities, that a backfill pass tests."""
+        for attribute, most in self.parameters.limits:
+            values = cycle.queue.table.attributes.get(attribute)
+            if values is None:
+                continue
+            _, group = np.unique(values[ranked], return_inverse=True)
+            first = np.argsort(group, kind="stable")
+            before = np.arange(len(ranked)) - np.searchsorted(group[first], group[first])
+            ranked = np.delete(ranked, first[before >= most])
+        return ranked[: self.parameters.depth]
+
     def plan(self, snapshot: Snapshot) -> BackfillPlan:
         """Begin a backfill pass."""
         return BackfillPlan(snapshot, self.parameters.window, self.parameters.resolution)
@@ -197,7 +221,10 @@ class SlurmBackfill(BackfillPolicy):
             mine = _owners(job, cycle)
             head = next(other for other in waiting if other == job or (mine & _owners(other, cycle, partition=True)).any())
             if tested:
-                text, lack = f"it fits, but a backfill pass tests only {self.parameters.depth} jobs (bf_max_job_test)", None
+                names = {attribute: name for name, attribute in PER_GROUP.items()}
+                limits = [f"{self.parameters.depth} jobs (bf_max_job_test)"]
+                limits += [f"{most} of a {group} ({names[group]})" for group, most in self.parameters.limits]
+                text, lack = f"it fits, but a backfill pass tests only {' and '.join(limits)}", None
             elif job == head:
                 text, lack = f"it fits, but the schedulers run next in {(self.next_wakeup(now) - now) / SECOND:g} s", None
             else:
