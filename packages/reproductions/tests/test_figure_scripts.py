@@ -6,8 +6,8 @@ import numpy as np
 
 from poolwise.presentation.figure import Bars, Curves, Distribution, Panels
 from poolwise.presentation.figure_data import figure_csv
-from poolwise_reproductions import report
-from poolwise_reproductions.report import compare_figures, scripts_csv, scripts_of
+from poolwise_reproductions import figure_scripts
+from poolwise_reproductions.figure_scripts import compare_figures, scripts_csv, scripts_of
 from poolwise_reproductions.reproduction import Reproduced, ReproductionResult
 
 CURVES = Curves(
@@ -32,7 +32,7 @@ def test_figure_with_other_numbers_is_detected(tmp_path, monkeypatch) -> None:
 
     path = tmp_path / "paper.csv"
     path.write_text("figure,command,seconds,sha256\n", encoding="utf-8")
-    monkeypatch.setattr(report.catalog, "find", lambda kind, name: path)
+    monkeypatch.setattr(figure_scripts.catalog, "find", lambda kind, name: path)
     assert compare_figures(done(CURVES)) == ["c: not compared, no recorded hash"]
     assert scripts_of(done(CURVES))[0].command == "poolwise reproduce paper --figure 8"
     path.write_text(scripts_csv(scripts_of(done(CURVES))), encoding="utf-8")

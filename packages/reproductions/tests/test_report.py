@@ -46,10 +46,11 @@ DONE = Reproduced(
 
 def test_page_starts_with_headlines_and_lists_each_cause_once() -> None:
     page = reproduction_answer(DONE)
-    assert page.headline == (
-        "0 of 1 testable claims are reproduced. 1 of 5, 2 of 5 as run: testable rows of the paper that hold."
-    )
-    headlines, classes, causes = page.head
+    assert page.headline == "0 of 1 tested claims are reproduced."
+    assert page.card is not None
+    assert "1 of 5, 2 of 5 as run testable rows of the paper hold; 1 is undetermined." in page.card.rows[1][1]
+    contents, headlines, classes, causes = page.head
+    assert contents.title == "Figures and tables of the paper"
     assert [row[2] for row in headlines.rows] == ["partly", "cannot be tested"]
     assert headlines.rows[0][3:6] == ["all", "1 of 2", "1 of 2"]
     assert classes.rows[0] == ["claims of the paper", "1", "3", "1", "0", "1", "2"]
@@ -62,7 +63,9 @@ def test_page_starts_with_headlines_and_lists_each_cause_once() -> None:
     html = render(page)
     for text in ("a finding", "7.25 ± 0.5", "as printed", "one seed", "Which seed?", "poolwise reproduce irop --figure 1"):
         assert text in html
-    assert html.index("Headline claims") < html.index(">Bars<") < html.rindex(">Table I<") < html.rindex("Which seed?")
+    assert (
+        html.index("Headline claims") < html.rindex(">Figure 1: bars<") < html.rindex(">Table I<") < html.rindex("Which seed?")
+    )
 
 
 def test_reproduction_files_are_written(tmp_path: Path) -> None:

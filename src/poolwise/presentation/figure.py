@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from poolwise.arrays import FloatArray
 
@@ -125,3 +126,14 @@ class Panels(Figure):
 
     panels: Sequence[Figure] = ()
     columns: int = 2
+
+
+@dataclass(frozen=True)
+class VegaChart(Figure):
+    """A chart given as Vega-Lite, without size, fonts and background, such as one read from a page.
+
+    `columns` is the number of panels in a row, 0 for a single chart.
+    """
+
+    spec: Mapping[str, Any] = field(default_factory=dict)
+    columns: int = 0

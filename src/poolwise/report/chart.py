@@ -14,7 +14,7 @@ from functools import singledispatch
 import numpy as np
 
 from poolwise.arrays import IntArray
-from poolwise.presentation.figure import Axis, Bars, Boxes, Curves, Distribution, Figure, Panels, Scatter
+from poolwise.presentation.figure import Axis, Bars, Boxes, Curves, Distribution, Figure, Panels, Scatter, VegaChart
 from poolwise.presentation.format import format_number
 from poolwise.report.chart_parts import (
     TEXT,
@@ -39,7 +39,8 @@ displayed at its nominal size."""
 def chart(figure: Figure, wide: bool = False, text: int = TEXT) -> Spec:
     """Return the Vega-Lite specification of a figure with its data; colors are page variables, `text` is in pixels."""
     width, height = (WIDEST if isinstance(figure, Boxes) else WIDE) if wide else SMALL
-    size = {} if isinstance(figure, Panels) else {"width": width, "height": height}
+    panels = figure.columns if isinstance(figure, Panels | VegaChart) else 0
+    size = {} if panels else {"width": width, "height": height}
     return {
         **size,
         "padding": 4,
@@ -53,6 +54,11 @@ def chart(figure: Figure, wide: bool = False, text: int = TEXT) -> Spec:
 @singledispatch
 def _spec(figure: Figure) -> Spec:
     raise TypeError(f"no chart for {type(figure).__name__}")
+
+
+@_spec.register
+def _given(figure: VegaChart) -> Spec:
+    return dict(figure.spec)
 
 
 @_spec.register

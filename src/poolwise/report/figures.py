@@ -10,7 +10,7 @@ from pathlib import Path
 
 import vl_convert
 
-from poolwise.presentation.figure import Boxes, Curves, Figure, Panels
+from poolwise.presentation.figure import Boxes, Curves, Figure, Panels, VegaChart
 from poolwise.report.chart import chart
 from poolwise.report.chart_parts import LIGHT, TEXT
 
@@ -105,4 +105,6 @@ def _is_wide(figure: Figure) -> bool:
 def _width_pt(figure: Figure) -> float:
     if isinstance(figure, Panels):
         return PANEL_PT * min(figure.columns, len(figure.panels))
+    if isinstance(figure, VegaChart) and figure.columns:
+        return PANEL_PT * min(figure.columns, len(figure.spec["concat"]))
     return PAGE_PT if isinstance(figure, Boxes) else COLUMN_PT

@@ -2,104 +2,28 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 
 from poolwise.atomic_write import write_whole
-from poolwise.hashing import digest
 from poolwise.presentation.answer import Answer
 from poolwise.presentation.figure import Figure, Panels
 from poolwise.presentation.figure_data import figure_csv
 from poolwise.presentation.table import RowMark, Table
 from poolwise.report.figures import save
 from poolwise.report.page import write_report
-from poolwise_reproductions import catalog
 from poolwise_reproductions.causes import pattern
-from poolwise_reproductions.headlines import (
-    JUDGED,
-    OURS,
-    SPEC,
-    answer_headlines,
-    count_answers,
-    count_holding,
-    readings_of,
-)
+from poolwise_reproductions.contents import contents_table, rows_table
+from poolwise_reproductions.figure_scripts import FigureScript, expected, scripts_csv, scripts_of
+from poolwise_reproductions.headlines import JUDGED, answer_headlines, count_holding, readings_of
+from poolwise_reproductions.page_head import page_head, result_sentence, row_counts
+from poolwise_reproductions.papers import item_number, read_paper
+from poolwise_reproductions.printed import with_printed
 from poolwise_reproductions.published import ClaimRow, claims_csv
 from poolwise_reproductions.reproduction import Reproduced
-
-SCRIPT_COLUMNS = ("figure", "command", "seconds", "sha256")
-
-
-@dataclass(frozen=True)
-class FigureScript:
-    """Command of a figure: its name, the command, CPU seconds (0 if not measured), and the SHA-256 of its CSV.
-
-    A figure whose numbers vary between runs has no hash.
-    """
-
-    figure: str
-    command: str
-    seconds: float
-    sha256: str
-
-
-def scripts_of(done: Reproduced) -> list[FigureScript]:
-    """Return the commands of the drawn figures."""
-    known = expected(done.name)
-    found = []
-    for figure in done.findings.figures:
-        number = figure.artifact.removeprefix("Figure ")
-        option = f' --figure "{number}"' if " " in number else f" --figure {number}" if number else ""
-        recorded = known.get(figure.name)
-        found.append(
-            FigureScript(
-                figure.name,
-                f"poolwise reproduce {done.name}{option}",
-                0.0 if recorded is None else recorded.seconds,
-                "" if figure.varies else digest(figure_csv(figure)),
-            )
-        )
-    return found
-
-
-def expected(name: str) -> Mapping[str, FigureScript]:
-    """Return figure name -> command and recorded hash of a full run of this version."""
-    path = catalog.find("figures", f"{name}.csv")
-    with path.open(newline="", encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
-    return {row["figure"]: FigureScript(row["figure"], row["command"], float(row["seconds"]), row["sha256"]) for row in rows}
-
-
-def scripts_csv(scripts: Sequence[FigureScript]) -> str:
-    """Return the text of figures.csv."""
-    text = io.StringIO()
-    table = csv.writer(text, lineterminator="\n")
-    table.writerow(SCRIPT_COLUMNS)
-    table.writerows((s.figure, s.command, f"{s.seconds:g}", s.sha256) for s in scripts)
-    return text.getvalue()
-
-
-def compare_figures(done: Reproduced) -> list[str]:
-    """Return one line per figure that states whether its numbers match the recorded ones."""
-    known, varies = expected(done.name), {figure.name: figure.varies for figure in done.findings.figures}
-    lines = []
-    for script in scripts_of(done):
-        recorded = known.get(script.figure)
-        if varies[script.figure]:
-            lines.append(f"{script.figure}: not compared, because its numbers are {varies[script.figure]}")
-        elif recorded is None:
-            lines.append(f"{script.figure}: not compared, no recorded hash")
-        else:
-            verdict = (
-                "matches the recorded numbers" if recorded.sha256 == script.sha256 else "differs from the recorded numbers"
-            )
-            lines.append(f"{script.figure}: {verdict}")
-    return lines
 
 
 def verdict_counts(count: Mapping[str, int]) -> str:
@@ -115,12 +39,14 @@ def verdict_counts(count: Mapping[str, int]) -> str:
 VERDICTS = ("holds", "fails", "undetermined", "not measured", "shown")
 MARKS: Mapping[str, RowMark] = {
     "reproduced": "true",
+    "under another reading": "partly",
     "partly": "partly",
     "undetermined": "partly",
     "not": "false",
     "cannot be tested": "",
 }
 CLASSES = {"paper": "claims of the paper", "input": "inputs and arithmetic of the paper", "ours": "our additions"}
+SCRIPTS = "Commands of the figures"
 MAX_CAUSES = 16
 """Maximum number of causes on the page; the CSV lists all."""
 
@@ -130,45 +56,61 @@ def write_reproduction(done: Reproduced, folder: Path) -> None:
     write_whole(folder / "comparison.csv", claims_csv(done.rows).encode())
     write_whole(folder / "notes.txt", "".join(f"{note}\n" for note in done.findings.notes).encode())
     (folder / "figures").mkdir(exist_ok=True)
-    for figure in done.findings.figures:
+    for figure in with_printed(done.name, done.findings.figures, done.rows):
         save(figure, folder / "figures")
+    for figure in done.findings.figures:
         write_whole(folder / "figures" / f"{figure.name}.csv", figure_csv(figure).encode())
     scripts = scripts_of(done)
     write_whole(folder / "figures.csv", scripts_csv(scripts).encode())
     write_report(reproduction_answer(done), folder / "report.html")
 
 
-def reproduction_answer(done: Reproduced) -> Answer:
-    """Return which claims of a paper hold, with its figures from our runs."""
+def reproduction_answer(
+    done: Reproduced, scripts: Sequence[FigureScript] | None = None, files: tuple[str, str] = ("comparison.csv", "figures.csv")
+) -> Answer:
+    """Return which claims of a paper hold, with its figures from our runs.
+
+    `scripts` are the commands of the figures, by default computed from the figures; `files` are the names of the files with
+    the rows and with the hashes of the figures.
+    """
     mine = [row for row in done.rows if row.claim.kind == "paper"]
-    parts = []
-    for reading in readings_of(done.rows):
-        holds, judged = count_holding(mine, reading)
-        parts.append(f"{holds} of {judged}{'' if reading == SPEC else f' {reading}'}")
-    lead = f"{', '.join(parts)}: testable rows of the paper that hold."
-    claims = [found.answer for found in answer_headlines(done.headlines, done.rows) if found.headline.where != OURS]
-    if claims:
-        lead = f"{count_answers(claims)} testable claims are reproduced. {lead}"
-    undetermined = sum(row.verdict == "undetermined" for row in mine)
-    count = f"{undetermined} {'claim is' if undetermined == 1 else 'claims are'}"
-    because = [
-        f"A claim holds or fails if its whole 95 % interval over seeds does; {count} undetermined.",
-        f"Source: {done.paper}.",
-    ]
-    beyond = done.findings.beyond
+    paper = read_paper(done.name)
+    commands = scripts_of(done) if scripts is None else scripts
+    figures = [numbered(figure) for figure in with_printed(done.name, as_printed(done.findings.figures), done.rows)]
+    shown = [figure for figure in figures if figure.name not in done.findings.beyond]
+    tables = [*done.findings.tables, rows_table(paper, done.rows), *_scripts(commands, done)]
     return Answer(
         title=f"Reproduction: {done.title}",
-        headline=lead,
-        because=because,
-        head=[*_headlines(done), _classes(done.rows), *_causes(mine)],
+        headline=result_sentence(done.headlines, done.rows) or row_counts(done.rows),
+        decision=page_head(done.name, done.headlines, done.rows, done.provenance),
+        head=[
+            contents_table(paper, done.rows, figures, tables),
+            *_headlines(done),
+            _classes(done.rows),
+            *_causes(mine),
+        ],
         notes=done.findings.notes,
-        figures=as_printed([figure for figure in done.findings.figures if figure.name not in beyond]),
-        further={"Beyond the paper": as_printed([figure for figure in done.findings.figures if figure.name in beyond])},
-        tables=[*done.findings.tables, *_scripts(scripts_of(done), done)],
+        figures=shown,
+        further={"Beyond the paper": [figure for figure in figures if figure.name in done.findings.beyond]},
+        tables=tables,
         after={"Findings": done.findings.explanation, "Questions to the authors": done.questions},
-        links={f"All {len(done.rows)} rows as CSV": "comparison.csv", "Figures with their hashes as CSV": "figures.csv"},
+        links={f"All {len(done.rows)} rows as CSV": files[0], "Figures with their hashes as CSV": files[1]},
         provenance=done.provenance,
     )
+
+
+_SEVERAL = re.compile(r"[;,]?\s*Figures \d+(?:, \d+)* and \d+(?=\.)")
+"""Numbers of several figures at the end of a sentence of a caption."""
+
+
+def numbered(figure: Figure) -> Figure:
+    """Return a figure whose title and caption name the paper's figure that it reproduces, and no other."""
+    number = item_number(figure.artifact)
+    caption = _SEVERAL.sub("", figure.caption)
+    if not number.startswith(("Figure", "Table")) or figure.title.startswith(number):
+        return replace(figure, caption=caption)
+    title = figure.title if figure.title[1:2].isupper() else f"{figure.title[:1].lower()}{figure.title[1:]}"
+    return replace(figure, caption=caption, title=f"{number}: {title}")
 
 
 def as_printed(figures: Sequence[Figure]) -> list[Figure]:
@@ -188,8 +130,8 @@ def as_printed(figures: Sequence[Figure]) -> list[Figure]:
 
 def _number(figure: Figure) -> str:
     """Return the paper's figure of which this one is a panel; "" for other figures."""
-    found = None if isinstance(figure, Panels) else re.fullmatch(r"(Figure \d+)[a-z]", figure.artifact)
-    return found[1] if found else ""
+    number = "" if isinstance(figure, Panels) else item_number(figure.artifact)
+    return "" if number == figure.artifact else number
 
 
 def _headlines(done: Reproduced) -> list[Table]:
@@ -276,4 +218,4 @@ def _scripts(scripts: Sequence[FigureScript], done: Reproduced) -> list[Table]:
         "which the command compares with the recorded one."
     )
     header = ("figure", "command", "CPU seconds", "SHA-256 of its CSV")
-    return [Table("Commands of the figures", header, rows, caption, text=True)] if rows else []
+    return [Table(SCRIPTS, header, rows, caption, text=True)] if rows else []

@@ -44,7 +44,7 @@
   const closed = [];
   window.addEventListener("beforeprint", () => document.querySelectorAll("details:not([open])").forEach((one) => { closed.push(one); one.open = true; }));
   window.addEventListener("afterprint", () => closed.splice(0).forEach((one) => { one.open = false; }));
-  const open = () => { const target = document.getElementById(location.hash.slice(1)); if (target && target.tagName === "DETAILS") target.open = true; };
+  const open = () => { const target = document.getElementById(location.hash.slice(1)); const folded = target && target.closest("details"); if (folded && !folded.open) { folded.open = true; target.scrollIntoView(); } };
   window.addEventListener("hashchange", open);
   open();
 })();

@@ -41,7 +41,8 @@ def reproduce(
     from poolwise.code_fingerprint import sources
     from poolwise.files.component import Component
     from poolwise.runner.progress import ConsoleProgress
-    from poolwise_reproductions.report import compare_figures, verdict_counts, write_reproduction
+    from poolwise_reproductions.figure_scripts import compare_figures
+    from poolwise_reproductions.report import verdict_counts, write_reproduction
     from poolwise_reproductions.reproduction import Reproduction
     from poolwise_reproductions.reproduction import reproduce as run
 

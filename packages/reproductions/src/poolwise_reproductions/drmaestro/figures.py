@@ -83,7 +83,7 @@ def gpus(results: DrMaestroResults, scenario: DrMaestroScenario) -> Iterator[Fig
         yield Curves(
             name=f"gpus_{_name(scenario)}",
             title=f"GPUs in use, {scenario}",
-            caption="Seed 0; Figures 4, 5, 7 and 9. At first the warm-up jobs occupy all cores of half of the machines.",
+            caption="Seed 0. At first the warm-up jobs occupy all cores of half of the machines.",
             x=x.tolist(),
             series={name: values.tolist() for name, values in series.items()},
             x_axis=Axis("time (s)"),
@@ -100,7 +100,7 @@ def normalized(results: DrMaestroResults) -> Iterator[Figure]:
         yield Curves(
             name=f"normalised_{_name(scenario)}",
             title=f"Execution time over goal, worst to best, {scenario}",
-            caption="Seed 0; Figure 10. Above 1 the goal is violated; queueing is excluded.",
+            caption="Seed 0. Above 1 the goal is violated; queueing is excluded.",
             x=(100 * x).tolist(),
             series={name: v[np.minimum((x * len(v)).astype(np.int64), len(v) - 1)].tolist() for name, v in sorted_},
             x_axis=Axis("percent of the jobs"),
@@ -115,7 +115,7 @@ def rounds(results: DrMaestroResults) -> Iterator[Figure]:
         yield Distribution(
             name=f"rounds_{_name(scenario)}",
             title=f"Time of a scheduling round, {scenario}",
-            caption="A round every 5 s and at no other time. CPU time, which varies from run to run; Figures 6 and 8.",
+            caption="A round every 5 s and at no other time. CPU time, which varies from run to run.",
             series={f"{NAMES[p]}, {what}": 1e3 * np.array(of[p][f"{what}_s"]) for p in of for what in ("total", "solver")},
             x_axis=Axis("milliseconds", log=True),
             y_label="share of the rounds",

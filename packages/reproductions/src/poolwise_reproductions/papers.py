@@ -1,0 +1,66 @@
+"""The reproduced papers: what each proposes, and its figures and tables in their order."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from poolwise_reproductions import catalog
+
+
+@dataclass(frozen=True)
+class PaperItem:
+    """A figure or table of a paper.
+
+    Attributes
+    ----------
+    number, shows : such as "Figure 8", and what it shows
+    reason : why we have no figure of it; empty if we have one, or a table
+    ours : names of figures of ours that several items share
+    """
+
+    number: str
+    shows: str
+    reason: str = ""
+    ours: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class PublishedPaper:
+    """A paper in a paragraph, and its contents.
+
+    Attributes
+    ----------
+    authors, title, venue : citation
+    proposes : what the paper proposes and compares
+    printed : which numbers of its figures the text prints
+    contents : its figures and tables, in their order
+    """
+
+    authors: str
+    title: str
+    venue: str
+    proposes: str
+    printed: str
+    contents: Sequence[PaperItem]
+
+    @property
+    def paragraph(self) -> str:
+        """Citation and proposal."""
+        return f"{self.authors}: {self.title}. {self.venue}. {self.proposes}"
+
+
+def read_paper(name: str) -> PublishedPaper:
+    """Read the description of the paper of a reproduction."""
+    found = tomllib.loads(catalog.find("papers", f"{name}.toml").read_text(encoding="utf-8"))
+    contents = [PaperItem(**{**item, "ours": tuple(item.get("ours", ()))}) for item in found.pop("contents")]
+    proposes = " ".join(found.pop("proposes").split())
+    return PublishedPaper(**found, proposes=proposes, contents=contents)
+
+
+def item_number(artifact: str) -> str:
+    """Return the figure or table of which an artifact is a panel: "Figure 5" for "Figure 5b"."""
+    found = re.fullmatch(r"(Figure \d+)[a-z]", artifact)
+    return found[1] if found else artifact
