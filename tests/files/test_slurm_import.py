@@ -313,6 +313,17 @@ def test_limits_per_user_need_the_users_of_the_log(tmp_path: Path, capsys: pytes
     assert "bf_max_job_user" not in (tmp_path / "out" / "slurm.conf").read_text()
 
 
+def test_licenses_of_jobs_are_named_as_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = LOG.read_text()
+    (tmp_path / "licensed.txt").write_text(
+        text.replace("billing=64,cpu=64,mem=100G,node=2", "cpu=64,license/matlab=2,node=2", 1)
+    )
+    assert imported(tmp_path / "out", log=tmp_path / "licensed.txt") == 0
+    assert "licensed.txt: licenses are not modeled: 1 rows have license/NAME" in capsys.readouterr().err
+    assert imported(tmp_path / "out") == 0
+    assert "license" not in capsys.readouterr().err
+
+
 def test_least_loaded_nodes_are_a_placement(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     changes = ("SelectTypeParameters=CR_Core_Memory", "SelectTypeParameters=CR_Core_Memory,CR_LLN")
     assert imported(tmp_path / "out", conf=edited(tmp_path, changes)) == 0

@@ -13,6 +13,10 @@ from poolwise import catalog
 from poolwise.errors import InputError
 from poolwise.files.slurm_import.cluster import MACHINE, SCHEDULER, SlurmCluster, toml
 from poolwise.model import Workload
+from poolwise.traces.text_files import read_text
+
+LICENSE = "license/"
+"""Prefix of licenses among the resources (TRES) of a job."""
 
 
 def study_text(cluster: SlurmCluster, log: str, workload: Workload, options: Mapping[str, Any], folder: Path) -> str:
@@ -43,6 +47,9 @@ def study_text(cluster: SlurmCluster, log: str, workload: Workload, options: Map
         count = f"{int(np.isin(partitions, unknown).sum()):,} of {len(workload):,} jobs"
         problem = f"left out, because slurm.conf lacks their partitions ({', '.join(unknown)})"
         cluster.leave_out(f"{Path(log).name}: {count}: {problem}")
+    path = catalog.resolve("traces", log)
+    if licensed := sum(LICENSE in line for line in read_text(path).split("\n")):
+        cluster.leave_out(f"{path.name}: licenses are not modeled: {licensed:,} rows have {LICENSE}NAME in their resources")
     if "OverTimeLimit" in cluster.conf:
         grace, place = cluster.conf.text("OverTimeLimit"), cluster.conf.source("OverTimeLimit")
         lines.append(
