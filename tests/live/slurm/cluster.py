@@ -62,6 +62,10 @@ class Cluster:
         Whether slurmdbd runs, which takes half a minute to start.
     licenses
         Licenses in addition to the pools of the racks, in the syntax of slurm.conf.
+    nodes
+        Number of nodes, in four racks.
+    weights
+        Weight of the nodes of each rack, separated by commas; "" for the default of 1.
     """
 
     def __init__(
@@ -72,6 +76,8 @@ class Cluster:
         *,
         accounting: bool = True,
         licenses: str = "",
+        nodes: int = 16,
+        weights: str = "",
     ) -> None:
         self.accounting = accounting
         self.folder = Path(tempfile.mkdtemp(prefix="slurm-up-"))
@@ -90,6 +96,8 @@ class Cluster:
             **({"SLURM_UP_SCHED": parameters} if parameters else {}),
             "SLURM_UP_EXTRA": str(extra),
             "SLURM_UP_LICENSES": licenses,
+            "SLURM_UP_NODES": str(nodes),
+            "SLURM_UP_WEIGHTS": weights,
             "SLURM_CONF": str(self.folder / "etc" / "slurm.conf"),
             "PATH": f"{os.environ['PATH']}:/usr/sbin:/sbin",
         }

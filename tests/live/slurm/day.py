@@ -88,7 +88,7 @@ def record(folder: Path, seconds: int = 1440) -> None:
 
 def write(folder: Path, jobs: Mapping[int, tuple[object, ...]], text: str) -> None:
     """Write the recording from the log; `jobs` maps id -> user, account, QOS, partition, nice, nodes, CPUs, limit (s)."""
-    times, instants, tries = _read_log(text)
+    times, instants, tries = read_log(text)
     origin = int(min(times[job]["submit"] for job in jobs)) // ORIGIN_MS * ORIGIN_MS
     with (folder / "jobs.csv").open("w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
@@ -133,7 +133,7 @@ def _submit_all(cluster: Cluster, seconds: int) -> dict[int, tuple[object, ...]]
 _Tries = list[tuple[int, int, int, str]]
 
 
-def _read_log(text: str) -> tuple[dict[int, dict[str, int | str]], dict[str, list[int]], _Tries]:
+def read_log(text: str) -> tuple[dict[int, dict[str, int | str]], dict[str, list[int]], _Tries]:
     """Return the times of each job, the times of the controller's actions, and the backfill tries (all in ms since 1970).
 
     A try is (start of the pass, job, expected start, nodes).

@@ -12,6 +12,7 @@ CPUS=${SLURM_UP_CPUS:-16}; MEM=${SLURM_UP_MEM:-65536}; POOL=${SLURM_UP_POOL:-102
 PORT=${SLURM_UP_PORT:-17000}; DBD=${SLURM_UP_DBD:-0}
 PRIORITY=${SLURM_UP_PRIORITY:-basic}      # basic | multifactor
 SCHED=${SLURM_UP_SCHED:-sched_interval=2,batch_sched_delay=0,sched_min_interval=200000,bf_interval=2,bf_continue,bf_window=4320,bf_max_job_test=2000,bf_yield_interval=1000000}
+WEIGHTS=${SLURM_UP_WEIGHTS:-}              # Weight of the nodes of each rack, such as 10,1,5,5
 EXTRA=${SLURM_UP_EXTRA:-}                 # a file whose lines are appended to slurm.conf
 P=${SLURM_PREFIX:-}
 ME=$(id -un)
@@ -41,7 +42,7 @@ write_conf() {
     [ $a -gt $b ] && break
     rng=$(printf 'n[%03d-%03d]' $a $b)
     nodes="$nodes
-NodeName=$rng NodeHostname=localhost NodeAddr=127.0.0.1 Port=[$((PORT+100+a))-$((PORT+100+b))] CPUs=$CPUS RealMemory=$MEM Feature=rack$r State=UNKNOWN"
+NodeName=$rng NodeHostname=localhost NodeAddr=127.0.0.1 Port=[$((PORT+100+a))-$((PORT+100+b))] CPUs=$CPUS RealMemory=$MEM Feature=rack$r${WEIGHTS:+ Weight=$(echo "$WEIGHTS" | cut -d, -f$((r+1)))} State=UNKNOWN"
     topo="$topo
 SwitchName=rack$r Nodes=$rng"
     lic="$lic${lic:+,}pool_rack$r:$POOL"; r=$((r+1))

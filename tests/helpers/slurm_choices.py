@@ -1,0 +1,128 @@
+"""Recorded days of a real Slurm (`tests/live/slurm/choices.py`), and their replays by the imported configuration."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from poolwise import traces
+from poolwise.cli import app as cli
+from poolwise.engines import simulate
+from poolwise.files.factory import scheduler_of
+from poolwise.files.machine import load_machine
+from poolwise.files.scheduler import load_scheduler
+from poolwise.files.slurm_import.cluster import SlurmCluster, SlurmFiles
+from poolwise.model import Schedule
+from poolwise.policies.backfill.slurm import SlurmBackfill
+from poolwise.registry import make
+from poolwise.schedulers.list import ListScheduler
+from poolwise.slurm import hostlist
+from poolwise.units import MS
+from tests.helpers.slurm_day import RecordedTimes
+
+INTERVAL = 4
+"""Interval of the backfill (s)."""
+RELEASE_MS = 5
+"""Typical time from the end of a job until its nodes are free."""
+HEADER = "JobIDRaw|User|Partition|Submit|Start|State|NNodes|AllocCPUS|ElapsedRaw|TimelimitRaw|ReqMem"
+"""Header of sacct.txt."""
+
+
+@dataclass(frozen=True)
+class Recording:
+    """A day as it ran.
+
+    Attributes
+    ----------
+    folder : folder with slurm.conf, sacct.txt and times.json
+    ms : submit, start, end: (n_job,) ms from the first submission; looks, backfills: those of the passes
+    ran_on : (n_job,) node lists
+    """
+
+    folder: Path
+    ms: Mapping[str, np.ndarray]
+    ran_on: Sequence[str]
+
+    @classmethod
+    def read(cls, folder: Path) -> Recording:
+        """Read a recording."""
+        times = json.loads((folder / "times.json").read_text())
+        nodes = times.pop("ran_on")
+        return cls(folder, {name: np.array(ms, dtype=np.int64) for name, ms in times.items()}, nodes)
+
+    def write(self) -> None:
+        """Write times.json."""
+        times = {name: ms.tolist() for name, ms in self.ms.items()}
+        (self.folder / "times.json").write_text(json.dumps({**times, "ran_on": [*self.ran_on]}) + "\n")
+
+    def replay(self, out: Path, placement: str = "", without: Mapping[str, str] | None = None) -> Comparison:
+        """Import slurm.conf to a folder and replay the day by [today], with another placement or texts of slurm.conf replaced.
+
+        Submissions, run times and the times of the controller's passes are the recorded ones. A job holds its nodes from the
+        pass that started it until the controller could use them again.
+        """
+        text = (self.folder / "slurm.conf").read_text()
+        for old, new in (without or {}).items():
+            assert re.search(old, text), f"{old} is not in slurm.conf"
+            text = re.sub(old, new, text)
+        conf = out.with_suffix(".conf")
+        conf.write_text(text)
+        words = ["import", "slurm", "--conf", str(conf), "--log", str(self.folder / "sacct.txt"), "--out", str(out)]
+        assert cli.run(words) == 0
+        machine, how = load_machine(out / "machine.toml"), scheduler_of(load_scheduler(out / "slurm.toml"))
+        jobs = traces.read(self.folder / "sacct.txt", machine, "sacct", memory_field="requested")
+        passes = np.unique(np.concatenate([self.ms["looks"], self.ms["backfills"]]))
+        decided = passes[np.searchsorted(passes, self.ms["start"], side="right") - 1]
+        assert len(jobs) == len(decided)
+        jobs = replace(jobs, submit=self.ms["submit"] * MS, duration=(self.ms["end"] + RELEASE_MS - decided) * MS)
+        assert isinstance(how, ListScheduler) and isinstance(how.backfill, SlurmBackfill)
+        looks, backfills = (tuple((self.ms[name] * MS).tolist()) for name in ("looks", "backfills"))
+        times = RecordedTimes(how.backfill.conf, how.backfill.settings, all_main_passes=looks, all_backfills=backfills)
+        how = replace(how, backfill=times, placement=make("placements", placement) if placement else how.placement)
+        types = SlurmCluster(SlurmFiles(conf), HEADER.split("|")).types
+        names = {f"rack0.{kind}{k}": host for kind, hosts in types.items() for k, host in enumerate(hosts)}
+        return Comparison(self, names, simulate(jobs, machine, how).schedule)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A recorded day and its replay; `names` maps owners of the machine to nodes."""
+
+    day: Recording
+    names: Mapping[str, str]
+    schedule: Schedule
+
+    @property
+    def same_starts(self) -> float:
+        """Share of the starts that differ by at most a backfill interval."""
+        return float(np.mean(np.abs(self._starts_ms - self.day.ms["start"]) <= 1000 * INTERVAL))
+
+    @property
+    def wait_deviation(self) -> float:
+        """Relative deviation of the mean wait."""
+        real, ours = (float(np.mean(starts - self.day.ms["submit"])) for starts in (self.day.ms["start"], self._starts_ms))
+        return (ours - real) / real
+
+    @property
+    def same_nodes(self) -> float:
+        """Share of the jobs that ran on the same nodes."""
+        owners, same = self.schedule.machine.owners, []
+        for run, job in enumerate(self.schedule.job.tolist()):
+            ours = {self.names[owners[owner]] for owner, _, _ in self.schedule.placement_of(run)}
+            same.append(ours == {*hostlist.expand(self.day.ran_on[job])})
+        return float(np.mean(same))
+
+    @property
+    def _starts_ms(self) -> np.ndarray:
+        found = np.full(len(self.day.ran_on), np.iinfo(np.int64).max // 2)
+        found[self.schedule.job] = self.schedule.start // MS
+        return found
+
+    def __str__(self) -> str:
+        starts = f"{self.same_starts:.0%} of the starts within {INTERVAL} s, mean wait {self.wait_deviation:+.1%}"
+        return f"{starts}, {self.same_nodes:.0%} on the same nodes"

@@ -1,0 +1,152 @@
+"""Replays of short days of a real Slurm that differ in one setting, by the imported configuration: `make test-live`.
+
+Each day has a few dozen jobs of seconds on 8 nodes. `poolwise import slurm` reads the slurm.conf of the cluster, and [today]
+replays the recorded submissions and run times, with passes at the times of the controller's. Small differences grow in long
+queues, so the agreement is printed, and asserted with a margin.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from tests.helpers.slurm_choices import HEADER, INTERVAL, Recording
+from tests.live.slurm.cluster import Cluster, missing_programs, wait_until
+from tests.live.slurm.day import read_log
+from tests.live.slurm.witness import wait_for
+
+pytestmark = pytest.mark.skipif(bool(missing_programs(False)), reason=missing_programs(False) or "Slurm is installed")
+PARAMETERS = f"sched_interval=60,batch_sched_delay=0,bf_interval={INTERVAL},bf_window=60,bf_resolution=1"
+USERS = ("daemon", "bin", "games")
+LINES = "LogTimeFormat=iso8601_ms\nTopologyPlugin=topology/none\nDebugFlags=Backfill\nSlurmSchedLogLevel=1\n"
+
+
+class Job(NamedTuple):
+    """A job of a day: its time of submission (s), partition, user, nodes, CPUs per node, run time (s) and limit (min)."""
+
+    at: float
+    partition: str
+    user: str
+    nodes: int
+    cpus: int
+    runtime: int
+    limit: int
+
+
+@dataclass(frozen=True)
+class Day:
+    """Settings of a cluster, and its jobs.
+
+    Attributes
+    ----------
+    jobs : the jobs, in order of submission
+    lines, parameters, weights : as for `Cluster`
+    without : texts of slurm.conf -> replacement without the tested setting
+    """
+
+    jobs: Sequence[Job]
+    lines: str = ""
+    parameters: str = ""
+    weights: str = ""
+    without: Mapping[str, str] = field(default_factory=dict)
+
+
+def record(day: Day, folder: Path) -> Recording:
+    """Run a day on a real Slurm."""
+    parameters = ",".join(filter(None, (PARAMETERS, day.parameters)))
+    with Cluster(LINES + day.lines, parameters, accounting=False, nodes=8, weights=day.weights) as cluster:
+        (folder / "slurm.conf").write_text(cluster.public_conf())
+        jobs, begun = dict[int, Job](), time.time() + 1
+        for job in day.jobs:
+            wait_until(begun + job.at)
+            words = f"--ntasks-per-node=1 -N{job.nodes} -c{job.cpus} -t{job.limit} -p{job.partition}".split()
+            jobs[cluster.run(*words, *([f"--uid={job.user}"] if job.user else []), seconds=job.runtime)] = job
+        wait_for("all jobs are done", lambda: not cluster.call("squeue", "-h"), 60)
+        sched = cluster.log.with_name("sched.log").read_text().replace("sched: [", "[")
+        logged, instants, _ = read_log(cluster.log.read_text() + sched)
+    when = {name: np.array([int(logged[job][name]) for job in jobs]) for name in ("submit", "start", "end")}
+    when |= {name: np.array(instants[name]) for name in ("looks", "backfills")}
+    rows = [HEADER]
+    for k, (number, job) in enumerate(jobs.items()):
+        submit, start, end = (int(when[name][k]) for name in ("submit", "start", "end"))
+        times = (datetime.fromtimestamp(ms // 1000, UTC).isoformat()[:19] for ms in (submit, start))
+        size = (job.nodes, job.nodes * job.cpus, max((end - start) // 1000, 1), job.limit, "1Mc")
+        rows.append("|".join(map(str, (number, job.user or "root", job.partition, *times, "COMPLETED", *size))))
+    (folder / "sacct.txt").write_text("\n".join(rows) + "\n")
+    origin = when["submit"][0]
+    found = Recording(folder, {name: ms - origin for name, ms in when.items()}, [str(logged[job]["ran_on"]) for job in jobs])
+    found.write()
+    return found
+
+
+def drawn(seed: int, count: int, seconds: float, *, whole: bool = False, partitions: Sequence[str] = ("main",)) -> list[Job]:
+    """Draw the jobs of a day, submitted at random times, on parts of nodes or on whole ones."""
+    draw = random.Random(seed)
+    jobs = []
+    for at in sorted(draw.uniform(0, seconds) for _ in range(count)):
+        nodes = draw.choices((1, 2, 3, 5), (6, 3, 2, 1))[0]
+        cpus = 16 if whole else draw.choice((2, 4, 8, 8, 16))
+        jobs.append(Job(at, draw.choice(partitions), "", nodes, cpus, draw.choice((2, 3, 5, 8)), draw.choice((1, 1, 2))))
+    return jobs
+
+
+def by_users(jobs: Sequence[Job]) -> list[Job]:
+    """Return the jobs with random users, all of the caller without root."""
+    draw = random.Random(3)
+    return [job._replace(user=draw.choice(USERS)) if os.geteuid() == 0 else job for job in jobs]
+
+
+def at_most(nodes: int, jobs: Sequence[Job]) -> list[Job]:
+    """Return the jobs with at most a number of nodes each."""
+    return [job._replace(nodes=min(job.nodes, nodes)) for job in jobs]
+
+
+def partitions(left: str, right: str) -> str:
+    """Return the lines of two partitions."""
+    return "".join(f"PartitionName={name} Nodes={nodes} State=UP\n" for name, nodes in (("left", left), ("right", right)))
+
+
+URGENT = "PartitionName=urgent Nodes=ALL State=UP PriorityTier=10\n"
+MIXED = drawn(2, 36, 20, whole=True, partitions=("main", "main", "urgent"))
+SIDES = at_most(3, drawn(3, 36, 16, whole=True, partitions=("left", "right")))
+DISJOINT, OVERLAPPING = partitions("n[000-003]", "n[004-007]"), partitions("n[000-005]", "n[002-007]")
+SPREAD = drawn(1, 36, 30)
+DAYS = {
+    "equal weights": Day(SPREAD),
+    "weights": Day(SPREAD, weights="30,10,20,10", without={r" Weight=\d+": ""}),
+    "equal tiers": Day(MIXED, URGENT.replace("10", "1")),
+    "tiers": Day(MIXED, URGENT, without={"PriorityTier=10": "PriorityTier=1"}),
+    "disjoint partitions": Day(SIDES, DISJOINT),
+    "overlapping partitions": Day(SIDES, OVERLAPPING),
+    "jobs of users": Day(by_users(drawn(4, 36, 16, whole=True))),
+    "bf_max_job_user": Day(by_users(drawn(4, 36, 16, whole=True)), "", "bf_max_job_user=1", without={",bf_max_job_user=1": ""}),
+    "default_queue_depth": Day(SIDES, DISJOINT, "default_queue_depth=2"),
+}
+
+
+@pytest.mark.parametrize("name", DAYS)
+def test_replay_by_the_imported_configuration(name: str, tmp_path: Path) -> None:
+    day = record(DAYS[name], tmp_path)
+    found, exact = day.replay(tmp_path / "out"), day.replay(tmp_path / "exact", "topology_none")
+    print(f"\n{name}: {len(day.ran_on)} jobs, mean wait {np.mean(day.ms['start'] - day.ms['submit']) / 1000:.1f} s")
+    print(f"  imported: {found}\n  topology_none: {exact}")
+    if DAYS[name].without:
+        print(f"  without the setting: {day.replay('topology_none', DAYS[name].without)}")
+    assert exact.same_starts >= 0.9 and abs(exact.wait_deviation) <= 0.05 and exact.same_nodes >= 0.9
+    assert found.same_starts >= 0.5
+
+
+def test_least_loaded_nodes(tmp_path: Path) -> None:
+    day = record(Day(SPREAD, "SelectTypeParameters=CR_CPU_Memory,CR_LLN\n"), tmp_path)
+    found = day.replay(tmp_path / "out")
+    print(f"\nCR_LLN: imported: {found}")
+    assert found.same_starts >= 0.9 and abs(found.wait_deviation) <= 0.05 and found.same_nodes >= 0.9
