@@ -23,12 +23,10 @@ from poolwise.registry import make
 from poolwise.schedulers.list import ListScheduler
 from poolwise.slurm import hostlist
 from poolwise.units import MS
-from tests.helpers.slurm_day import RecordedTimes
+from tests.helpers.slurm_day import CLOSE_MS, RecordedTimes
 
 INTERVAL = 4
 """Interval of the backfill (s)."""
-RELEASE_MS = 5
-"""Typical time from the end of a job until its nodes are free."""
 HEADER = "JobIDRaw|User|Partition|Submit|Start|State|NNodes|AllocCPUS|ElapsedRaw|TimelimitRaw|ReqMem"
 """Header of sacct.txt."""
 
@@ -76,10 +74,8 @@ class Recording:
         assert cli.run(words) == 0
         machine, how = load_machine(out / "machine.toml"), scheduler_of(load_scheduler(out / "slurm.toml"))
         jobs = traces.read(self.folder / "sacct.txt", machine, "sacct", memory_field="requested")
-        passes = np.unique(np.concatenate([self.ms["looks"], self.ms["backfills"]]))
-        decided = passes[np.searchsorted(passes, self.ms["start"], side="right") - 1]
-        assert len(jobs) == len(decided)
-        jobs = replace(jobs, submit=self.ms["submit"] * MS, duration=(self.ms["end"] + RELEASE_MS - decided) * MS)
+        assert len(jobs) == len(self.ran_on)
+        jobs = replace(jobs, submit=self.ms["submit"] * MS, duration=(self._freed_ms() - self._decided_ms()) * MS)
         assert isinstance(how, ListScheduler) and isinstance(how.backfill, SlurmBackfill)
         looks, backfills = (tuple((self.ms[name] * MS).tolist()) for name in ("looks", "backfills"))
         times = RecordedTimes(how.backfill.conf, how.backfill.settings, all_main_passes=looks, all_backfills=backfills)
@@ -87,6 +83,28 @@ class Recording:
         types = SlurmCluster(SlurmFiles(conf), HEADER.split("|")).types
         names = {f"rack0.{kind}{k}": host for kind, hosts in types.items() for k, host in enumerate(hosts)}
         return Comparison(self, names, simulate(jobs, machine, how).schedule)
+
+    @property
+    def _passes_ms(self) -> np.ndarray:
+        return np.unique(np.concatenate([self.ms["looks"], self.ms["backfills"]]))
+
+    def _decided_ms(self) -> np.ndarray:
+        """Return the ms of the pass that started each job, (n_job,)."""
+        return self._passes_ms[np.searchsorted(self._passes_ms, self.ms["start"], side="right") - 1]
+
+    def _freed_ms(self) -> np.ndarray:
+        """Return the ms at which the controller could use each job's nodes, (n_job,): at its end, or after a pass too soon.
+
+        A pass within `CLOSE_MS` of an end that started no job on its nodes may have found them still completing.
+        """
+        freed, given = self.ms["end"].copy(), dict[int, set[str]]()
+        for at, nodes in zip(self._decided_ms().tolist(), self.ran_on, strict=True):
+            given.setdefault(at, set()).update(hostlist.expand(nodes))
+        for row, at in enumerate(freed.tolist()):
+            for soon in self._passes_ms[(self._passes_ms >= at) & (self._passes_ms <= at + CLOSE_MS)].tolist():
+                if not given.get(soon, set()) & {*hostlist.expand(self.ran_on[row])}:
+                    freed[row] = soon + 1
+        return freed
 
 
 @dataclass(frozen=True)
