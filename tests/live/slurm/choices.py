@@ -2,8 +2,8 @@
 
 Each day has a few dozen jobs of seconds on 8 nodes. `poolwise import slurm` reads the slurm.conf of the cluster, and [today]
 replays the recorded submissions and run times, with passes at the times of the controller's. A node with a completing job is
-unavailable for milliseconds. If a pass falls into that time, later jobs differ, so the agreement is printed, and asserted with a
-margin.
+unavailable for milliseconds. If a pass falls into that time, later jobs may differ, so the agreement is printed, and asserted
+with a margin.
 """
 
 from __future__ import annotations
