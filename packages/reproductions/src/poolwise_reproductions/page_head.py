@@ -101,13 +101,13 @@ def row_counts(rows: Sequence[ClaimRow]) -> str:
 
 
 def recorded_time(name: str) -> str:
-    """Return the CPU time of a full run: the recorded times of its commands, added; figures share runs, so it is a bound."""
+    """Return the CPU time of the figures of a full run: the recorded times of their commands, added."""
     slowest: dict[str, float] = {}
     for script in expected(name).values():
         slowest[script.command] = max(script.seconds, slowest.get(script.command, 0.0))
     minutes = sum(slowest.values()) / 60
     shown = f"{minutes / 60:.1f} hours" if minutes >= 90 else f"{minutes:.0f} minutes"
-    return f"at most {shown} of CPU time on one core for a full run: the recorded times of its figures, added"
+    return f"{shown} of CPU time on one core for the figures of a full run, each alone; rows without a figure add to it"
 
 
 def hashes(name: str, provenance: Mapping[str, str]) -> str:

@@ -185,8 +185,10 @@ def _mark(
     if value is None:
         return None
     kind = NAMES.get(point.kind, RATIO)
-    shown = f"{point.series}, {kind} {format_number(number)} ({row.claim.metric}): {format_number(value)}"
-    place: Spec = {key: near[key] for key in ("x", "group", "series") if key in near}
+    series = point.series.partition(",")[0] if point.kind == "reduction" else point.series
+    shown = f"{series}, {kind} {format_number(number)} ({row.claim.metric}): {format_number(value)}"
+    kept = ("x", "group") if point.kind == "reduction" else ("x", "group", "series")  # a reduction is that of several series
+    place: Spec = {key: near[key] for key in kept if key in near}
     return unit, [{**place, "y": value, "printed": kind, "claim": point.claim, "description": shown}]
 
 
@@ -213,7 +215,7 @@ def _draw(unit: Spec, marks: Sequence[Spec]) -> None:
         _extend(unit, mark["y"])
     source = next(each for each in _encodings(unit) if {"x", "y"} <= set(each) and each["y"].get("field") == "y")
     shared: Spec = {key: source[key] for key in ("xOffset", "color") if key in source}
-    if "xOffset" in shared:
+    if "xOffset" in shared or "series" not in marks[0]:
         shared.pop("color", None)  # a mark in the color of its bar would be invisible
     text = {"field": "description", "type": "nominal"}
     encoding = {"x": source["x"], "y": source["y"], **shared, "tooltip": text, "description": text}
