@@ -38,7 +38,7 @@ class Recording:
     Attributes
     ----------
     folder : folder with slurm.conf, sacct.txt and times.json
-    ms : submit, start, end: (n_job,) ms from the first submission; looks, backfills: those of the passes
+    ms : submit, start, end: (n_job,) ms from a minute before the first submission; looks, backfills: those of the passes
     ran_on : (n_job,) node lists
     """
 
