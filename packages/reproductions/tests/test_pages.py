@@ -162,7 +162,7 @@ def test_published_bars_are_named_and_other_figures_are_unchanged() -> None:
     drawn, same, stated = with_printed("irop", [bars, plain, silent], [])
     assert isinstance(drawn, VegaChart) and [mark["y"] for mark in marks_of(drawn)] == [2.0]
     assert same is plain
-    assert stated.caption == "The text prints no number that this figure could show."
+    assert stated.caption == "The text prints no number that has a place in this figure."
 
 
 @pytest.mark.parametrize(

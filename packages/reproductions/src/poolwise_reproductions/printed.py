@@ -117,7 +117,7 @@ def _marked(
     if not names and (not figure.artifact.startswith("Figure") or _STATED.search(figure.caption)):
         return figure
     meanings = "; ".join(f"{name}, {meaning}" for name, meaning in MEANINGS.items() if name in names)
-    text = f"Marks: {meanings}." if names else "The text prints no number that this figure could show."
+    text = f"Marks: {meanings}." if names else "The text prints no number that has a place in this figure."
     remarks = dict.fromkeys(point.note for point in points if point.note and names)
     caption = " ".join(part for part in (figure.caption, text, *remarks) if part)
     columns = figure.columns if isinstance(figure, Panels | VegaChart) else 0

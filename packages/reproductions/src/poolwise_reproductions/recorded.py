@@ -46,7 +46,7 @@ _FINDINGS = re.compile(r"<section><h2>(?:Findings|What the runs teach)</h2><ul>(
 _PROVENANCE = re.compile(r'<tr><th scope="row">([^<]*)</th><td><code>([^<]*)</code></td></tr>')
 _NOT_KEPT = (ROWS, SCRIPTS, "A script a figure")
 """Tables that every page computes again."""
-_MARKS = re.compile(r" ?(?:Marks: paper \(.*|The text prints no number that this figure could show\.)$", re.DOTALL)
+_MARKS = re.compile(r" ?(?:Marks: paper \(.*|The text prints no number that has a place in this figure\.)$", re.DOTALL)
 """End of a caption, which every page states again."""
 
 
