@@ -34,7 +34,7 @@ BEGIN, END = "<!-- combinations: python -m benchmarks.combinations -->\n", "<!--
 OF_TASKS = ("classes", "edf")
 """Orders of tasks with priorities or deadlines, which dispatchers use."""
 ON_RACKS = {"rack": "each rack", "system": "the system"}
-ON_NODES = ("first_fit", "best_fit", "worst_fit", "packed", "topology_tree", "pooled")
+ON_NODES = ("first_fit", "best_fit", "worst_fit", "packed", "topology_tree", "topology_none", "pooled")
 BY_USE = "racks, memory by use"
 
 
