@@ -41,15 +41,18 @@ BY_USE = "racks, memory by use"
 def orders() -> Mapping[str, QueuePolicy]:
     """Return the shipped orders of jobs; those that need settings with an example."""
     examples: dict[str, QueuePolicy] = {"affine": Affine(logs=LogTerm(nodes=-1.0)), "capped": Capped(FM(), 3600.0)}
-    return {
-        name: examples.get(name) or registry.make("orders", name) for name in registry.names("orders") if name not in OF_TASKS
-    }
+    return {name: examples.get(name) or registry.make("orders", name) for name in _shipped("orders") if name not in OF_TASKS}
 
 
 def backfills() -> Mapping[str, BackfillPolicy]:
     """Return the shipped backfills, and conservative backfilling that keeps its reservations."""
-    shipped: dict[str, BackfillPolicy] = {name: registry.make("backfills", name) for name in registry.names("backfills")}
+    shipped: dict[str, BackfillPolicy] = {name: registry.make("backfills", name) for name in _shipped("backfills")}
     return shipped | {"conservative, kept": Conservative(keep_reservations=True)}
+
+
+def _shipped(group: str) -> list[str]:
+    """Return the names that Poolwise registers itself; tests and users add others."""
+    return [name for name in registry.names(group) if registry.find(group, name).__module__.startswith("poolwise.")]
 
 
 def machines() -> Mapping[str, RunSpec]:
