@@ -135,7 +135,7 @@ def broken(monkeypatch: pytest.MonkeyPatch, what: str) -> None:
 
 def forgetful(absorb):
     def forget(self, batch):
-        self._reported.clear()
+        self._known.clear()
         return absorb(self, batch)
 
     return forget

@@ -274,7 +274,7 @@ def test_results_are_cached_and_reused(tmp_path):
     assert found["reached"]
     assert found["rejected"] == 0
     assert found["composition_size"] == 1.0
-    assert NvmeComposition().seeds == 10
+    assert NvmeComposition().seeds == 20
     assert case.load.physics == DEFAULT
 
 
