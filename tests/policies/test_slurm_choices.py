@@ -1,4 +1,8 @@
-"""Recorded days of a real Slurm that differ in one setting, and their replays (`tests/live/slurm/choices.py`)."""
+"""Recorded days of a real Slurm that differ in one setting, and their replays (`tests/live/slurm/choices.py`).
+
+Only days that agree completely are kept: they show that nothing has changed, not how often replays agree, which is on the page
+`how-to/start-from-slurm`.
+"""
 
 from pathlib import Path
 

@@ -14,7 +14,7 @@ from poolwise.presentation.figure import Figure
 from poolwise.presentation.table import frame_table
 
 State = Literal["keeps", "breaks", "undecided"]
-"""Whether a candidate is shown to meet the targets, shown to miss one, or neither."""
+"""Verdict on a candidate: it is shown to meet the targets, shown to miss one, or neither."""
 K = TypeVar("K")
 
 
