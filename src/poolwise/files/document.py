@@ -22,6 +22,8 @@ _SYNTAX_LINE = re.compile(r"\s*\(at line (\d+), column (\d+)\)\Z")
 
 SET = "--set"
 """Label of values that the command line replaces."""
+SETTINGS = "settings"
+"""Optional table of policies; a path may lead through it where a file omits it."""
 NO_VERSION = ("missing format version", "write version = 1 at the top")
 
 
@@ -114,8 +116,8 @@ class Document:
     def with_value(self, path: str, value: Any, origin: Origin) -> Document:
         """Replace the value at a dotted path; errors report its origin.
 
-        Raises UnknownNameError if the path leads through a table that does not exist. A new key of an existing table is
-        accepted here and checked when the document is validated.
+        Raises UnknownNameError if the path leads through a table that does not exist, except for `SETTINGS`. A new key of an
+        existing table is accepted here and checked when the document is validated.
         """
         try:
             tables = _with_value(self.tables, path.split("."), value, top=True)
@@ -242,7 +244,7 @@ def _with_value(table: Any, parts: list[str], value: Any, *, top: bool = False) 
     """Return a table or list with the value at a path replaced; raises LookupError for a path that does not exist."""
     part, rest = _split_key(table, parts)
     inner = _child(table, part)
-    if inner is None and (isinstance(table, list) or (rest and not top)):
+    if inner is None and (isinstance(table, list) or (rest and not top and part != SETTINGS)):
         raise LookupError
     if rest:
         inner = {} if inner is None else {"name": inner} if isinstance(inner, str) else inner

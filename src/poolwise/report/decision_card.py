@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from poolwise.catalog import PREFIX
 from poolwise.comparison.compare import compare_with_today
 from poolwise.comparison.run_comparison import Comparison
 from poolwise.comparison.sentences import verdict_text
 from poolwise.comparison.waits import PairedWaits
+from poolwise.errors import InputError
 from poolwise.files.cost_items import POWER, CostItem, cost_items
+from poolwise.files.document import Document
 from poolwise.metrics.intervals import mean_interval
 from poolwise.metrics.slowdown import wait_s
 from poolwise.presentation.answer import Certainty, DecisionCard
@@ -54,9 +57,12 @@ def study_decision(result: StudyResult, sweep: Sweep, found: Recommendation) -> 
     cells = sweep.cells[found.series, found.at]
     waits = PairedWaits.of((result.outcomes(cell), result.today(cell), result.population(cell)) for cell in cells)
     today = next(iter(result.study.today.values()), None)
-    choice = [["Queue order", found.series, today_of(result, "scheduler.order")]]
+    if sweep.choice == "order":
+        choice = [["Queue order", found.series, today_of(result, "scheduler.order")]]
+    else:
+        choice = [["Scheduler settings", found.series, "" if today is None else "unchanged"]]
     if sweep.x_name:
-        choice.append(["Size", sweep.amount(found.at), today_of(result, sweep.x_name)])
+        choice.append(["Size", sweep.amount(found.at), _size_today(result, sweep)])
     effects = [*cost_rows(result, cells[0]), *waits.rows()]
     if today is None and result.study.measure.baseline:
         label = "Largest wait added to any job, compared with FCFS without backfilling"
@@ -65,7 +71,9 @@ def study_decision(result: StudyResult, sweep: Sweep, found: Recommendation) -> 
     note += "" if today else " The study has no [today]; add one to compare the recommendation with your current system."
     note += price_note(cells[0])
     name = "" if today is None else str(today.parameters["today"])
-    return DecisionCard(choice, effects, sentences.certainty(found), name, note, certainty_of="Certainty of the order")
+    return DecisionCard(
+        choice, effects, sentences.certainty(found), name, note, certainty_of=f"Certainty of the {sweep.choice}"
+    )
 
 
 def population_of(result: StudyResult, cells: Sequence[CellResult], waits: PairedWaits, condition: str) -> str:
@@ -86,6 +94,17 @@ def today_of(result: StudyResult, path: str) -> str:
             return order_name(str(cell.scheduler.order or cell.scheduler.kind))
         return str(cell.parameters.get(path, cell.machine.name)).removeprefix(PREFIX)
     return ""
+
+
+def _size_today(result: StudyResult, sweep: Sweep) -> str:
+    """Return the size of today's machine if it has one, else as `today_of` does."""
+    if sweep.noun.counted:
+        for cell in result.study.today.values():
+            try:
+                return sweep.noun.phrase(str(Document(Path(), {"machine": cell.machine_tables}).get(sweep.x_name)))
+            except InputError:
+                break
+    return today_of(result, sweep.x_name)
 
 
 def policies_today(result: StudyResult) -> str:

@@ -60,15 +60,21 @@ def separation(found: Recommendation, sweep: Sweep) -> str:
         if name in METRICS and _spread(values := _values(sweep, name, names, found.at)) > SAME
     }
     if not spread:
-        return f"{text}, and these orders do not differ in any other metric of this comparison."
+        return f"{text}, and these {sweep.choice}s do not differ in any other metric of this comparison."
     metric = max(spread, key=lambda name: _spread(spread[name]))
     parts = [f"{_amount(metric, value)} under {name}" for name, value in zip(names, spread[metric], strict=True)]
-    return f"{text}. The orders differ most in {_lower(_name(metric))}: {_and(parts)}."
+    return f"{text}. The {sweep.choice}s differ most in {_lower(_name(metric))}: {_and(parts)}."
 
 
 def because(found: Recommendation, sweep: Sweep) -> list[str]:
     """Return the reasons, with the numbers that decided."""
-    return [*_slowdown(found), *_waits(found, sweep), *_runner_up(found), *_smaller(found, sweep), *_larger(found, sweep)]
+    return [
+        *_slowdown(found),
+        *_waits(found, sweep),
+        *_runner_up(found, sweep),
+        *_smaller(found, sweep),
+        *_larger(found, sweep),
+    ]
 
 
 def _slowdown(found: Recommendation) -> Iterator[str]:
@@ -88,7 +94,7 @@ def _waits(found: Recommendation, sweep: Sweep) -> Iterator[str]:
         yield f"Half of the jobs {half}; the mean wait is {format_time(mean)}."
 
 
-def _runner_up(found: Recommendation) -> Iterator[str]:
+def _runner_up(found: Recommendation, sweep: Sweep) -> Iterator[str]:
     rival = found.runner_up
     if rival is None or not math.isfinite(rival.ratio):
         return
@@ -96,7 +102,8 @@ def _runner_up(found: Recommendation) -> Iterator[str]:
     if rival.ratio < 1:
         yield f"The lowest mean is that of {rival.alternative}, {format_number(rival.value)} ({_more(rival.ratio)}).{apart}"
         return
-    yield f"The next best order, {rival.alternative}, has {format_number(rival.value)} ({_more(rival.ratio)}).{apart}"
+    value = format_number(rival.value)
+    yield f"The next best {sweep.choice}, {rival.alternative}, has {value} ({_more(rival.ratio)}).{apart}"
 
 
 def _smaller(found: Recommendation, sweep: Sweep) -> Iterator[str]:
@@ -113,9 +120,9 @@ def _smaller(found: Recommendation, sweep: Sweep) -> Iterator[str]:
         ratio = found.least[at] / found.least[found.at]
         enough = "which is too much" if found.least[at] > found.target else "which alone would be enough"
         yield (
-            f"With {sweep.labels[at]}, the best order has a mean bounded slowdown of {format_number(found.least[at])} "
-            f"({_more(ratio)}), {enough}. A size is enough if it rejects no more jobs than any other and its best order is "
-            f"within {100 * ENOUGH:.0f} % of the lowest mean bounded slowdown."
+            f"With {sweep.labels[at]}, the best {sweep.choice} has a mean bounded slowdown of {format_number(found.least[at])} "
+            f"({_more(ratio)}), {enough}. A size is enough if it rejects no more jobs than any other and its best "
+            f"{sweep.choice} is within {100 * ENOUGH:.0f} % of the lowest mean bounded slowdown."
         )
 
 
@@ -138,8 +145,8 @@ def _larger(found: Recommendation, sweep: Sweep) -> Iterator[str]:
     if other is not None and math.isfinite(other.ratio):
         sure = "" if other.certain else "; the two sizes are not distinguishable on these jobs"
         yield (
-            f"The largest size of the study, {sweep.labels[last]}, has {format_number(other.value)} under the same order "
-            f"({_more(other.ratio)}){sure}."
+            f"The largest size of the study, {sweep.labels[last]}, has {format_number(other.value)} under the same "
+            f"{sweep.choice} ({_more(other.ratio)}){sure}."
         )
     yield from _rises(found, sweep)
 
@@ -165,7 +172,7 @@ def tradeoffs(found: Recommendation, sweep: Sweep) -> list[str]:
         mine, best = sweep.value(metric, found.series, found.at), sweep.value(metric, order[0], found.at)
         name = capitalize(_name(metric))
         if order[0] == found.series or math.isclose(mine, best, rel_tol=SAME):
-            sentences.append(f"{name}: {_amount(metric, mine)}; no other order is better.")
+            sentences.append(f"{name}: {_amount(metric, mine)}; no other {sweep.choice} is better.")
         elif math.isfinite(mine):
             sentences.append(
                 f"{name}: {_amount(metric, mine)} compared with {_amount(metric, best)} under {order[0]}{_change(best, mine)}."

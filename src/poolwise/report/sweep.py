@@ -28,6 +28,7 @@ class Sweep:
     labels : x as text, all in one unit
     unit : that unit, "" if x is a plain number
     noun : noun phrase of x, such as pool memory in each rack
+    choice : word for one of the series: "order", or "setting" if the study varies settings of one scheduler
     series : labels of the combinations of all other varied parameters, in study order
     cells : (series, position of x) -> one cell per seed; of cells that share a run (only watts and dollars differ), the first
     """
@@ -39,10 +40,14 @@ class Sweep:
     cells: Mapping[tuple[str, int], Sequence[CellResult]]
     unit: str = ""
     noun: SizeText = field(default_factory=lambda: SizeText(""))
+    choice: str = "order"
 
     @classmethod
     def of(cls, result: StudyResult) -> Sweep:
-        """Choose the first varied size with two or more values as x; all other varied parameters name series."""
+        """Choose the first varied size with two or more values as x; all other varied parameters name series.
+
+        Numbers among the settings of the scheduler are not sizes.
+        """
         varied: dict[str, dict[object, None]] = {}  # values in study order
         runs: dict[str, CellResult] = {}
         for cell in result.cells:
@@ -50,7 +55,8 @@ class Sweep:
         for cell in runs.values():
             for name, value in cell.parameters.items():
                 varied.setdefault(name, {})[value] = None
-        x_name = next((n for n, vs in varied.items() if len(vs) > 1 and all(_size(v) is not None for v in vs)), "")
+        several = {n: vs for n, vs in varied.items() if len(vs) > 1 and not n.startswith("scheduler.")}
+        x_name = next((n for n, vs in several.items() if all(_size(v) is not None for v in vs)), "")
         sizes = sorted({float(_size(v) or 0.0) for v in varied.get(x_name, (0.0,))})
         places = {size: at for at, size in enumerate(sizes)}
         unit = shared_unit(sizes) if any(isinstance(v, str) for v in varied.get(x_name, ())) else ""
@@ -64,7 +70,9 @@ class Sweep:
             cells.setdefault((label, at), []).append(cell)
         labels = [f"{in_unit(size, unit)} {unit}" if unit else f"{size:g}" if x_name else "" for size in sizes]
         noun = SizeText.of(x_name, result.study.cells[0].machine_tables)
-        return cls(x_name, tuple(sizes), tuple(labels), tuple(series), cells, unit, noun)
+        orders = {"scheduler", "scheduler.order"} & {*varied} or not any(n.startswith("scheduler.") for n in varied)
+        choice = "order" if orders else "setting"
+        return cls(x_name, tuple(sizes), tuple(labels), tuple(series), cells, unit, noun, choice)
 
     def sample(self, metric: str, at: int) -> Sweep:
         """Return the sweep with at most `MAX_SERIES` series: the best at x, and others at even distances in rank."""
@@ -99,8 +107,10 @@ class Sweep:
 
 
 def value_label(path: str, value: object) -> str:
-    """Return a varied value as text in a label."""
+    """Return a varied value as text in a label, with the name of its parameter if it is a number of the scheduler."""
     text = str(value).removeprefix(PREFIX)
+    if path.startswith("scheduler.") and isinstance(value, int | float):
+        text = f"{path.rpartition('.')[2]} {text}"
     return order_name(text) if path == "scheduler.order" else text
 
 
