@@ -14,7 +14,7 @@ import poolwise
 from benchmarks import naive_pools
 from poolwise.engines import simulate
 from poolwise.engines.list_scheduling import columns
-from poolwise.engines.list_scheduling.loading import CHANGING, COMMON, MIXED, load_all, load_kernels
+from poolwise.engines.list_scheduling.loading import COMMON, MIXED, load_all, load_kernels
 from poolwise.model import Kind, Machine, Partition, Workload
 from poolwise.model.machine_builder import MachineBuilder
 from poolwise.performance.ideal import Ideal
@@ -36,8 +36,6 @@ def code(request: pytest.FixtureRequest) -> None:
     """Run the kernels as Python code unless they are compiled already, or load them as machine code first."""
     if request.param == "machine code":
         load_all(mixed=True)
-        for kind in CHANGING:
-            load_kernels(kind + MIXED)
 
 
 @pytest.mark.parametrize("deep", [0, 8, 10_000])

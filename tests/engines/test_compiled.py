@@ -301,8 +301,6 @@ def test_each_kernel_has_one_signature() -> None:
     simulate(JOBS, MACHINE, ListScheduler(backfill=SlurmBackfill()), engine="compiled")
     loading.load_all()
     loading.load_all(mixed=True)
-    loading.load_rare()
-    loading.load_rare(mixed=True)
     if not jit.numba.config.DISABLE_JIT:
         assert len(replay.signatures) == len(loading.KINDS)
 

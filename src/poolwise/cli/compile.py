@@ -67,17 +67,13 @@ def families() -> Mapping[str, Callable[[], object]]:
     from poolwise.engines.list_scheduling import loading
     from poolwise.engines.shared_nodes import replay as shared_nodes
 
-    def racks(mixed: bool) -> None:
-        loading.load_all(mixed)
-        loading.load_rare(mixed)
-
     def shared() -> None:
         shared_nodes.load()
         shared_nodes.load_rare()
 
     return {
-        "list scheduling": lambda: racks(False),
-        "list scheduling on mixed nodes": lambda: racks(True),
+        "list scheduling": loading.load_all,
+        "list scheduling on mixed nodes": lambda: loading.load_all(mixed=True),
         "shared nodes": shared,
         "batch placement": Place().prepare,
         "minimum-cost flow": _flow,

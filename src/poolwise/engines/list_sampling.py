@@ -76,7 +76,7 @@ class RackSampler:
         jobs = state.jobs._replace(submit=submit, work=work, runtime=runtime)
         order, backfill_order = columns.orders(jobs.able)
         order = order._replace(kind=state.order.kind)
-        arrays = self._arrays.with_state(jobs=jobs, order=order, backfill_order=backfill_order)._replace(tree=None, heads=None)
+        arrays = self._arrays.with_state(jobs=jobs, order=order, backfill_order=backfill_order).without_trees()
         resume_racks(self._initial, self._held, workload, arrays.state)
         self._arrays, self._trees = replay_racks(columns, arrays, self._trees, self._kernel)
         return self._awaited.starts(self._arrays.state)

@@ -55,7 +55,7 @@ class _RackRepeats:
         self._before.restore()
         if self._trees is not None:
             clear_trees(self._trees)
-        arrays = self._columns.with_current_orders(self._arrays)._replace(tree=None, heads=None)
+        arrays = self._columns.with_current_orders(self._arrays).without_trees()
         self._arrays, self._trees = replay_racks(self._columns, arrays, self._trees, self._kernel)
         runs, count = self._arrays.state.runs, self._arrays.state.now.started
         return runs.job[:count], runs.start[:count], runs.end[:count]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cache
 
 import numpy as np
 
@@ -71,6 +72,25 @@ def _of_racks(machine: Machine, amounts: IntArray) -> tuple[IntArray, IntArray]:
     """Return (n_rack,) nodes, and MiB of pools, from (n_owner, n_resource) amounts."""
     layout, pools = machine.racks, pool_cells(machine.racks)
     return amounts[layout.nodes, layout.node_column], np.where(pools >= 0, amounts[pools, layout.memory_column], 0)
+
+
+@cache
+def no_changes() -> ChangeArrays:
+    """Return arrays without a change; kernels read only their lengths."""
+    nothing = blank(0)
+    return ChangeArrays(
+        time=nothing,
+        rack=nothing,
+        amount=nothing,
+        of_pool=nothing.astype(np.bool_),
+        nodes=nothing,
+        memory=nothing,
+        max_request=nothing,
+        requeues=nothing.astype(np.bool_),
+        deferred=nothing,
+        rejected_after=nothing,
+        lost=nothing.astype(np.bool_),
+    )
 
 
 def change_arrays(

@@ -10,7 +10,7 @@ from poolwise.arrays import BoolArray, IntArray, blocks
 from poolwise.engines.compiled_engine import RunSpec
 from poolwise.engines.kernel_arrays import blank, read_only, zeros_of
 from poolwise.engines.list_columns import IN_KERNELS, SPREADS, ListColumns, backfill_code, stretched
-from poolwise.engines.list_scheduling.capacity_changes import capacity_after, change_arrays, peak
+from poolwise.engines.list_scheduling.capacity_changes import capacity_after, change_arrays, no_changes, peak
 from poolwise.engines.list_scheduling.mixed_nodes import is_mixed, least_remote, mixed_arrays, pool_cells
 from poolwise.interfaces import CappedOrder, ListRule, RecalculatedOrder
 from poolwise.interfaces.capped import cap, machine_nodes, node_seconds
@@ -46,6 +46,19 @@ class ListArrays(NamedTuple):
     def with_state(self, **arrays: Any) -> ListArrays:
         """Return the arguments with other arrays of the state."""
         return self._replace(state=self.state._replace(**arrays))
+
+    def with_trees(self, tree: Tree, heads: Tree) -> ListArrays:
+        """Return the arguments of the kernel for queues in trees."""
+        return self._replace(tree=tree, heads=heads, changes=self.changes or no_changes())
+
+    def without_trees(self) -> ListArrays:
+        """Return the arguments of the kernel that scans queues; the arguments of reservations as they are."""
+        return self._replace(tree=None, heads=None, changes=None if self.profile is None else self.changes)
+
+    @property
+    def changing(self) -> bool:
+        """Whether the capacity of racks changes."""
+        return self.changes is not None and len(self.changes.time) > 0
 
 
 class RunColumns(ListColumns):
@@ -110,7 +123,7 @@ class RunColumns(ListColumns):
         jobs = self._jobs(remote, able, mixed)
         profile = self.profile(0) if all_reserve else None
         held = self._reservations() if self.backfill.keeps else None
-        tree, changes = None, None
+        tree, changes = None, None if profile is None or held is not None else no_changes()
         if self._disturbances:
             tree = lay_out(jobs.nodes, jobs.remote, jobs.length, able) if profile is None else None
             changes, now.last_gain = change_arrays(self.machine, self._disturbances, self._requeue, jobs)

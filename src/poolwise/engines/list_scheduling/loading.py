@@ -17,7 +17,6 @@ from poolwise.interfaces.user_class import rule_of
 from poolwise.kernels.common.index import empty_tree
 from poolwise.model import Machine, Workload
 from poolwise.performance.ideal import Ideal
-from poolwise.platforms.simulated import Disturbance
 from poolwise.policies.backfill.conservative import Conservative
 from poolwise.policies.backfill.easy import Easy
 from poolwise.policies.backfill.slurm import SlurmBackfill
@@ -33,25 +32,25 @@ MIXED = ", mixed nodes"
 """End of the names of kinds for nodes that differ, or on which only some jobs may run."""
 COMMON = "short queues", "deep queues", "reservations", "kept reservations"
 INTERVALS = "backfill at intervals"
-CHANGING = "changing capacity", "changing capacity, reservations"
-RARE = INTERVALS, *CHANGING, *(kind + MIXED for kind in CHANGING)
-KINDS = *COMMON, *(kind + MIXED for kind in COMMON), *RARE
+KINDS = *COMMON, *(kind + MIXED for kind in COMMON), INTERVALS
 """Kinds of kernels: queues that are scanned, queues in a tree, conservative reservations, held reservations, backfilling at
-intervals; and, on racks whose capacity changes, queues in a tree and conservative reservations; and all of them but backfilling
-at intervals on mixed nodes."""
+intervals; and all of them but the last on mixed nodes."""
 
 
 def kinds_of(rule: ListRule, changing: bool = False, mixed: bool = False) -> tuple[str, ...]:
-    """Return the kinds of kernels that runs under a list scheduler may need; they always need the first one."""
+    """Return the kinds of kernels that runs under a list scheduler may need; they always need the first one.
+
+    On racks whose capacity changes, a queue is in a tree from the beginning.
+    """
     backfill, order = rule_of(rule.backfill), rule.order.order if isinstance(rule.order, CappedOrder) else rule.order
     everyone = backfill is not None and backfill.reserves == "all"
     kinds = COMMON[:1] if order.kind == "opaque" else COMMON[:2]
-    if changing:
-        kinds = CHANGING[1:] if everyone else CHANGING[:1]
-    elif backfill is not None and backfill.times is not None:
+    if backfill is not None and backfill.times is not None:
         kinds = (INTERVALS,)
     elif everyone:
         kinds = COMMON[3:] if backfill is not None and backfill.keeps else COMMON[2:3]
+    elif changing:
+        kinds = COMMON[1:2]
     return tuple(kind + MIXED * mixed for kind in kinds)
 
 
@@ -83,17 +82,11 @@ def load_for(spec: RunSpec) -> None:
 
 
 def load_all(mixed: bool = False) -> None:
-    """Load the kernels of most runs on identical or mixed nodes; in one process they share the steps that Numba compiled."""
-    for kind in COMMON:
-        load_kernels(kind + MIXED * mixed)
-    load_resume(mixed)
-
-
-def load_rare(mixed: bool = False) -> None:
-    """Load the other kernels: a run loads them when it needs one."""
-    for kind in RARE:
+    """Load all kernels for identical or mixed nodes; in one process they share the steps that Numba compiled."""
+    for kind in KINDS:
         if kind.endswith(MIXED) == mixed:
             load_kernels(kind)
+    load_resume(mixed)
 
 
 def _smallest(kind: str) -> int:
@@ -119,11 +112,9 @@ def _arguments(kind: str) -> ListArrays:
     if kind.endswith(MIXED):
         machine = replace(machine, node_sets={"all": np.ones(machine.n_owner, dtype=np.bool_)})
     two = RunSpec(Workload.of(second, second), machine, scheduler, Ideal(), Ideal())
-    if kind.startswith(CHANGING):
-        two = replace(two, disturbances=(Disturbance(0, 0, 0, -1), Disturbance(1, 0, 0, 1)))
     rule = scheduler.rule()
     assert rule is not None
     arrays = RunColumns(two, rule).arrays()
     jobs = arrays.state.jobs
     tree = empty_tree(jobs.nodes, jobs.remote, jobs.length)
-    return arrays._replace(tree=tree, heads=tree) if kind.startswith("deep queues") else arrays
+    return arrays.with_trees(tree, tree) if kind.startswith("deep queues") else arrays

@@ -131,7 +131,7 @@ def replay(spec: RunSpec) -> tuple[Schedule, float]:
     arrays, _ = replay_racks(columns, arrays, None, kernel, spec.watch)
     state, changes, after, lost = arrays.state, arrays.changes, None, None
     rejected = state.runs.rejected[: state.now.rejected]
-    if changes is not None:
+    if changes is not None and arrays.changing:
         after, lost = changes.rejected_after[: len(rejected)], changes.lost
     schedule = schedule_of(columns, state, columns.refusals(rejected, after), lost)
     return schedule, time.perf_counter() - begun - kernel.loading_s
@@ -156,7 +156,7 @@ def replay_racks(
 
     Returns the arrays, some of which may have grown, and the trees, which are created when first needed.
     """
-    first, *deep = kinds_of(columns.scheduler, arrays.changes is not None, arrays.state.jobs.mixed is not None)
+    first, *deep = kinds_of(columns.scheduler, arrays.changing, arrays.state.jobs.mixed is not None)
 
     def call(arrays: ListArrays) -> int:
         return kernel(deep[0] if deep and arrays.tree is not None else first, arrays)
@@ -184,9 +184,9 @@ def replay_racks(
             if trees is None:
                 demands = state.jobs.nodes, state.jobs.remote, state.jobs.length
                 trees = lay_out(*demands, state.jobs.able), empty_tree(*demands)
-            return arrays._replace(tree=trees[0], heads=trees[int(state.rules.separate_order)])
+            return arrays.with_trees(trees[0], trees[int(state.rules.separate_order)])
         if request == SHALLOW:
-            return arrays._replace(tree=None, heads=None)
+            return arrays.without_trees()
         return _with_more_runs(arrays)
 
     return run_to_end(columns, arrays, call, serve, watch), trees
@@ -196,7 +196,7 @@ def _with_more_runs(arrays: ListArrays) -> ListArrays:
     """Return the arrays with more rows and, if runs may be lost, with space for the runs that the waiting jobs may start."""
     runs, now, changes = arrays.state.runs, arrays.state.now, arrays.changes
     runs = with_more_rows(runs, int(now.started), int(now.rows))
-    if changes is not None:
+    if changes is not None and arrays.changing:
         more = int(now.started + now.waiting) - len(changes.lost)
         runs, changes = with_more_runs(runs, more), changes._replace(lost=longer(changes.lost, more))
     return arrays.with_state(runs=runs)._replace(changes=changes)

@@ -63,9 +63,9 @@ def replay(
     LATE: the clock is beyond `HORIZON`. PAUSED: `now.pause` passes are complete.
 
     Features whose argument is None are compiled out. There is one kernel for queues that are scanned, one for queues in a
-    tree, one for conservative reservations (`profile`), one for those that are held, one for backfilling at `intervals`; and,
-    on racks whose capacity changes, one for queues in a tree and one for conservative reservations. If backfilling has its own
-    order, `tree` has that order and `heads` the order of the queue; otherwise both are the same tree.
+    tree, one for conservative reservations (`profile`), one for those that are held, and one for backfilling at `intervals`.
+    Queues in a tree and conservative reservations have `changes` of the racks' capacity, which may be empty. If backfilling has
+    its own order, `tree` has that order and `heads` the order of the queue; otherwise both are the same tree.
     """
     now = state.now
     while True:
@@ -82,7 +82,7 @@ def replay(
                 return RENEW_KEYS
             if not has_rows(now.waiting + now.warm_last - now.warm_first, state):
                 return ROOM
-            if changes is not None and now.started + now.waiting > changes.lost.size:
+            if changes is not None and changes.time.size > 0 and now.started + now.waiting > changes.lost.size:
                 return ROOM
             if now.warm:
                 _warm_up(state)
@@ -206,14 +206,14 @@ def _apply_events(
         if rules.per_event:
             return True
     while job_arrives(state):
-        if changes is None:
-            _arrive(now.next, state, tree, heads, intervals)
-        else:
+        if changes is not None and changes.time.size > 0:
             defer(now.next, changes.deferred, now)
+        else:
+            _arrive(now.next, state, tree, heads, intervals)
         now.next += 1
         if rules.per_event:
             return True
-    if changes is not None:
+    if changes is not None and changes.time.size > 0:
         _update_deferred(state, tree, changes)
     return True
 

@@ -109,7 +109,7 @@ STARTABLE, UNDECIDED, BLOCKED = range(3)
 
 
 class ChangeArrays(NamedTuple):
-    """Changes of the racks' capacity, and jobs deferred or lost because of them."""
+    """Changes of the racks' capacity, perhaps none, and jobs deferred or lost because of them."""
 
     # (n_change,) ns, ascending; the rack, and nodes or MiB that it gains or loses
     time: IntArray
