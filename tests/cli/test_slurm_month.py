@@ -1,0 +1,210 @@
+"""A planner's session on a generated month of a Slurm site: import, study, plan, forecast, explanation.
+
+Five numbers of the answers are computed again from the text of the export, by code that does not use Poolwise: counts by
+reason, mean wait under FCFS, node-hours, cost, and utilization.
+"""
+
+import json
+import re
+import subprocess
+import sys
+from datetime import datetime
+from heapq import heappop, heappush
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.helpers import slurm_month
+
+pytestmark = pytest.mark.long
+
+PLAN = """
+[scheduler]
+order = "fcfs"
+backfill = "easy"
+placement = "racks"
+
+[performance]
+model = "ideal"
+
+[measure]
+warm_up = 300
+
+[plan]
+kind = "pools"
+
+[[plan.size]]
+key = "machine.rack.0.nodes.fat"
+values = [8, 12]
+price = "21000 $"
+
+[[plan.target]]
+metric = "mean_bounded_slowdown_local"
+at_most = 1.1
+of = "reference"
+
+[plan.reference]
+"machine.rack.0.nodes.fat" = 12
+
+[plan.certainty]
+over = "jobs"
+
+[today]
+name = "abbey today"
+machine = "machine.toml"
+scheduler = "slurm.toml"
+"""
+FCFS = (
+    "--set", 'vary.scheduler.order=["fcfs"]', "--set", "scheduler.backfill=none", "--set", "measure.warm_up=0",
+    "--set", "measure.baseline=false",
+)  # fmt: skip
+
+
+NODES = {"batch": 40, "fat": 8, "gpu": 6}
+EXCLUDED = {
+    "requeued": "earlier row of a job that was requeued, or that was still active in an earlier export",
+    "waiting": "waiting when exported",
+    "running": "running when exported",
+    "cancelled": "cancelled before it ran",
+}
+REPAIRED = {
+    "unlimited": "time limit UNLIMITED, taken as the runtime",
+    "partition": "time limit Partition_Limit, taken as the longest time of the partition",
+    "exceeded": "time limit below the runtime, taken as the runtime",
+    "component": "component of a heterogeneous job, taken as a job of its own",
+}
+
+
+def poolwise(folder: Path, *words: str) -> str:
+    """Run a command in a folder and return its standard output."""
+    done = subprocess.run([sys.executable, "-m", "poolwise", *words], cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("site")
+    slurm_month.write(folder)
+    poolwise(folder, "import", "slurm", "--conf", "slurm.conf", "--log", "sacct.txt", "--out", "abbey")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def study(site: Path) -> dict[str, Any]:
+    """The imported study under FCFS without backfilling, against today."""
+    return dict(json.loads(poolwise(site, "run", "abbey/study.toml", "--out", "answer", *FCFS, "--json")))
+
+
+# Recomputation without Poolwise
+
+
+def last_rows(folder: Path) -> tuple[list[dict[str, str]], int]:
+    """Return the last row of each job, and the number of earlier rows."""
+    header, *lines = (folder / "sacct.txt").read_text().splitlines()
+    rows = [dict(zip(header.split("|"), line.split("|"), strict=True)) for line in lines]
+    jobs = [row for row in rows if "." not in row["JobIDRaw"]]
+    last = {row["JobIDRaw"]: row for row in jobs}
+    return [*last.values()], len(jobs) - len(last)
+
+
+def finished(folder: Path) -> list[dict[str, str]]:
+    return [row for row in last_rows(folder)[0] if row["State"] not in ("PENDING", "RUNNING") and int(row["ElapsedRaw"])]
+
+
+def replay_fcfs(folder: Path) -> tuple[float, float]:
+    """Return the mean wait (s) and the utilization under FCFS, where the first job of the queue blocks all others."""
+    jobs = sorted(
+        (int(datetime.fromisoformat(row["Submit"] + "+00:00").timestamp()), int(row["JobIDRaw"]), row["Partition"],
+         int(row["NNodes"]), int(row["ElapsedRaw"]))
+        for row in finished(folder)
+    )  # fmt: skip
+    free, running, runs, now = dict(NODES), list[tuple[int, str, int]](), list[tuple[int, int, int]](), 0
+    waits = []
+    for submit, _, partition, nodes, elapsed in jobs:
+        now = max(now, submit)
+        while (running and running[0][0] <= now) or free[partition] < nodes:
+            end, freed, count = heappop(running)
+            now, free[freed] = max(now, end), free[freed] + count
+        free[partition] -= nodes
+        heappush(running, (now + elapsed, partition, nodes))
+        runs.append((now, now + elapsed, nodes))
+        waits.append(now - submit)
+    first, last = jobs[0][0], max(start for start, *_ in runs)
+    busy = sum(nodes * (min(end, last) - start) for start, end, nodes in runs)
+    return sum(waits) / len(waits), busy / (sum(NODES.values()) * (last - first))
+
+
+def test_rows_are_counted_by_reason(site: Path) -> None:
+    rows, earlier = last_rows(site)
+    ran = finished(site)
+    limits = [row["TimelimitRaw"] for row in ran]
+    expected = {
+        EXCLUDED["requeued"]: earlier,
+        EXCLUDED["waiting"]: sum(row["State"] == "PENDING" for row in rows),
+        EXCLUDED["running"]: sum(row["State"] == "RUNNING" for row in rows),
+        EXCLUDED["cancelled"]: sum(row["State"].startswith("CANCELLED") and row["Start"] == "Unknown" for row in rows),
+        REPAIRED["unlimited"]: limits.count("UNLIMITED"),
+        REPAIRED["partition"]: limits.count("Partition_Limit"),
+        REPAIRED["exceeded"]: sum(
+            row["TimelimitRaw"].isdecimal() and int(row["ElapsedRaw"]) > 60 * int(row["TimelimitRaw"]) for row in ran
+        ),
+        REPAIRED["component"]: sum("+" in row["JobID"] for row in ran),
+    }
+    assert min(expected.values()) > 0 and {"NODE_FAIL", "TIMEOUT"} <= {row["State"] for row in ran}
+    assert any("_" in row["JobID"] for row in ran)
+    words = ("import", "slurm", "--conf", "slurm.conf", "--log", "sacct.txt", "--out", "again")
+    printed = poolwise(site, *words)
+    assert f"{len(ran):,} jobs of sacct.txt" in printed
+    counted = re.findall(r"^  (?:excluded|repaired): ([\d,]+) (.+)$", printed, re.MULTILINE)
+    assert {reason: int(count.replace(",", "")) for count, reason in counted} == expected
+
+
+def test_node_hours_are_those_of_the_log(site: Path) -> None:
+    hours = sum(int(row["NNodes"]) * int(row["ElapsedRaw"]) for row in finished(site)) / 3600
+    printed = poolwise(site, "trace", "info", "sacct.txt", "--machine", "abbey/machine.toml")
+    found = re.search(r"^node-seconds +(\S+)$", printed, re.MULTILINE)
+    assert found is not None and float(found[1]) / 3600 == pytest.approx(hours, rel=1e-5)
+
+
+def test_mean_wait_and_utilization_under_fcfs(site: Path, study: dict[str, Any]) -> None:
+    wait, utilization = replay_fcfs(site)
+    (cell,) = study["cells"]
+    assert cell["measured_jobs"] == len(finished(site)) and wait > 0
+    assert cell["mean_wait_s"] == pytest.approx(wait, rel=1e-12)
+    assert cell["utilization"] == pytest.approx(utilization, rel=1e-12)
+
+
+def test_study_compares_with_today(study: dict[str, Any]) -> None:
+    differences = {found["metric"]: found for found in study["today"]["differences"]}
+    assert differences["mean_wait_s"]["value"] == study["cells"][0]["mean_wait_s"]
+    assert differences["mean_wait_s"]["verdict"] == "worse", "today's Slurm backfills, FCFS does not"
+    assert differences["mean_wait_s"]["ci95_low"] > 0
+
+
+def test_plan_with_prices_states_the_cost(site: Path) -> None:
+    workload = (site / "abbey" / "study.toml").read_text().partition("[scheduler]")[0]
+    (site / "abbey" / "plan.toml").write_text(workload + PLAN)
+    found = json.loads(poolwise(site, "plan", "abbey/plan.toml", "--out", "plan", "--json"))
+    costs = {}
+    for line in (site / "plan" / "candidates.csv").read_text().splitlines()[1:]:
+        nodes, cost = line.split(",")[:2]
+        costs[int(nodes)] = float(cost)
+    first, last = re.search(r"NodeName=fat\[(\d+)-(\d+)\]", slurm_month.CONF).groups()  # type: ignore[union-attr]
+    owned = int(last) - int(first) + 1
+    assert costs == {owned: owned * 21_000, 12: 12 * 21_000}
+    assert found["chosen"]["cost_dollars"] in costs.values() and found["today"]["differences"]
+
+
+def test_forecast_is_scored_on_the_log(site: Path) -> None:
+    words = ("--machine", "abbey/machine.toml", "--scheduler", "abbey/slurm.toml", "--instants", "5", "--samples", "2")
+    found = json.loads(poolwise(site, "forecast", "backtest", "sacct.txt", *words, "--json"))
+    assert found["instants"] == 5 and found["jobs"] > 0 and 0 <= found["coverage_80"] <= 1
+
+
+def test_explanation_accounts_for_the_whole_wait(site: Path, study: dict[str, Any]) -> None:
+    job = finished(site)[2000]["JobIDRaw"]
+    found = json.loads(poolwise(site, "explain", "run", "answer", job, "--json"))
+    assert found["answer"].startswith(f"Job {job} waited ") and found["wait_ns"] > 0
+    assert sum(total["ns"] for total in found["totals"]) == found["wait_ns"]
