@@ -165,6 +165,27 @@ def test_requested_runs_are_kept_named_and_removed(studies: Path) -> None:
     served(studies, visit)
 
 
+def test_numbers_of_a_study_are_asked_and_a_repeated_question_simulates_nothing(studies: Path) -> None:
+    text = STUDY.replace('"machine.pool.memory.memory" = ["128 GiB", "384 GiB"]', '"machine.rack.0.count" = [4, 5]')
+    (studies / "small.toml").write_text(text)
+    question = {"study": "small.toml", "scheduler.order": "sjf", "number:machine.rack.0.count": "6"}
+
+    async def visit(client: TestClient) -> None:
+        page = await (await client.get("/")).text()
+        assert 'name="number:machine.rack.0.count"' in page and 'placeholder="4, 5"' in page
+        asked = await request(client, "/ask", **question)
+        assert asked["code"] == 0 and asked["done"] == asked["total"] == 2, "the run and its baseline"
+        again = await request(client, "/ask", **question)
+        assert again["answer"] == asked["answer"] and again["total"] == 0
+        (kept,) = await (await client.get("/runs")).json()
+        assert kept["name"] == "SJF, count 6" and kept["runs"][0]["settings"] == "SJF, count 6"
+        for value in ("six", "-1", "1e9", "'catalog:x'"):
+            answer = await post(client, "/ask", **{**question, "number:machine.rack.0.count": value})
+            assert answer.status == 400 and "is not a number" in await answer.text(), value
+
+    served(studies, visit)
+
+
 def test_a_changed_study_or_policy_runs_again(studies: Path) -> None:
     policy = studies / "own.py"
     order = (

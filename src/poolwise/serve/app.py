@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import shutil
 import tempfile
 from dataclasses import asdict, replace
@@ -21,6 +22,9 @@ from poolwise.serve.command import ASK, Commands
 from poolwise.serve.folder import StudyFolder
 
 FILES = Path(__file__).parent / "templates"
+NUMBER = "number:"
+"""Prefix of form fields with a number; the rest is its path in the study."""
+_DECIMAL = re.compile(r"[0-9]{1,12}(\.[0-9]{1,9})?")
 
 
 def make_app(root: Path, token: str) -> web.Application:
@@ -127,6 +131,11 @@ class _Site:
             if not size.isdecimal() or not 0 < int(size) < 10**7:
                 raise InputError(f"'{size}' is not a size in GiB", field="size", remedy="give a whole number")
             settings.append(f"{_path(_text(form, 'size_path'))}={size} GiB")
+        for field in form:
+            if field.startswith(NUMBER) and (value := str(form[field]).strip()):
+                if not _DECIMAL.fullmatch(value):
+                    raise InputError(f"'{value}' is not a number", field=field, remedy="write a number such as 60 or 0.5")
+                settings.append(f"{_path(field.removeprefix(NUMBER))}={value}")
         return self._started([ASK, str(file), *settings])
 
     async def runs(self, request: web.Request) -> web.Response:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import polars as pl
 
@@ -17,7 +18,7 @@ from poolwise.files.document import Document
 from poolwise.files.size_text import SizeText
 from poolwise.files.state import is_state
 from poolwise.presentation.format import in_unit, order_name
-from poolwise.studies import load
+from poolwise.studies import Study, load
 from poolwise.units import parse
 
 ASKED = ".asked"
@@ -41,7 +42,7 @@ class AskedRun:
     @classmethod
     def now(cls, settings: dict[str, Any]) -> AskedRun:
         """Return a new request, named by its settings."""
-        return cls(", ".join(_short(value) for value in settings.values()) or "as in the study", "", settings)
+        return cls(", ".join(itertools.starmap(_named, settings.items())) or "as in the study", "", settings)
 
     @classmethod
     def read(cls, folder: Path) -> AskedRun | None:
@@ -78,9 +79,17 @@ class SavedResults:
     count: int
 
 
+class VariedNumber(NamedTuple):
+    """A number that a study varies: its dotted path, its name for readers, and its values as text."""
+
+    path: str
+    name: str
+    values: str
+
+
 @dataclass(frozen=True)
 class RunnableStudy:
-    """A study file that can be run: its queue orders, and the varied size with its minimum and maximum in GiB."""
+    """A study file that can be run: its queue orders, the varied size with its minimum and maximum in GiB, and numbers."""
 
     name: str
     title: str
@@ -89,6 +98,7 @@ class RunnableStudy:
     noun: str
     least: int
     most: int
+    numbers: tuple[VariedNumber, ...]
 
 
 class StudyFolder:
@@ -116,11 +126,11 @@ class StudyFolder:
             return None  # the results of a plan
         asked, name = AskedRun.read(folder), str(folder.relative_to(self.root))
         varied = frame.columns[: frame.columns.index("seed")]
-        values = [] if asked is None else [_short(value) for value in asked.settings.values()]
+        values = [] if asked is None else [*itertools.starmap(_named, asked.settings.items())]
         runs = [
             {
                 "key": row["key"],
-                "settings": ", ".join([*(_short(row[path]) for path in varied), *values]) or row["key"][:8],
+                "settings": ", ".join([*(_named(path, row[path]) for path in varied), *values]) or row["key"][:8],
                 **{metric: None if row[metric] != row[metric] else row[metric] for metric in METRICS},
             }
             for row in frame.head(LISTED).iter_rows(named=True)
@@ -153,13 +163,33 @@ class StudyFolder:
             return None
         study = load(file)
         orders = tuple(str(value) for value in study.vary.get("scheduler.order", ()))
+        numbers = tuple(
+            VariedNumber(path, _noun(study, path), ", ".join(map(str, values)))
+            for path, values in study.vary.items()
+            if all(_is_number(value) for value in values)
+        )
         for path, values in study.vary.items():
             if path.startswith("machine.") and all(isinstance(value, str) for value in values) and len(values) > 1:
                 sizes = [parse(str(value), "memory") for value in values]
                 noun = SizeText.of(path, study.cells[0].machine_tables).noun
                 ends = [int(float(in_unit(size, "GiB"))) for size in (min(sizes), max(sizes))]
-                return RunnableStudy(file.name, study.title, orders, path, noun, max(1, ends[0]), max(1, ends[1]))
-        return RunnableStudy(file.name, study.title, orders, "", "", 0, 0)
+                return RunnableStudy(file.name, study.title, orders, path, noun, max(1, ends[0]), max(1, ends[1]), numbers)
+        return RunnableStudy(file.name, study.title, orders, "", "", 0, 0, numbers)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _noun(study: Study, path: str) -> str:
+    """Return the name of a varied number: "fat nodes in each rack", or the end of its path."""
+    found = SizeText.of(path, study.cells[0].machine_tables)
+    return found.noun if found.counted else path.rpartition(".")[2]
+
+
+def _named(path: str, value: object) -> str:
+    """Return a varied value for readers, with the end of its path if it is a number."""
+    return f"{path.rpartition('.')[2]} {value}" if _is_number(value) else _short(value)
 
 
 def _short(value: object) -> str:

@@ -25,6 +25,7 @@ from poolwise.serve.command import ASK, END
 from poolwise.serve.folder import ASKED, AskedRun
 from poolwise.studies import Study, load
 from poolwise.studies.cell_simulation import Cells
+from poolwise.studies.cells import workload_of
 from poolwise.studies.study import parse_setting
 from poolwise.user_code import loads_user_code
 
@@ -71,8 +72,7 @@ def _ask(command_line: Callable[[], None], study_file: str, *settings: str) -> t
     folder = file.with_suffix(ASKED) / _key(study)
     asked = AskedRun.read(folder)
     if asked is None or loads_user_code():
-        few = sum(cell.workload.jobs or ALONE for cell in study.runs) < ALONE
-        options = ["--out", str(folder), "--json", *(["--jobs", "1"] if few else [])]
+        options = ["--out", str(folder), "--json", *(["--jobs", "1"] if _has_few_jobs(study) else [])]
         set_options = [word for setting in settings for word in ("--set", setting)]
         code, found = _run(command_line, ["run", study_file, *options, *set_options])
         if code:
@@ -81,6 +81,16 @@ def _ask(command_line: Callable[[], None], study_file: str, *settings: str) -> t
         asked = replace(asked, population=found["population"])
         asked.write(folder)
     return 0, {"results": f"{folder.parent.name}/{folder.name}", "population": asked.population}
+
+
+def _has_few_jobs(study: Study) -> bool:
+    """Return whether all runs together have fewer than `ALONE` jobs; all workloads are taken to be as long as the first."""
+    first = study.runs[0]
+    try:
+        jobs = first.workload.jobs or len(workload_of(first))
+    except PoolwiseError:
+        return False  # the command reports the problem
+    return jobs * len(study.runs) < ALONE
 
 
 def _key(study: Study) -> str:
