@@ -26,7 +26,7 @@ from tests.helpers.changing_racks import compare_changing
 from tests.helpers.mid_state import check_every_engine, instants
 from tests.helpers.mixed_machines import mixed_machine, mixed_study
 from tests.helpers.naive_mixed import Group, NaiveMixed
-from tests.helpers.random_studies import EASY_FAMILY, compare, difference, model
+from tests.helpers.random_studies import EASY_FAMILY, compare, difference, model, one_head
 
 pytestmark = pytest.mark.filterwarnings("ignore:remote latency")
 
@@ -188,7 +188,8 @@ def test_both_engines_run_jobs_as_the_naive_simulator(
     rows = zip(*(column.tolist() for column in columns), strict=True)
     jobs = [naive_pools.Job(*row, min(group.local for group in groups)) for row in rows]
     expected = naive_pools.simulate(jobs, 0, 0, 0, order, backfill, scope, naive.place, naive.runtime, naive.empty())
-    scheduler = ListScheduler(make("orders", order), make("backfills", backfill), make("placements", "racks", scope=scope))
+    one = one_head(make("backfills", backfill))  # as the naive simulator has it
+    scheduler = ListScheduler(make("orders", order), one, make("placements", "racks", scope=scope))
     for engine in ("reference", "compiled"):
         schedule = simulate(workload, machine, scheduler, model=RemoteMemory(), engine=engine).schedule  # type: ignore[arg-type]
         ran = schedule.workload.id[schedule.job].tolist(), schedule.start.tolist(), schedule.end.tolist()

@@ -25,8 +25,14 @@ from poolwise.registry import make
 from poolwise.schedulers.list import ListScheduler
 from poolwise.units import SECOND
 from tests.helpers.node_machines import machine, random_jobs, random_machine
-from tests.helpers.random_studies import OWN, Curious, Stepped, difference
-from tests.helpers.shared_studies import PLACEMENTS, compare_failing, compare_recurring, compare_shared, compare_windows
+from tests.helpers.random_studies import OWN, Curious, Stepped, difference, one_head
+from tests.helpers.shared_studies import (
+    PLACEMENTS,
+    compare_failing,
+    compare_recurring,
+    compare_shared,
+    compare_windows,
+)
 
 FIRST = ListScheduler(FCFS(), placement=FirstNodes())
 pytestmark = pytest.mark.filterwarnings("ignore:remote latency")
@@ -101,7 +107,7 @@ def test_weights_of_nodes(backfill: str) -> None:
         g = np.random.default_rng(seed)
         on = random_machine(g, 20 if seed % 2 else 9, pools=backfill in ("none", "easy"), devices=backfill != "conservative")
         on = replace(on, attributes={"weight": g.choice([1.0, 2.0, 5.0, np.nan], on.n_owner)})
-        load, how = random_jobs(g, on, int(g.integers(1, 60))), replace(FIRST, backfill=make("backfills", backfill))
+        load, how = random_jobs(g, on, int(g.integers(1, 60))), replace(FIRST, backfill=one_head(make("backfills", backfill)))
         plain, fast = (simulate(load, on, how, engine=engine) for engine in ("reference", "compiled"))
         assert difference(plain.schedule, fast.schedule) == "", f"seed {seed}: {on.name}"
 

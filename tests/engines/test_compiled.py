@@ -106,11 +106,15 @@ def test_backfill_is_replayed_by_its_stated_rule() -> None:
 
 
 def test_rules_are_inherited_unless_a_method_is_overridden() -> None:
-    assert rule_of(Easy()) == BackfillRule("head") != rule_of(EasyNodesOnly()) == BackfillRule("head", counts_pools=False)
-    assert rule_of(EasyNoExtra()) == rule_of(Easy(extra=False)) == BackfillRule("head", extra=False)
-    assert rule_of(NoBackfill()) == BackfillRule("none") and rule_of(Conservative()) == BackfillRule("all")
+    several = BackfillRule("head", heads="partition")
+    assert rule_of(Easy()) == several != rule_of(EasyNodesOnly()) == several._replace(counts_pools=False)
+    assert rule_of(EasyNoExtra()) == rule_of(Easy(extra=False)) == several._replace(extra=False)
+    assert rule_of(Easy(heads="machine")) == BackfillRule("head") and rule_of(NoBackfill(heads="machine")) == BackfillRule(
+        "none"
+    )
+    assert rule_of(NoBackfill()) == BackfillRule("none", heads="partition") and rule_of(Conservative()) == BackfillRule("all")
     assert rule_of(Grandchild()) == BackfillRule("head", extra=False)
-    assert rule_of(Documented()) == BackfillRule("head") == rule_of(Documented(note="mine"))
+    assert rule_of(Documented()) == several == rule_of(Documented(note="mine"))
     for backfill in (Impatient(), Skip(), Conservative(True).open()):
         assert rule_of(backfill) is None
 

@@ -111,8 +111,8 @@ class Checker(Scheduler, Dispatcher):
                 chosen = backfill.select(SchedulingPass(queue.only(some), priority[np.isin(jobs, some)], snapshot, placement))
                 assert (job in [start.job for start in chosen]) is starts_now
             return
-        _, head, state = start_in_order(SchedulingPass(queue, priority, snapshot, placement))
-        assert why.blocker == jobs[head]
+        _, heads, state = start_in_order(SchedulingPass(queue, priority, snapshot, placement))
+        assert [why.blocker] == heads
         if isinstance(backfill, NoBackfill):
             assert why.cause is WaitCause.ORDER and isinstance(placement.place(snapshot.table.job(why.blocker), state), Refusal)
             return

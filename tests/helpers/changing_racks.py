@@ -11,7 +11,7 @@ from poolwise.model import Machine, Schedule, Workload
 from poolwise.platforms.simulated import Disturbance
 from poolwise.registry import make
 from poolwise.schedulers.list import ListScheduler
-from tests.helpers.random_studies import EASY_FAMILY, OWN, Draw, difference, machine, model, workload
+from tests.helpers.random_studies import EASY_FAMILY, OWN, Draw, difference, machine, model, one_head, workload
 
 NAMED = [make("orders", name) for name in ("fcfs", "sjf", "wfp3", "f1", "fair", "fm")]
 
@@ -29,7 +29,7 @@ def compare_changing(
     orders = [*NAMED, *OWN]
     how = ListScheduler(
         orders[int(g.integers(len(orders)))],
-        make("backfills", g.choice(backfills).item()),
+        one_head(make("backfills", g.choice(backfills).item())),
         make("placements", "racks", scope=g.choice(["rack", "system"]).item()),
     )
     truth, estimate = model(g), None if g.random() < 0.5 else model(g)

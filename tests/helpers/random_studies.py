@@ -26,6 +26,7 @@ from poolwise.performance.ideal import Ideal
 from poolwise.performance.remote_memory import RemoteMemory
 from poolwise.policies.backfill.conservative import Conservative
 from poolwise.policies.backfill.easy import Easy
+from poolwise.policies.backfill.none import NoBackfill
 from poolwise.policies.backfill.slurm import SlurmBackfill
 from poolwise.policies.order.affine import Affine, LogTerm, PowerTerm
 from poolwise.policies.order.priorities import Capped
@@ -286,6 +287,11 @@ def compare(
     assert (plain.engine, fast.engine) == ("reference", "compiled")
     assert difference(plain.schedule, fast.schedule) == "", f"seed {seed}: {on.name}, {how}"
     return ""
+
+
+def one_head(backfill: BackfillPolicy) -> BackfillPolicy:
+    """Return a backfill with one head: no kernel supports several with pools of shared nodes, changing capacity or windows."""
+    return replace(backfill, heads="machine") if isinstance(backfill, NoBackfill | Easy) else backfill
 
 
 def difference(a: Schedule, b: Schedule) -> str:

@@ -15,7 +15,7 @@ from poolwise.schedulers.list import ListScheduler
 from poolwise.schedulers.warm_up import WarmUp
 from poolwise.units import SECOND
 from tests.helpers.node_machines import machine, random_jobs, random_machine
-from tests.helpers.random_studies import OWN, difference, model, scheduler
+from tests.helpers.random_studies import OWN, difference, model, one_head, scheduler
 
 PLACEMENTS = ("first_fit", "best_fit", "worst_fit", "packed")
 EASY_FAMILY = ("none", "easy", "easy", "easy_no_extra")
@@ -40,6 +40,7 @@ def compare_shared(
     filling = listed.backfill
     if filling.backfill_order is not None:  # which has no kernel on shared nodes
         filling = replace(filling, order=None)
+    filling = one_head(filling) if pools else filling
     how: Scheduler = replace(listed, backfill=filling, placement=make("placements", PLACEMENTS[seed % 4]))
     if isinstance(drawn, WarmUp):
         how = WarmUp.before(how, drawn.jobs)
@@ -63,7 +64,7 @@ def compare_failing(
     on, orders = random_machine(g, nodes, pools=pools, devices=devices), [*NAMED, *OWN]
     load = random_jobs(g, on, int(g.integers(1, most)))
     on = replace(on, failures=random_failures(g, load, on))
-    filling, placement = make("backfills", g.choice(backfills).item()), make("placements", PLACEMENTS[seed % 4])
+    filling, placement = one_head(make("backfills", g.choice(backfills).item())), make("placements", PLACEMENTS[seed % 4])
     how = ListScheduler(orders[int(g.integers(len(orders)))], filling, placement)
     truth = model(g) if pools else None
     estimate = model(g) if pools and g.random() < 0.5 else None
@@ -100,7 +101,7 @@ def compare_windows(seed: int, most: int = 80, *, nodes: int = 9) -> Schedule:
     users = g.choice(["ada", "bob", "cay"], len(load))
     load = replace(load, attributes={**load.attributes, "user": users})
     on = replace(on, windows=tuple(random_windows(g, load, on)))
-    filling, placement = make("backfills", g.choice(EASY_FAMILY).item()), make("placements", PLACEMENTS[seed % 4])
+    filling, placement = one_head(make("backfills", g.choice(EASY_FAMILY).item())), make("placements", PLACEMENTS[seed % 4])
     how = ListScheduler(orders[int(g.integers(len(orders)))], filling, placement)
     plain, fast = (simulate(load, on, how, engine=engine) for engine in ("reference", "compiled"))
     assert difference(plain.schedule, fast.schedule) == "", f"seed {seed}: {on.name}, {how}"

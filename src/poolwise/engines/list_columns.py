@@ -29,7 +29,8 @@ from poolwise.kernels.common.state import (
     QueueArrays,
     RunArrays,
 )
-from poolwise.model import Queue, Snapshot, Workload
+from poolwise.model import JobTable, Machine, Queue, Snapshot, Workload
+from poolwise.model.eligibility import partition_owners
 from poolwise.model.rules import BackfillRule, FixedSlowdown
 from poolwise.model.run_table import RunTable
 from poolwise.units import LONGEST, SECOND
@@ -50,6 +51,12 @@ def backfill_code(rule: BackfillRule) -> int:
     """Return the constant of the kernels for a rule of backfilling."""
     head = EASY if rule.extra else EASY_NO_EXTRA
     return {"none": NONE, "head": head, "all": CONSERVATIVE, "tested": AT_INTERVALS}[rule.reserves]
+
+
+def has_several_heads(rule: BackfillRule, machine: Machine, table: JobTable) -> bool:
+    """Return whether a backfill has a head for each of several partitions of a machine, and the jobs use different ones."""
+    by_partition = rule.heads == "partition" and rule.reserves in ("none", "head") and bool(machine.node_sets)
+    return by_partition and len(partition_owners(machine, table)) > 1
 
 
 class ListColumns:

@@ -8,6 +8,7 @@ from poolwise.interfaces.backfill import BackfillPolicy
 from poolwise.interfaces.order import QueuePolicy
 from poolwise.interfaces.placement import PlacementPolicy
 from poolwise.model import Changes, Decisions, JobTable, Machine, Queue, Snapshot
+from poolwise.short_repr import short_repr
 
 
 class Scheduler(Protocol):
@@ -99,6 +100,9 @@ class ListRule(NamedTuple):
     backfill: BackfillPolicy
     placement: PlacementPolicy
     warm_up: int = 0
+
+    def __repr__(self) -> str:
+        return short_repr(self)
 
 
 class Dispatcher(Protocol):

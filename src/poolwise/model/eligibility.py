@@ -146,6 +146,19 @@ def eligible_owners(machine: Machine, partition: str, constraint: str) -> BoolAr
     return found
 
 
+def partition_owners(machine: Machine, table: JobTable) -> BoolArray:
+    """Return (k, n_owner) the distinct sets of owners of the partitions that jobs of a table name; empty sets are left out."""
+    return _distinct_owners(machine, tuple(sorted({name for name, _ in eligible_sets(machine, table).value})))
+
+
+@lru_cache(maxsize=64)  # a machine is compared by identity
+def _distinct_owners(machine: Machine, names: tuple[str, ...]) -> BoolArray:
+    sets = np.array([eligible_owners(machine, name, "") for name in names], dtype=np.bool_).reshape(-1, machine.n_owner)
+    found: BoolArray = np.unique(sets[sets.any(axis=1)], axis=0)
+    found.setflags(write=False)
+    return found
+
+
 def eligible_nodes(machine: Machine, table: JobTable, jobs: IntArray, owners: IntArray) -> BoolArray:
     """Return (k, n) whether each of (k,) jobs may run on each of (n,) owners."""
     sets = eligible_sets(machine, table)

@@ -10,6 +10,9 @@ from typing import Literal, NamedTuple
 from poolwise.arrays import FloatArray
 from poolwise.short_repr import short_repr
 
+HeadScope = Literal["partition", "machine"]
+"""Jobs that wait behind a job that does not fit: those that compete for the nodes of its partitions, or all."""
+
 PoolScope = Literal["rack", "system"]
 """Pools that a node may use: the pool of its own rack, or any."""
 
@@ -56,6 +59,8 @@ class BackfillRule(NamedTuple):
     keeps : whether the reservations of all jobs are kept from pass to pass and only move forward; if not, each pass makes new
         ones
     times : times of the passes, with "tested"
+    heads : with "none" and "head", jobs for which a job that does not fit is the head: those of its "partition", or all of the
+        "machine"
 
     Examples
     --------
@@ -69,6 +74,7 @@ class BackfillRule(NamedTuple):
     counts_pools: bool = True
     keeps: bool = False
     times: PassTimes | None = None
+    heads: HeadScope = "machine"
 
 
 class RackRule(NamedTuple):

@@ -24,17 +24,17 @@ class WarmUp(Scheduler):
 
     then: Scheduler
     jobs: int = 3000
-    first: Scheduler = field(default_factory=lambda: ListScheduler(order=FCFS(), backfill=NoBackfill()))
+    first: Scheduler = field(default_factory=lambda: ListScheduler(order=FCFS(), backfill=NoBackfill(heads="machine")))
 
     @classmethod
     def before(cls, then: ListScheduler, jobs: int) -> WarmUp:
         """Return a warm-up under FCFS without backfilling, with the placement of the list scheduler that takes over."""
-        return cls(then, jobs, replace(then, order=FCFS(), backfill=NoBackfill()))
+        return cls(then, jobs, replace(then, order=FCFS(), backfill=NoBackfill(heads="machine")))
 
     def rule(self) -> ListRule | None:
         """Return the rule of `then` with a warm-up, if the warm-up is FCFS without backfilling and with the same placement."""
         rule = rule_of(self.then)
-        if rule is None or rule.warm_up or rule_of(self.first) != ListRule(FCFS(), NoBackfill(), rule.placement):
+        if rule is None or rule.warm_up or rule_of(self.first) != ListRule(FCFS(), NoBackfill(heads="machine"), rule.placement):
             return None
         return rule._replace(warm_up=self.jobs)
 

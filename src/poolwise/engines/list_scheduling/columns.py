@@ -9,9 +9,9 @@ import numpy as np
 from poolwise.arrays import BoolArray, IntArray, blocks
 from poolwise.engines.compiled_engine import RunSpec
 from poolwise.engines.kernel_arrays import blank, read_only, zeros_of
-from poolwise.engines.list_columns import IN_KERNELS, SPREADS, ListColumns, backfill_code, stretched
+from poolwise.engines.list_columns import IN_KERNELS, SPREADS, ListColumns, backfill_code, has_several_heads, stretched
 from poolwise.engines.list_scheduling.capacity_changes import capacity_after, change_arrays, no_changes, peak
-from poolwise.engines.list_scheduling.mixed_nodes import is_mixed, least_remote, mixed_arrays, pool_cells
+from poolwise.engines.list_scheduling.mixed_nodes import head_arrays, is_mixed, least_remote, mixed_arrays, pool_cells
 from poolwise.interfaces import CappedOrder, ListRule, RecalculatedOrder
 from poolwise.interfaces.capped import cap, machine_nodes, node_seconds
 from poolwise.interfaces.order import opened
@@ -20,6 +20,7 @@ from poolwise.kernels.common import state as common
 from poolwise.kernels.common.index import lay_out
 from poolwise.kernels.common.state import IntervalRules, Order, Tree
 from poolwise.kernels.list_scheduling import interval_state, state
+from poolwise.kernels.list_scheduling.head_state import RackHeadArrays
 from poolwise.model import Refusal
 from poolwise.model.rules import RackRule
 from poolwise.policies.admission.machine_limits import MachineLimits, barred
@@ -42,6 +43,7 @@ class ListArrays(NamedTuple):
     held: state.ReservationArrays | None
     changes: state.ChangeArrays | None
     intervals: interval_state.IntervalArrays | None
+    partitions: RackHeadArrays | None
 
     def with_state(self, **arrays: Any) -> ListArrays:
         """Return the arguments with other arrays of the state."""
@@ -57,7 +59,7 @@ class ListArrays(NamedTuple):
 
     @property
     def changing(self) -> bool:
-        """Whether the capacity of racks changes."""
+        """True if the capacity of racks changes."""
         return self.changes is not None and len(self.changes.time) > 0
 
 
@@ -139,7 +141,10 @@ class RunColumns(ListColumns):
             due=state.DueArrays(run=blank(n), early=blank(n if all_reserve else 0)),
             now=now,
         )
-        return ListArrays(whole, tree, tree, profile, held, changes, self._intervals(jobs))
+        partitions = None
+        if has_several_heads(self.backfill, self.machine, self.workload.table):
+            partitions = head_arrays(self.machine, self.workload.table, self.scheduler.placement)
+        return ListArrays(whole, tree, tree, profile, held, changes, self._intervals(jobs), partitions)
 
     def orders(self, able: BoolArray) -> tuple[Order, Order]:
         """Return the order of the queue, without its cap, and the order of backfilling."""

@@ -10,12 +10,13 @@ import numpy as np
 from poolwise.engines import compiled_engine
 from poolwise.engines.compiled_engine import RunSpec
 from poolwise.engines.compiling import wait_for_background
+from poolwise.engines.list_columns import has_several_heads
 from poolwise.engines.list_scheduling.columns import ListArrays, RunColumns
 from poolwise.engines.list_scheduling.mixed_nodes import is_mixed
 from poolwise.interfaces import BackfillPolicy, CappedOrder, ListRule
 from poolwise.interfaces.user_class import rule_of
 from poolwise.kernels.common.index import empty_tree
-from poolwise.model import Machine, Workload
+from poolwise.model import JobTable, Machine, Workload
 from poolwise.performance.ideal import Ideal
 from poolwise.policies.backfill.conservative import Conservative
 from poolwise.policies.backfill.easy import Easy
@@ -32,17 +33,21 @@ MIXED = ", mixed nodes"
 """End of the names of kinds for nodes that differ, or on which only some jobs may run."""
 COMMON = "short queues", "deep queues", "reservations", "kept reservations"
 INTERVALS = "backfill at intervals"
-KINDS = *COMMON, *(kind + MIXED for kind in COMMON), INTERVALS
+HEADS = "heads of partitions" + MIXED
+KINDS = *COMMON, *(kind + MIXED for kind in COMMON), INTERVALS, HEADS
 """Kinds of kernels: queues that are scanned, queues in a tree, conservative reservations, held reservations, backfilling at
-intervals; and all of them but the last on mixed nodes."""
+intervals; all of them but the last on mixed nodes; and queues with a head for each of several partitions."""
 
 
-def kinds_of(rule: ListRule, changing: bool = False, mixed: bool = False) -> tuple[str, ...]:
+def kinds_of(rule: ListRule, machine: Machine, table: JobTable, changing: bool = False) -> tuple[str, ...]:
     """Return the kinds of kernels that runs under a list scheduler may need; they always need the first one.
 
     On racks whose capacity changes, a queue is in a tree from the beginning.
     """
     backfill, order = rule_of(rule.backfill), rule.order.order if isinstance(rule.order, CappedOrder) else rule.order
+    mixed = is_mixed(machine, table)
+    if backfill is not None and has_several_heads(backfill, machine, table):
+        return (HEADS,)
     everyone = backfill is not None and backfill.reserves == "all"
     kinds = COMMON[:1] if order.kind == "opaque" else COMMON[:2]
     if backfill is not None and backfill.times is not None:
@@ -75,8 +80,11 @@ def load_for(spec: RunSpec) -> None:
     rule = rule_of(spec.scheduler)
     assert rule is not None
     mixed = is_mixed(spec.machine, spec.workload.table)
-    for kind in kinds_of(rule, bool(spec.disturbances), mixed):
+    for kind in kinds_of(rule, spec.machine, spec.workload.table, bool(spec.disturbances)):
         load_kernels(kind)
+    backfill = rule_of(rule.backfill)
+    if len(spec.machine.partitions) > 1 and backfill is not None and backfill.heads == "partition":
+        load_kernels(HEADS)
     if spec.initial is not None:
         load_resume(mixed)
 
@@ -112,6 +120,11 @@ def _arguments(kind: str) -> ListArrays:
     if kind.endswith(MIXED):
         machine = replace(machine, node_sets={"all": np.ones(machine.n_owner, dtype=np.bool_)})
     two = RunSpec(Workload.of(second, second), machine, scheduler, Ideal(), Ideal())
+    if kind == HEADS:
+        machine = Machine.of_racks(2, 1, local=1)
+        machine = replace(machine, node_sets={"first": np.arange(machine.n_owner) == 0})
+        load = replace(two.workload, attributes={"partition": np.array(["", "first"])})
+        two = replace(two, workload=load, machine=machine)
     rule = scheduler.rule()
     assert rule is not None
     arrays = RunColumns(two, rule).arrays()

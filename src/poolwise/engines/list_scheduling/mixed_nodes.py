@@ -6,10 +6,13 @@ import numpy as np
 
 from poolwise.arrays import BoolArray, IntArray
 from poolwise.engines.kernel_arrays import blank, read_only
+from poolwise.interfaces import PlacementPolicy
+from poolwise.kernels.list_scheduling.head_state import RackHeadArrays
 from poolwise.kernels.list_scheduling.state import MixedArrays
-from poolwise.model import JobTable, Machine
+from poolwise.model import JobTable, Kind, Machine
 from poolwise.model.eligibility import eligible_owners, eligible_sets
 from poolwise.model.machine import RackLayout
+from poolwise.policies.backfill.none import pools_of
 
 
 def is_mixed(machine: Machine, table: JobTable) -> bool:
@@ -72,3 +75,34 @@ def least_remote(mixed: MixedArrays) -> IntArray:
     largest = np.where(mixed.allowed, mixed.local, 0).max(axis=1)
     found: IntArray = np.maximum(mixed.memory - largest[mixed.eligible], 0)
     return found
+
+
+def head_arrays(machine: Machine, table: JobTable, placement: PlacementPolicy) -> RackHeadArrays:
+    """Return the arrays of the heads of the partitions that jobs of a table use."""
+    layout, sets = machine.racks, eligible_sets(machine, table)
+    cells = pool_cells(layout)
+
+    def resources(name: str, constraint: str) -> BoolArray:
+        """Return (2 * n_group,) the groups and pools of a set of nodes."""
+        usable = eligible_owners(machine, name, constraint) & (machine.kind == Kind.NODE)
+        pools = pools_of(usable, machine, placement)
+        return np.concatenate([usable[layout.nodes], (cells >= 0) & pools[cells]])
+
+    usable = np.array([resources(*value) for value in sets.value])
+    blocks = np.array([resources(name, "") for name, _ in sets.value])
+    n_set, n_group = len(usable), len(layout.nodes)
+    return RackHeadArrays(
+        of=read_only(sets.of[: len(table)].astype(np.int64)),
+        usable=read_only(usable),
+        blocks=read_only(blocks),
+        competes=read_only(usable.astype(np.int64) @ blocks.T.astype(np.int64) > 0),
+        blocked=np.zeros(2 * n_group, dtype=np.bool_),
+        free=blank(n_group),
+        pool=blank(n_group),
+        line=blank(len(table)),
+        key=np.zeros(len(table)),
+        head=blank(n_set),
+        window=blank(n_set),
+        shadow_free=blank(n_set, n_group),
+        shadow_pool=blank(n_set, n_group),
+    )

@@ -10,7 +10,7 @@ import time
 
 from poolwise.engines.compiled_engine import RunSpec, no_engine_for, unsupported_by_all
 from poolwise.engines.compiling import SHORT, InterimKernel, compile_in_background
-from poolwise.engines.list_columns import IN_KERNELS
+from poolwise.engines.list_columns import IN_KERNELS, has_several_heads
 from poolwise.engines.list_replay import run_to_end
 from poolwise.engines.list_scheduling.capacity_changes import why_unsupported
 from poolwise.engines.list_scheduling.columns import ListArrays, RunColumns, Trees
@@ -50,6 +50,9 @@ def unsupported(spec: RunSpec, mixed: bool = False) -> Obstacle | None:
                 f"{name} {type(part).__name__} has no kernel", f"supported: classes that state a rule, such as {KNOWN[name]}"
             )
     backfill = rule_of(rule.backfill)
+    if spec.disturbances and backfill is not None and has_several_heads(backfill, spec.machine, spec.workload.table):
+        what = "jobs of several partitions have several heads, and the capacity changes during the run"
+        return Obstacle(what, 'use a backfill with heads = "machine"')
     if mixed and backfill is not None and backfill.times is not None:
         what = "no kernel supports backfilling at intervals on mixed nodes"
         return Obstacle(what, "supported: nodes of one size without node sets")
@@ -142,7 +145,7 @@ def rack_kernel(spec: RunSpec, rule: ListRule, *, waits: bool = False) -> Interi
     from poolwise.kernels.list_scheduling.replay import replay
 
     jobs = SHORT + 1 if waits else len(spec.workload)
-    kinds = kinds_of(rule, bool(spec.disturbances), is_mixed(spec.machine, spec.workload.table))
+    kinds = kinds_of(rule, spec.machine, spec.workload.table, bool(spec.disturbances))
     if jobs > SHORT:
         for kind in kinds[1:]:
             compile_in_background(FOLDER, kind, load_kernels)
@@ -156,7 +159,7 @@ def replay_racks(
 
     Returns the arrays, some of which may have grown, and the trees, which are created when first needed.
     """
-    first, *deep = kinds_of(columns.scheduler, arrays.changing, arrays.state.jobs.mixed is not None)
+    first, *deep = kinds_of(columns.scheduler, columns.machine, columns.workload.table, arrays.changing)
 
     def call(arrays: ListArrays) -> int:
         return kernel(deep[0] if deep and arrays.tree is not None else first, arrays)

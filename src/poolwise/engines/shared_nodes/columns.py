@@ -9,7 +9,7 @@ import numpy as np
 from poolwise.arrays import BoolArray, FloatArray, IntArray
 from poolwise.engines.compiled_engine import RunSpec
 from poolwise.engines.kernel_arrays import blank, read_only, zeros_of
-from poolwise.engines.list_columns import SPREADS, ListColumns, backfill_code, stretched
+from poolwise.engines.list_columns import SPREADS, ListColumns, backfill_code, has_several_heads, stretched
 from poolwise.engines.shared_nodes.kinds import JobKinds, job_kinds
 from poolwise.engines.shared_nodes.node_arrays import node_arrays, separate_nodes
 from poolwise.engines.shared_nodes.outages import node_changes, outage_arrays
@@ -17,8 +17,9 @@ from poolwise.engines.shared_nodes.windows import kinds_and_windows
 from poolwise.interfaces import ListRule, QueuePolicy, RecalculatedOrder
 from poolwise.interfaces.user_class import rule_of
 from poolwise.kernels.common.index import empty_tree
-from poolwise.kernels.common.state import AT_INTERVALS, CONSERVATIVE, STATIC, IntervalRules, Order, record
+from poolwise.kernels.common.state import AT_INTERVALS, CONSERVATIVE, SEVERAL_HEADS, STATIC, IntervalRules, Order, record
 from poolwise.kernels.shared_nodes import interval_state
+from poolwise.kernels.shared_nodes.head_state import BlockArrays, HeadArrays
 from poolwise.kernels.shared_nodes.interval_state import SharedIntervals
 from poolwise.kernels.shared_nodes.state import (
     CORES,
@@ -55,6 +56,7 @@ class SharedArrays(NamedTuple):
     outages: OutageArrays | None
     windows: WindowArrays | None
     intervals: SharedIntervals | None
+    heads: HeadArrays | None
 
     def with_state(self, **arrays: Any) -> SharedArrays:
         """Return the arguments with other arrays of the state."""
@@ -123,7 +125,8 @@ class SharedColumns(ListColumns):
             now=now,
         )
         intervals = self._intervals(nodes, state.timeline.until.shape[1]) if rules.backfill == AT_INTERVALS else None
-        return SharedArrays(state, ahead, empty, profile, outages, windows, intervals)
+        heads = self._heads(nodes, len(grouped.parts)) if rules.backfill == SEVERAL_HEADS else None
+        return SharedArrays(state, ahead, empty, profile, outages, windows, intervals, heads)
 
     @property
     def recalculates(self) -> bool:
@@ -143,8 +146,6 @@ class SharedColumns(ListColumns):
         """Return the arrays of backfilling at intervals."""
         rule, n, n_node = rule_of(self.scheduler.backfill), len(self.workload), len(nodes.owner)
         assert rule is not None and rule.times is not None
-        sets = eligible_sets(self.machine, self.workload.table).value
-        of_set = np.array([eligible_owners(self.machine, name, "")[nodes.owner] for name, _ in sets]).reshape(-1, n_node)
         status, depth = record(interval_state.SharedIntervalStatus), min(rule.times.depth, n)
         status.wake = NEVER
         status.version, n_word = -1, -(-n_node // WORD)
@@ -152,7 +153,7 @@ class SharedColumns(ListColumns):
             IntervalRules(**rule.times._asdict()),
             status,
             interval_state.LineArrays(blank(n), blank(depth), blank(depth)),
-            interval_state.BlockArrays(read_only(of_set), np.zeros(n_node, dtype=np.bool_), blank(len(of_set))),
+            self._blocks(nodes),
             zeros_of(
                 interval_state.SharedReleases,
                 n,
@@ -178,6 +179,31 @@ class SharedColumns(ListColumns):
                 usable=np.bitwise_or.reduceat(1 << np.arange(n_node) % WORD, np.arange(0, n_node, WORD)),
                 ahead=separate_nodes(nodes),
             ),
+        )
+
+    def _blocks(self, nodes: NodeArrays) -> BlockArrays:
+        """Return the nodes that jobs with each set of nodes block if they do not fit."""
+        sets, n = eligible_sets(self.machine, self.workload.table).value, len(nodes.owner)
+        of_set = np.array([eligible_owners(self.machine, name, "")[nodes.owner] for name, _ in sets]).reshape(-1, n)
+        return BlockArrays(read_only(of_set), np.zeros(n, dtype=np.bool_), blank(len(of_set)), blank(len(of_set)))
+
+    def _heads(self, nodes: NodeArrays, kinds: int) -> HeadArrays:
+        """Return the arrays of the heads of several partitions."""
+        rule, n, blocks = rule_of(self.scheduler.backfill), len(nodes.owner), self._blocks(nodes)
+        assert rule is not None
+        allowed, of_set = nodes.open[:, len(nodes.top) // 2 :][:, :n].astype(np.int64), blocks.of_set.astype(np.int64)
+        return zeros_of(
+            HeadArrays,
+            len(of_set),
+            backfill=backfill_code(rule),
+            blocks=blocks,
+            competes=read_only(allowed @ of_set.T > 0),
+            line=blank(len(self.workload)),
+            ahead=separate_nodes(nodes),
+            holds=np.zeros((len(of_set), n), dtype=np.bool_),
+            limit=blank(kinds),
+            limit_at=np.full(kinds, -1),
+            round=blank(1),
         )
 
     def segments(self, size: int, n_node: int) -> interval_state.SharedSegments:
@@ -255,11 +281,11 @@ class SharedColumns(ListColumns):
         rule, placed = rule_of(self.scheduler.backfill), rule_of(self.scheduler.placement)
         assert rule is not None and isinstance(placed, NodeRule)
         spread, believed = (SPREADS[self.slowdown(model, slice(0, 0)).spread] for model in (self.model, self.estimate))
-        owners = nodes.owner
+        owners, several = nodes.owner, has_several_heads(rule, self.machine, self.workload.table)
         devices = grouped.request[:, len(nodes.order) :].sum(axis=1).max(initial=0)
         return SharedRules(
             placement=PREFERENCES.index(placed.prefers),
-            backfill=backfill_code(rule),
+            backfill=SEVERAL_HEADS if several else backfill_code(rule),
             spread=spread,
             believed_spread=believed,
             warm_up=self.scheduler.warm_up,

@@ -80,7 +80,7 @@ def replay_nodes(
     columns: SharedColumns, arrays: SharedArrays, kernel: Kernel, watch: ProgressListener | None = None
 ) -> SharedArrays:
     """Call a kernel until the replay ends and serve its requests; return the arrays, some of which may have grown."""
-    kind = _kind_of(columns.scheduler, arrays.outages is not None, arrays.windows is not None)
+    kind = _kind_of(columns.scheduler, arrays.outages is not None, arrays.windows is not None, arrays.heads is not None)
 
     def serve(request: int, arrays: SharedArrays, callback: PriorityCallback) -> SharedArrays:
         if request == RENEW_KEYS:
@@ -114,20 +114,31 @@ def _with_more_runs(arrays: SharedArrays) -> SharedArrays:
 
 
 SharedKind = Literal[
-    "queues", "reservations", "backfill at intervals", "failing nodes", "failing nodes, reservations", "windows", "from a state"
+    "queues",
+    "reservations",
+    "backfill at intervals",
+    "heads of partitions",
+    "failing nodes",
+    "failing nodes, reservations",
+    "windows",
+    "from a state",
 ]
-"""Kinds of kernels: queues with at most one reservation, conservative reservations, backfilling at intervals, the first two on
-nodes that fail, queues with windows, and replays from an initial state."""
+"""Kinds of kernels: queues with at most one reservation, conservative reservations, backfilling at intervals, queues with a
+head for each of several partitions, the first two on nodes that fail, queues with windows, and replays from a state."""
 
-RARE: tuple[SharedKind, ...] = ("backfill at intervals", "failing nodes", "failing nodes, reservations", "windows")
+RARE: tuple[SharedKind, ...] = (
+    "backfill at intervals", "heads of partitions", "failing nodes", "failing nodes, reservations", "windows"
+)  # fmt: skip
 
 
-def _kind_of(scheduler: ListRule, failing: bool, windows: bool) -> SharedKind:
-    """Return the kind of kernel that a run under a list scheduler needs, on nodes that fail or with reserved windows."""
+def _kind_of(scheduler: ListRule, failing: bool, windows: bool, heads: bool) -> SharedKind:
+    """Return the kind of kernel that a run under a list scheduler needs: on nodes that fail, with windows or several heads."""
     rule = rule_of(scheduler.backfill)
     reserves = rule is not None and rule.reserves == "all"
     if rule is not None and rule.times is not None:
         return "backfill at intervals"
+    if heads:
+        return "heads of partitions"
     if failing:
         return "failing nodes, reservations" if reserves else "failing nodes"
     if windows:
@@ -139,7 +150,10 @@ def load_for(spec: RunSpec) -> None:
     """Load the kernels that runs on the machine of a supported run may need under its scheduler."""
     rule = rule_of(spec.scheduler)
     assert rule is not None
-    load_kind(_kind_of(rule, bool(spec.disturbances), bool(spec.machine.windows)))
+    load_kind(_kind_of(rule, bool(spec.disturbances), bool(spec.machine.windows), False))
+    backfill = rule_of(rule.backfill)
+    if len(spec.machine.partitions) > 1 and backfill is not None and backfill.heads == "partition":
+        load_kind("heads of partitions")
     if spec.initial is not None:
         load_kind("from a state")
 
@@ -166,7 +180,10 @@ def load_kind(kind: str) -> None:
         backfill = SlurmBackfill()
     scheduler = ListScheduler(backfill=backfill, placement=FirstNodes())
     second, one = np.full(2, SECOND, dtype=np.int64), np.ones(2, dtype=np.int64)
-    two = RunSpec(Workload.of(second, second, requests={"cores": one}), _one_node(), scheduler, Ideal(), Ideal())
+    two = RunSpec(Workload.of(second, second, requests={"cores": one}), _nodes(1), scheduler, Ideal(), Ideal())
+    if kind == "heads of partitions":
+        two = replace(two, workload=replace(two.workload, attributes={"partition": np.array(["", "first"])}))
+        two = replace(two, machine=replace(_nodes(2), node_sets={"first": np.array([True, False])}))
     if kind == "from a state":
         two = replace(two, initial=Initial(0, []))
     if kind.startswith("failing nodes"):
@@ -186,8 +203,17 @@ def _compiled(_: str, arrays: tuple[object, ...]) -> int:
     return int(replay(*arrays))  # type: ignore[arg-type]  # `arrays` are `SharedArrays`
 
 
-def _one_node() -> Machine:
-    one = np.ones(1, dtype=np.int64)
+def _nodes(count: int) -> Machine:
+    one = np.ones(count, dtype=np.int64)
+    names = tuple(f"node{k}" for k in range(count))
     return Machine(
-        "one", ("node",), one * Kind.NODE, ("node",), one * 0, np.zeros((1, 2), np.int64), -one, ("cores",), one[:, None]
+        "nodes",
+        names,
+        one * Kind.NODE,
+        ("node",) * count,
+        one * 0,
+        np.zeros((count, 2), np.int64),
+        -one,
+        ("cores",),
+        one[:, None],
     )

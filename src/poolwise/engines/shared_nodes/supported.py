@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from poolwise.engines.compiled_engine import RunSpec, no_engine_for, unsupported_by_all
-from poolwise.engines.list_columns import IN_KERNELS, stretched
+from poolwise.engines.list_columns import IN_KERNELS, has_several_heads, stretched
 from poolwise.engines.progress import MISMATCH, Obstacle
 from poolwise.engines.shared_nodes.columns import SharedColumns
 from poolwise.engines.shared_nodes.initial import NodeHoldings
@@ -16,12 +16,14 @@ from poolwise.interfaces import ListRule, PerformanceModel
 from poolwise.interfaces.performance import fixed_slowdown
 from poolwise.interfaces.user_class import rule_of
 from poolwise.model import Workload
-from poolwise.model.eligibility import has_tiers
+from poolwise.model.eligibility import has_tiers, partition_owners
 from poolwise.model.rules import NodeRule
 from poolwise.policies.admission.machine_limits import barred
 from poolwise.policies.placement.nodes.layout import NodeLayout, node_layout
 
 _MAX_DEVICES = 62  # of a type in a node, since they are bits of an int64
+MAX_HEADS = 64
+"""Most sets of nodes of partitions, each of which may have a head."""
 _MAX_KINDS = 2**23  # of jobs, including all sets of closed groups: a gigabyte
 
 
@@ -47,6 +49,8 @@ def unsupported(spec: RunSpec) -> Obstacle | None:
             "partitions have different priority tiers",
             "supported without a warm-up, with an order that is static or called at each pass",
         )
+    if why := _unsupported_heads(spec, scheduler):
+        return Obstacle(f"jobs of several partitions have several heads, and {why}", 'use a backfill with heads = "machine"')
     if spec.disturbances and (why := _unsupported_outages(spec) or _unsupported_with("nodes fail", spec, scheduler)):
         return Obstacle(why, "supported without disturbances")
     if spec.machine.windows and (
@@ -80,6 +84,22 @@ def _reason(spec: RunSpec, scheduler: ListRule) -> str:
     if rule.times is not None and bool((layout.pool >= 0).any()):
         return "backfilling at intervals on nodes with memory pools has no kernel"
     return _unsupported_machine(layout, rule.reserves == "all") or _unsupported_workload(spec.workload, layout)
+
+
+def _unsupported_heads(spec: RunSpec, scheduler: ListRule) -> str:
+    """Return with what the kernels do not support several heads; empty if they do, or if there is one head."""
+    rule = rule_of(scheduler.backfill)
+    if rule is None or not has_several_heads(rule, spec.machine, spec.workload.table):
+        return ""
+    if bool((node_layout(spec.machine).pool >= 0).any()):
+        return "nodes borrow memory from pools"
+    if spec.disturbances:
+        return "nodes fail"
+    if spec.machine.windows:
+        return "the machine has reserved windows"
+    if len(partition_owners(spec.machine, spec.workload.table)) > MAX_HEADS:
+        return f"there are more than {MAX_HEADS} sets of nodes"
+    return ""
 
 
 def _unsupported_outages(spec: RunSpec) -> str:

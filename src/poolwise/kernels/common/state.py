@@ -13,7 +13,7 @@ N = TypeVar("N")
 # Order.kind
 STATIC, LINEAR, CUBIC, CALLBACK, AFFINE = range(5)
 # Rules.backfill
-NONE, EASY, EASY_NO_EXTRA, CONSERVATIVE, AT_INTERVALS = range(5)
+NONE, EASY, EASY_NO_EXTRA, CONSERVATIVE, AT_INTERVALS, SEVERAL_HEADS = range(6)
 # Rules.spread, Rules.believed_spread
 WORST, MEAN, PAPER = range(3)
 # Return values of `replay`

@@ -22,7 +22,7 @@ from poolwise.units import NEVER
 def any_fits(state: RackState) -> bool:
     """Return whether some waiting job fits now; if none does, no order can start anything."""
     racks, waiting = state.racks, state.waiting
-    count = _prefilter(state)
+    count = prefilter(state)
     for k in range(count):
         at = waiting.chosen[k]
         if fits(
@@ -39,7 +39,7 @@ def any_fits(state: RackState) -> bool:
 
 
 @step
-def _prefilter(state: RackState) -> int:
+def prefilter(state: RackState) -> int:
     """Choose the positions of waiting jobs that may fit now, by necessary conditions; return how many.
 
     One branch-free loop, because the branches would be mispredicted too often.
@@ -112,7 +112,7 @@ def challenge(job: int, order: Order, now: RackNow) -> None:
 def _backfill(head: int, state: RackState) -> None:
     """Start jobs that do not delay the head; test each candidate once, in order."""
     now, waiting = state.now, state.waiting
-    count = _prefilter(state)
+    count = prefilter(state)
     if count > 0:
         reserve(head, state)
     now.settled = int(now.head == head)  # a start resets it

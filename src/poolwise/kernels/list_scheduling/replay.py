@@ -30,6 +30,8 @@ from poolwise.kernels.jit import entry, inlined, step
 from poolwise.kernels.list_scheduling.capacity_changes import apply_changes, defer_infeasible, readmit
 from poolwise.kernels.list_scheduling.conservative import conservative_pass
 from poolwise.kernels.list_scheduling.easy import any_fits, challenge, scan
+from poolwise.kernels.list_scheduling.head_state import RackHeadArrays
+from poolwise.kernels.list_scheduling.heads import heads_pass
 from poolwise.kernels.list_scheduling.incremental_conservative import incremental_pass
 from poolwise.kernels.list_scheduling.indexed import index, search
 from poolwise.kernels.list_scheduling.interval_state import IntervalArrays
@@ -52,6 +54,7 @@ def replay(
     held: ReservationArrays | None,
     changes: ChangeArrays | None,
     intervals: IntervalArrays | None,
+    partitions: RackHeadArrays | None,
 ) -> int:
     """Run until the events end (DONE) or the caller has to act.
 
@@ -63,9 +66,10 @@ def replay(
     LATE: the clock is beyond `HORIZON`. PAUSED: `now.pause` passes are complete.
 
     Features whose argument is None are compiled out. There is one kernel for queues that are scanned, one for queues in a
-    tree, one for conservative reservations (`profile`), one for those that are held, and one for backfilling at `intervals`.
-    Queues in a tree and conservative reservations have `changes` of the racks' capacity, which may be empty. If backfilling has
-    its own order, `tree` has that order and `heads` the order of the queue; otherwise both are the same tree.
+    tree, one for conservative reservations (`profile`), one for those that are held, one for backfilling at `intervals`, and
+    one for queues with a head for each of several `partitions`. Queues in a tree and conservative reservations have `changes`
+    of the racks' capacity, which may be empty. If backfilling has its own order, `tree` has that order and `heads` the order of
+    the queue; otherwise both are the same tree.
     """
     now = state.now
     while True:
@@ -87,7 +91,7 @@ def replay(
             if now.warm:
                 _warm_up(state)
         if not (now.warm or now.quiet) and now.waiting > 0:
-            request = _pass(state, tree, heads, profile, held, intervals)
+            request = _pass(state, tree, heads, profile, held, intervals, partitions)
             if request != DONE:
                 return request
         elif intervals is not None and now.waiting > 0 and not now.warm:
@@ -103,6 +107,7 @@ def _pass(
     profile: ProfileArrays | None,
     held: ReservationArrays | None,
     intervals: IntervalArrays | None,
+    partitions: RackHeadArrays | None,
 ) -> int:
     """Make a pass as the rules and the queue require; return the request to the caller, or DONE."""
     order, rules, now = state.order, state.rules, state.now
@@ -112,6 +117,8 @@ def _pass(
         return _reservation_pass(state, profile, held)
     if intervals is not None:
         return _interval_pass(state, intervals)
+    if partitions is not None:
+        return _heads_pass(state, partitions)
     if tree is not None and heads is not None:
         return _search(state, tree, heads)
     if now.waiting > now.depth and order.kind != CALLBACK:
@@ -122,6 +129,20 @@ def _pass(
         now.phase, now.first = KEYED_PASS, -1
         return COMPUTE_KEYS
     scan(state)
+    return DONE
+
+
+@inlined
+def _heads_pass(state: RackState, partitions: RackHeadArrays) -> int:
+    """Make a pass with a head for each of several partitions, unless no waiting job fits."""
+    now = state.now
+    if now.phase == MAKE_PASS:
+        if not any_fits(state):
+            return DONE
+        if state.order.kind == CALLBACK:
+            now.phase = KEYED_PASS
+            return COMPUTE_KEYS
+    heads_pass(state, partitions)
     return DONE
 
 

@@ -5,6 +5,7 @@ Source: specs of the memory pools, "Backfilling"; `policies.backfill.easy`.
 
 from __future__ import annotations
 
+from poolwise.arrays import IntArray
 from poolwise.kernels.common.events import window
 from poolwise.kernels.common.state import EASY
 from poolwise.kernels.jit import inlined, step
@@ -37,7 +38,7 @@ def reserve(job: int, state: RackState) -> None:
         else:
             copy(racks.free, racks.shadow_free)
             copy(racks.unlimited_pool if rules.nodes_only else racks.pool, racks.shadow_pool)
-        _find_shadow_time(job, soon, state)
+        find_shadow_time(job, soon, racks.shadow_free, racks.shadow_pool, state)
         now.shadow_tracked = int(cached)
         compute_extra(job, state)
     now.window = window(now)
@@ -61,11 +62,10 @@ def _step_back(job: int, state: RackState) -> int:
 
 
 @inlined
-def _find_shadow_time(job: int, soon: int, state: RackState) -> None:
+def find_shadow_time(job: int, soon: int, free: IntArray, pool: IntArray, state: RackState) -> None:
     """Release the runs from position `soon` as they are expected to end, until a job fits; those before it have ended."""
-    jobs, racks, runs, now, due = state.jobs, state.racks, state.runs, state.now, state.due
+    jobs, runs, now, due = state.jobs, state.runs, state.now, state.due
     n, remote = jobs.nodes[job], jobs.remote[job]
-    free, pool = racks.shadow_free, racks.shadow_pool
     nodes, last = total(free), soon
     while soon >= 0 and runs.expected[due.run[soon]] <= now.time:  # overdue runs are last
         soon -= 1

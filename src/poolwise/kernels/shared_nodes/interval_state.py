@@ -6,10 +6,8 @@ from typing import NamedTuple
 
 from poolwise.arrays import BoolArray, IntArray
 from poolwise.kernels.common.state import IntervalRules
+from poolwise.kernels.shared_nodes.head_state import BlockArrays
 from poolwise.kernels.shared_nodes.state import NodeArrays
-
-OPEN, PARTLY, CLOSED = range(3)
-"""Values of `BlockArrays.status`: none, some or all nodes of a set are blocked."""
 
 
 class SharedIntervalStatus:
@@ -32,14 +30,6 @@ class LineArrays(NamedTuple):
     heap: IntArray  # (n_job,) scratch: the waiting jobs that are not tested yet
     tested: IntArray  # (n_depth,) jobs that a backfill pass tests, by priority
     planned: IntArray  # (n_depth,) the first jobs by priority that the last backfill pass planned, none of which started
-
-
-class BlockArrays(NamedTuple):
-    """Nodes that jobs of higher priority block in a pass of the main scheduler."""
-
-    of_set: BoolArray  # (n_set, n_node) nodes that a job with this set of nodes blocks if it does not fit: its partitions'
-    blocked: BoolArray  # (n_node,)
-    status: IntArray  # (n_set,) OPEN, PARTLY or CLOSED
 
 
 class SharedReleases(NamedTuple):

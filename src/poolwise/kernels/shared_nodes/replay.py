@@ -25,6 +25,8 @@ from poolwise.kernels.common.state import (
 from poolwise.kernels.jit import entry, inlined, step
 from poolwise.kernels.shared_nodes.choose import choose, missing_nodes
 from poolwise.kernels.shared_nodes.conservative import conservative_pass, has_steps
+from poolwise.kernels.shared_nodes.head_state import HeadArrays
+from poolwise.kernels.shared_nodes.heads import heads_pass
 from poolwise.kernels.shared_nodes.interval_state import SharedIntervals
 from poolwise.kernels.shared_nodes.intervals import has_segments, interval_pass
 from poolwise.kernels.shared_nodes.outages import apply_changes, defer_if_unfit, has_run_rows
@@ -46,6 +48,7 @@ def replay(
     outages: OutageArrays | None,
     windows: WindowArrays | None,
     intervals: SharedIntervals | None,
+    heads: HeadArrays | None,
 ) -> int:
     """Run until the events end (DONE) or the caller has to act; return values are those of `common.state`.
 
@@ -57,7 +60,8 @@ def replay(
 
     Features whose argument is None are compiled out. There is one kernel for queues, one for conservative reservations
     (`ahead`, `profile`), one for queues on nodes that fail (`outages`, and `empty`, the nodes as if nothing ran), one for
-    queues with windows, one for conservative reservations on nodes that fail, and one for backfilling at `intervals`.
+    queues with windows, one for conservative reservations on nodes that fail, one for backfilling at `intervals`, and one for
+    queues with `heads` of several partitions.
     """
     now = state.now
     while True:
@@ -77,7 +81,7 @@ def replay(
             if outages is not None and not has_run_rows(state, outages):
                 has_rows(state)  # writes the number of rows needed
                 return ROOM
-            request = _pass(state, ahead, profile, windows, intervals)
+            request = _pass(state, ahead, profile, windows, intervals, heads)
             if request != DONE:
                 return request
         elif intervals is not None and now.waiting > 0 and not now.warm:
@@ -92,12 +96,13 @@ def _pass(
     profile: ProfileSteps | None,
     windows: WindowArrays | None,
     intervals: SharedIntervals | None,
+    heads: HeadArrays | None,
 ) -> int:
     """Make a pass as the rules require; return the request to the caller, or DONE."""
     order, now = state.order, state.now
     if not has_rows(state):
         return ROOM
-    if now.phase == MAKE_PASS and (profile is not None or intervals is not None or order.kind == CALLBACK):
+    if now.phase == MAKE_PASS and (profile is not None or intervals is not None or heads is not None or order.kind == CALLBACK):
         if not _any_fits(state):
             return DONE
         if profile is not None and not has_steps(state, profile):
@@ -115,6 +120,9 @@ def _pass(
         return DONE
     if intervals is not None:
         interval_pass(state, intervals)
+        return DONE
+    if heads is not None:
+        heads_pass(state, heads)
         return DONE
     if order.kind == CALLBACK:
         rebuild_tree(state)

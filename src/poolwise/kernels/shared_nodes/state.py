@@ -17,7 +17,7 @@ class SharedRules(NamedTuple):
     """Rules of a replay."""
 
     placement: int  # FIRST_FIT, BEST_FIT, WORST_FIT or PACKED
-    backfill: int  # NONE, EASY, EASY_NO_EXTRA, CONSERVATIVE or AT_INTERVALS of `common.state`
+    backfill: int  # NONE, EASY, EASY_NO_EXTRA, CONSERVATIVE, AT_INTERVALS or SEVERAL_HEADS of `common.state`
     # WORST, MEAN or PAPER of `common.state`
     spread: int
     believed_spread: int

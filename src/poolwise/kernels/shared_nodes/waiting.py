@@ -1,9 +1,9 @@
-"""Queue of waiting jobs, and the tree over it, unless several jobs have reservations; computed keys rebuild it in each pass."""
+"""Queue of waiting jobs, and a tree over it if only one job blocks others; computed keys rebuild the tree in each pass."""
 
 from __future__ import annotations
 
 from poolwise.kernels.common.events import dequeue, enqueue
-from poolwise.kernels.common.state import AT_INTERVALS, CALLBACK, CONSERVATIVE
+from poolwise.kernels.common.state import CALLBACK, CONSERVATIVE
 from poolwise.kernels.common.tournament import clear, insert, remove
 from poolwise.kernels.jit import inlined, step
 from poolwise.kernels.shared_nodes.state import SharedState
@@ -18,7 +18,7 @@ def keeps_tree(state: SharedState) -> bool:
 @inlined
 def uses_tree(state: SharedState) -> bool:
     """Return whether passes search a tree of the waiting jobs."""
-    return bool(state.rules.backfill != CONSERVATIVE and state.rules.backfill != AT_INTERVALS)
+    return bool(state.rules.backfill < CONSERVATIVE)  # NONE, EASY or EASY_NO_EXTRA with one head
 
 
 @inlined

@@ -16,8 +16,8 @@ from poolwise.arrays import IntArray
 from poolwise.interfaces import BackfillPolicy, PlacementPolicy, QueuePolicy, SchedulingPass
 from poolwise.interfaces.order import opened
 from poolwise.model import Job, Kind, Machine, Refusal, Snapshot, Start, WaitCause
-from poolwise.model.rules import BackfillRule
-from poolwise.policies.backfill.none import start_in_order
+from poolwise.model.rules import BackfillRule, HeadScope
+from poolwise.policies.backfill.none import competes, start_in_order
 from poolwise.registry import register
 
 WIDE = 8192
@@ -34,6 +34,11 @@ class Easy(BackfillPolicy):
     time, or (`extra`) if the head can still be placed at the shadow time along with this job. The job's allocation is then
     part of the state at the shadow time for the next candidates.
 
+    On a machine with partitions, each head blocks only jobs that compete for the nodes of its partitions (`start_in_order`), so
+    that there may be several heads. Each has a shadow time, computed as if it were the only head: the reservations of two heads
+    may overlap. A candidate must fulfill one of the two conditions for each head with which it competes. Of the jobs that block
+    others, only those that do not fit on the whole machine are heads; one that fits on blocked nodes is a candidate.
+
     Parameters
     ----------
     extra
@@ -41,10 +46,14 @@ class Easy(BackfillPolicy):
     order
         Order in which candidates behind the head are tried; by default that of the queue. Subclasses may override
         `backfill_order` instead.
+    heads
+        Jobs for which a job that does not fit is the head: those that compete for the nodes of its partitions ("partition"), or
+        all ("machine"). Without partitions both are the same.
     """
 
     extra: bool = True
     order: QueuePolicy | None = None
+    heads: HeadScope = "partition"
 
     @property
     def backfill_order(self) -> QueuePolicy | None:
@@ -63,12 +72,12 @@ class Easy(BackfillPolicy):
     def select(self, cycle: SchedulingPass) -> Iterable[Start]:
         """Select the starts."""
         jobs = cycle.queue.jobs
-        starts, head, state = start_in_order(cycle)
-        if head < 0:
+        starts, heads, state = start_in_order(cycle, self.heads)
+        if len(heads) > 1:  # the first does not fit
+            heads = [*heads[:1], *(head for head in heads[1:] if isinstance(cycle.place(head, state), Refusal))]
+        if not heads:
             return starts
-        started = np.isin(jobs, [start.job for start in starts]) if starts else np.zeros(len(jobs), dtype=np.bool_)
-        started[head] = True
-        able = np.flatnonzero(~started)
+        able = np.flatnonzero(~np.isin(jobs, [*(start.job for start in starts), *heads]))
         able = able[cycle.prefilter(jobs[able], state)]
         if not len(able):
             return starts
@@ -76,30 +85,37 @@ class Easy(BackfillPolicy):
         order = own if own is None or "_opened" not in vars(self) else vars(self)["_opened"]
         priority = cycle.priority if order is None else order.priority(cycle.queue, cycle.snapshot)
         candidates = able[np.argsort(-priority[able], kind="stable")]
-        starts.extend(self._backfill(cycle, int(jobs[head]), jobs[candidates], state))
+        starts.extend(self._backfill(cycle, heads, jobs[candidates], state))
         return starts
 
-    def _backfill(self, cycle: SchedulingPass, head: int, candidates: IntArray, snapshot: Snapshot) -> Iterable[Start]:
-        placement, reserved = cycle.placement, cycle.queue.job(head)
-        then = reservation(reserved, self.reservation_state(snapshot), placement)
-        shadow = then.now
+    def _backfill(self, cycle: SchedulingPass, heads: list[int], candidates: IntArray, snapshot: Snapshot) -> Iterable[Start]:
+        placement, begun = cycle.placement, self.reservation_state(snapshot)
+        then = {head: reservation(cycle.queue.job(head), begun, placement) for head in heads}
+        shadow = {head: state.now for head, state in then.items()}
         for job in candidates.tolist():
             found = cycle.place(job, snapshot)
             if isinstance(found, Refusal):
                 continue
             end = snapshot.expected_end(job, found)
-            if end > shadow:
+            delayed, delays = dict[int, Snapshot](), False
+            for head in heads:
+                if end <= shadow[head] or not competes(job, head, cycle, self.heads):
+                    continue
                 if not self.extra:
                     text = "it fits, but would end after the shadow time, when the head job's reservation begins"
-                    cycle.record(job, WaitCause.RESERVATION, text, blocker=head, reserved=shadow)
-                    continue
-                delayed = then.with_started(job, found, end=end)
-                lack = placement.place(reserved, delayed)
+                    cycle.record(job, WaitCause.RESERVATION, text, blocker=head, reserved=shadow[head])
+                    delays = True
+                    break
+                delayed[head] = then[head].with_started(job, found, end=end)
+                lack = placement.place(cycle.queue.job(head), delayed[head])
                 if isinstance(lack, Refusal):
                     text = f"it fits, but would delay the head job's reservation: {lack.reason}"
-                    cycle.record(job, WaitCause.RESERVATION, text, lack, blocker=head, reserved=shadow)
-                    continue
-                then = delayed
+                    cycle.record(job, WaitCause.RESERVATION, text, lack, blocker=head, reserved=shadow[head])
+                    delays = True
+                    break
+            if delays:
+                continue
+            then.update(delayed)
             yield Start(job, cycle.queue.tasks(job), found)
             snapshot = snapshot.with_started(job, found, end=end)
 
@@ -109,7 +125,7 @@ class Easy(BackfillPolicy):
 
     def rule(self) -> BackfillRule:
         """Return the rule: EASY, with or without the second condition."""
-        return BackfillRule("head", self.extra)
+        return BackfillRule("head", self.extra, heads=self.heads)
 
 
 @register("backfills", "easy_no_extra")
@@ -169,7 +185,7 @@ class EasyNodesOnly(Easy):
 
     def rule(self) -> BackfillRule:
         """Return the rule: EASY that ignores pools in the head's reservation."""
-        return BackfillRule("head", self.extra, counts_pools=False)
+        return BackfillRule("head", self.extra, counts_pools=False, heads=self.heads)
 
 
 def inexhaustible(machine: Machine) -> int:

@@ -1,4 +1,7 @@
-"""No backfilling: strict priority order, in which the first job that does not fit blocks the rest."""
+"""No backfilling: strict priority order, in which the first job that does not fit blocks the jobs behind it.
+
+On a machine with partitions, it blocks only jobs that compete for the nodes of its partitions, as in Slurm.
+"""
 
 from __future__ import annotations
 
@@ -7,57 +10,146 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from poolwise.interfaces import BackfillPolicy, SchedulingPass
-from poolwise.model import Refusal, Snapshot, Start, WaitCause
-from poolwise.model.rules import BackfillRule
+from poolwise.arrays import BoolArray
+from poolwise.interfaces import BackfillPolicy, PlacementPolicy, SchedulingPass
+from poolwise.interfaces.user_class import rule_of
+from poolwise.model import Kind, Machine, Refusal, Snapshot, Start, WaitCause
+from poolwise.model.eligibility import eligible_owners, eligible_sets, partition_owners
+from poolwise.model.rules import BackfillRule, HeadScope, RackRule
+from poolwise.policies.placement.avoid_windows import AvoidWindows
 from poolwise.registry import register
 
 
 @register("backfills", "none")
 @dataclass(frozen=True)
 class NoBackfill(BackfillPolicy):
-    """Start jobs in priority order until one does not fit."""
+    """Start jobs in priority order until one does not fit.
+
+    Parameters
+    ----------
+    heads
+        Jobs that this job blocks: those that compete for the nodes of its partitions ("partition"), or all ("machine").
+        Without partitions both are the same.
+    """
+
+    heads: HeadScope = "partition"
 
     def select(self, cycle: SchedulingPass) -> Iterable[Start]:
         """Select the starts."""
-        starts, at, state = start_in_order(cycle)
+        starts, heads, state = start_in_order(cycle, self.heads)
         for job in cycle.to_explain(starts):
-            head = int(cycle.queue.jobs[at])
+            if isinstance(cycle.place(job, state), Refusal):
+                continue
+            head = next(head for head in heads if head != job and competes(job, head, cycle, self.heads))
             lack = cycle.place(head, state)
-            if not isinstance(cycle.place(job, state), Refusal) and isinstance(lack, Refusal):
-                text = f"it fits, but the policy does not backfill, and the head job waits: {lack.reason}"
-                cycle.record(job, WaitCause.ORDER, text, lack, blocker=head)
+            short = lack if isinstance(lack, Refusal) else None
+            text = "it fits, but the policy does not backfill, and the head job waits"
+            cycle.record(job, WaitCause.ORDER, text if short is None else f"{text}: {short.reason}", short, blocker=head)
         return starts
 
     def rule(self) -> BackfillRule:
         """Return the rule: no job has a reservation."""
-        return BackfillRule("none")
+        return BackfillRule("none", heads=self.heads)
 
 
-def start_in_order(cycle: SchedulingPass) -> tuple[list[Start], int, Snapshot]:
-    """Start jobs in priority order until one does not fit.
+def start_in_order(
+    cycle: SchedulingPass, heads: HeadScope = "partition", *, blocks_pools: bool = True
+) -> tuple[list[Start], list[int], Snapshot]:
+    """Start jobs in priority order; a job that does not fit becomes a head and blocks those behind it.
+
+    With heads by "partition", it blocks the nodes of its partitions, with the devices inside and the memory pools from which
+    these nodes borrow (unless `blocks_pools` is False). A job behind it that does not fit on the rest is a head as well. With
+    one head for the "machine", or if all jobs may use the same partitions, nothing starts behind the first head.
 
     Returns
     -------
     starts
         The starts in priority order.
-    head
-        Position in the queue of the first job that does not fit, -1 if all started. It is the first maximum of the remaining
-        priorities, found by one linear scan per start, without a sort.
+    heads
+        Rows of the heads in priority order. A head other than the first may fit on blocked nodes.
     snapshot
         The state with these starts.
     """
+    if not has_several_heads(cycle, heads):
+        return _start_until_first_head(cycle)
+    snapshot, machine = cycle.snapshot, cycle.snapshot.machine
+    nodes, home, blocked = machine.kind == Kind.NODE, machine.home, np.zeros(machine.n_owner, dtype=np.bool_)
+    starts, found_heads = list[Start](), list[int]()
+    for job in cycle.ranked().tolist():
+        mine = owners_of(job, cycle)
+        if not (mine & nodes & ~blocked).any():
+            continue
+        if (mine & blocked).any():
+            hidden = blocked | ((home >= 0) & blocked[home])
+            view = snapshot.imagined(snapshot.now, np.where(hidden[:, None], 0, snapshot.free))
+            found = cycle.placement.place(cycle.queue.job(job), view)
+        else:
+            found = cycle.place(job, snapshot)
+        if isinstance(found, Refusal):
+            found_heads.append(job)
+            theirs = owners_of(job, cycle, partition=True)
+            blocked |= theirs if blocks_pools else theirs & nodes
+            if blocked[nodes].all():
+                break
+        else:
+            starts.append(Start(job, cycle.queue.tasks(job), found))
+            snapshot = snapshot.with_started(job, found)
+    return starts, found_heads, snapshot
+
+
+def _start_until_first_head(cycle: SchedulingPass) -> tuple[list[Start], list[int], Snapshot]:
+    """Start jobs until one does not fit: the first maximum of the remaining priorities, one linear scan per start, no sort."""
     queue, priority, snapshot = cycle.queue, cycle.priority, cycle.snapshot
     jobs, left = queue.jobs, np.arange(len(queue))
     starts: list[Start] = []
     while len(left):
         at = int(np.argmax(priority[left]))
-        head = int(left[at])
-        job = int(jobs[head])
+        job = int(jobs[left[at]])
         found = cycle.place(job, snapshot)
         if isinstance(found, Refusal):
-            return starts, head, snapshot
+            return starts, [job], snapshot
         starts.append(Start(job, queue.tasks(job), found))
         snapshot = snapshot.with_started(job, found)
         left = np.concatenate([left[:at], left[at + 1 :]])
-    return starts, -1, snapshot
+    return starts, [], snapshot
+
+
+def has_several_heads(cycle: SchedulingPass, heads: HeadScope) -> bool:
+    """Return whether a pass may have several heads: jobs wait in partitions with different nodes."""
+    machine = cycle.snapshot.machine
+    if heads == "machine" or not machine.node_sets:
+        return False
+    return len(partition_owners(machine, cycle.queue.table)) > 1
+
+
+def competes(job: int, head: int, cycle: SchedulingPass, heads: HeadScope) -> bool:
+    """Return whether a job may use a node of the head's partitions, or a memory pool from which one of them borrows."""
+    if not has_several_heads(cycle, heads):
+        return True
+    return bool((owners_of(job, cycle) & owners_of(head, cycle, partition=True)).any())
+
+
+def owners_of(job: int, cycle: SchedulingPass, *, partition: bool = False) -> BoolArray:
+    """Return the nodes on which a job may run and the pools from which they borrow, (n_owner,).
+
+    With `partition`, return those of its partitions, whatever its other constraints.
+    """
+    machine = cycle.snapshot.machine
+    sets = eligible_sets(machine, cycle.queue.table)
+    named, constraint = sets.value[sets.of[job]]
+    nodes = eligible_owners(machine, named, "" if partition else constraint) & (machine.kind == Kind.NODE)
+    found: BoolArray = nodes | pools_of(nodes, machine, cycle.placement)
+    return found
+
+
+def pools_of(nodes: BoolArray, machine: Machine, placement: PlacementPolicy) -> BoolArray:
+    """Return the memory pools from which nodes may borrow, (n_owner,): those of their racks, else those of the machine."""
+    pools: BoolArray = machine.kind == Kind.POOL
+    rule = rule_of(placement.placement if isinstance(placement, AvoidWindows) else placement)
+    if not pools.any() or (isinstance(rule, RackRule) and rule.pools == "system"):
+        return pools if bool(nodes.any()) else np.zeros_like(pools)
+    racks = np.unique(machine.rack[nodes])
+    found: BoolArray = pools & np.isin(machine.rack, racks)
+    if not np.isin(racks, machine.rack[found]).all():
+        found |= pools & (machine.rack < 0)
+    return found

@@ -15,12 +15,12 @@ from typing import Final
 
 import numpy as np
 
-from poolwise.arrays import BoolArray, IntArray
+from poolwise.arrays import IntArray
 from poolwise.errors import InputError
 from poolwise.interfaces import BackfillPolicy, SchedulingPass
 from poolwise.model import Kind, Refusal, Snapshot, Start, WaitCause
-from poolwise.model.eligibility import eligible_owners, eligible_sets
 from poolwise.model.rules import BackfillRule, PassTimes
+from poolwise.policies.backfill.none import owners_of, start_in_order
 from poolwise.policies.backfill.slurm_plan import BackfillPlan
 from poolwise.registry import InputFile, register
 from poolwise.slurm.conf import SlurmConf
@@ -158,7 +158,9 @@ class SlurmBackfill(BackfillPolicy):
     def select(self, cycle: SchedulingPass) -> Iterable[Start]:
         """Select the starts of the main scheduler, then those of the backfill if a backfill pass is due."""
         now = cycle.snapshot.now
-        starts, state = _start_by_partition(cycle) if self.runs_main(now) else (list[Start](), cycle.snapshot)
+        starts, state = list[Start](), cycle.snapshot
+        if self.runs_main(now):
+            starts, _, state = start_in_order(cycle, blocks_pools=False)
         if len(starts) == len(cycle.queue):
             return starts
         tested = np.zeros(0, dtype=np.int64)
@@ -218,8 +220,8 @@ class SlurmBackfill(BackfillPolicy):
         for job in left:
             if isinstance(cycle.place(job, state), Refusal):
                 continue
-            mine = _owners(job, cycle)
-            head = next(other for other in waiting if other == job or (mine & _owners(other, cycle, partition=True)).any())
+            mine = owners_of(job, cycle) & (cycle.snapshot.machine.kind == Kind.NODE)
+            head = next(other for other in waiting if other == job or (mine & owners_of(other, cycle, partition=True)).any())
             if tested:
                 names = {attribute: name for name, attribute in PER_GROUP.items()}
                 limits = [f"{self.parameters.depth} jobs (bf_max_job_test)"]
@@ -233,42 +235,6 @@ class SlurmBackfill(BackfillPolicy):
                 lack = cycle.placement.place(cycle.queue.job(head), state)
             short = lack if isinstance(lack, Refusal) else None
             cycle.record(job, WaitCause.ROUND, text, short, blocker=None if job == head else head)
-
-
-def _start_by_partition(cycle: SchedulingPass) -> tuple[list[Start], Snapshot]:
-    """Start jobs in priority order; a job that does not fit blocks the nodes of its partitions for those behind it.
-
-    Returns the starts in priority order, and the state with them.
-    """
-    snapshot, machine = cycle.snapshot, cycle.snapshot.machine
-    nodes, home, blocked = machine.kind == Kind.NODE, machine.home, np.zeros(machine.n_owner, dtype=np.bool_)
-    starts: list[Start] = []
-    for job in cycle.ranked().tolist():
-        mine = _owners(job, cycle) & nodes
-        if not (mine & ~blocked).any():
-            continue
-        if (mine & blocked).any():
-            hidden = blocked | ((home >= 0) & blocked[home])
-            view = snapshot.imagined(snapshot.now, np.where(hidden[:, None], 0, snapshot.free))
-            found = cycle.placement.place(cycle.queue.job(job), view)
-        else:
-            found = cycle.place(job, snapshot)
-        if isinstance(found, Refusal):
-            blocked |= _owners(job, cycle, partition=True) & nodes
-            if blocked[nodes].all():
-                break
-        else:
-            starts.append(Start(job, cycle.queue.tasks(job), found))
-            snapshot = snapshot.with_started(job, found)
-    return starts, snapshot
-
-
-def _owners(job: int, cycle: SchedulingPass, *, partition: bool = False) -> BoolArray:
-    """Return the owners on which a job may run, (n_owner,), or those of its partitions, whatever its other constraints."""
-    machine = cycle.snapshot.machine
-    sets = eligible_sets(machine, cycle.queue.table)
-    named, constraint = sets.value[sets.of[job]]
-    return eligible_owners(machine, named, "" if partition else constraint)
 
 
 def _after(now: int, first_s: float, step: int) -> int:

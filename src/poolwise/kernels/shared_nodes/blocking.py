@@ -1,0 +1,99 @@
+"""Starts in priority order, in which a job that does not fit blocks the nodes of its partitions for those behind it.
+
+Equals `policies.backfill.none.start_in_order` on nodes without memory pools.
+"""
+
+from __future__ import annotations
+
+from poolwise.arrays import BoolArray, IntArray
+from poolwise.kernels.common import heap
+from poolwise.kernels.common.order import key
+from poolwise.kernels.jit import inlined, step
+from poolwise.kernels.shared_nodes.choose import choose
+from poolwise.kernels.shared_nodes.head_state import CLOSED, OPEN, PARTLY, BlockArrays
+from poolwise.kernels.shared_nodes.nodes import rebuild
+from poolwise.kernels.shared_nodes.room import finds_room
+from poolwise.kernels.shared_nodes.runs import start
+from poolwise.kernels.shared_nodes.state import NodeArrays, SharedState
+from poolwise.kernels.shared_nodes.waiting import leave
+
+
+@step
+def line_up(line: IntArray, state: SharedState) -> int:
+    """Arrange the waiting jobs in a heap by priority; return how many there are."""
+    order, queue, now = state.order, state.queue, state.now
+    for k in range(now.waiting):
+        job = queue.job[k]
+        order.key[job] = key(job, now.time, order)
+        line[k] = job
+    heap.arrange(line, now.waiting, order.key)
+    return int(now.waiting)
+
+
+@inlined
+def start_in_order(line: IntArray, blocks: BlockArrays, ahead: NodeArrays, state: SharedState) -> int:
+    """Start jobs in priority order; write those that block nodes to `blocks.head` and return how many there are."""
+    jobs, kinds = state.jobs, state.kinds
+    waiting, is_open, heads = line_up(line, state), True, 0
+    _unblock(blocks)
+    while waiting > 0 and is_open:
+        job = heap.pop(line, waiting, state.order.key)
+        waiting -= 1
+        kind = jobs.kind[job]
+        status = blocks.status[kinds.eligible[kind]]
+        if status == CLOSED:
+            continue
+        fits = finds_room(kind, state)
+        if fits:
+            fits = (
+                _place_beside(kind, blocks, ahead, state) if status == PARTLY else choose(kind, state.rules, kinds, state.nodes)
+            )
+        if fits:
+            start(job, state)
+            leave(job, state)
+        else:
+            blocks.head[heads] = job
+            heads += 1
+            is_open = _block(kinds.eligible[kind], state.nodes.top.shape[0] // 2, state.nodes.open, blocks)
+    return heads
+
+
+@inlined
+def _unblock(blocks: BlockArrays) -> None:
+    """Begin a pass: no node is blocked."""
+    for n in range(blocks.blocked.size):
+        blocks.blocked[n] = False
+    for k in range(blocks.status.size):
+        blocks.status[k] = OPEN
+
+
+@step
+def _block(of: int, leaves: int, opened: BoolArray, blocks: BlockArrays) -> bool:
+    """Block the nodes of a job's partitions; return whether some set of nodes, (n_set, 2 * n_leaf), has open ones."""
+    is_open = False
+    for n in range(blocks.blocked.size):
+        blocks.blocked[n] = blocks.blocked[n] or blocks.of_set[of, n]
+    for k in range(blocks.status.size):
+        met, left = False, False
+        for n in range(blocks.blocked.size):
+            if opened[k, leaves + n]:
+                met, left = met or blocks.blocked[n], left or not blocks.blocked[n]
+        blocks.status[k] = CLOSED if not left else PARTLY if met else OPEN
+        is_open = is_open or left
+    return is_open
+
+
+@step
+def _place_beside(kind: int, blocks: BlockArrays, ahead: NodeArrays, state: SharedState) -> bool:
+    """Find nodes for all parts of a job among those that are not blocked; return False if it does not fit."""
+    nodes, blocked = state.nodes, blocks.blocked
+    leaves = nodes.top.shape[0] // 2
+    for n in range(blocked.size):
+        for d in range(nodes.top.shape[1]):
+            ahead.top[leaves + n, d] = -1 if blocked[n] else nodes.top[leaves + n, d]
+    rebuild(blocked.size, ahead)
+    if not choose(kind, state.rules, state.kinds, ahead):
+        return False
+    for part in range(state.kinds.parts[kind]):
+        nodes.chosen[part], nodes.borrow[part] = ahead.chosen[part], 0
+    return True

@@ -1,0 +1,168 @@
+"""One pass of list scheduling with a head for each of several partitions, without backfilling or with EASY.
+
+A job is a head if it does not fit on the whole machine after the starts in priority order. Each head has a shadow time of its
+own, as if it were the only one. A candidate competes with the heads whose partitions contain a node that it may use. It may
+start if, for each of them, it ends by the shadow time or leaves the head room then; both depend only on its kind and length.
+Source: `policies.backfill.easy`.
+"""
+
+from __future__ import annotations
+
+from poolwise.kernels.common import heap
+from poolwise.kernels.common.state import EASY, NONE
+from poolwise.kernels.jit import inlined, step
+from poolwise.kernels.shared_nodes.blocking import start_in_order
+from poolwise.kernels.shared_nodes.head_state import HeadArrays
+from poolwise.kernels.shared_nodes.room import finds_room, place
+from poolwise.kernels.shared_nodes.runs import start
+from poolwise.kernels.shared_nodes.shadow import time_of_fit
+from poolwise.kernels.shared_nodes.state import SharedState
+from poolwise.kernels.shared_nodes.timeline import released_until, update_ready
+from poolwise.kernels.shared_nodes.waiting import leave
+from poolwise.units import HORIZON, NEVER
+
+
+@step
+def heads_pass(state: SharedState, heads: HeadArrays) -> None:
+    """Start jobs in priority order, then backfill behind the heads."""
+    blocking = start_in_order(heads.line, heads.blocks, heads.ahead, state)
+    if heads.backfill == NONE or blocking == 0:
+        return
+    size = _candidates(state, heads)
+    if size == 0:
+        return
+    count = 0
+    for k in range(blocking):
+        kind = state.jobs.kind[heads.blocks.head[k]]
+        if not finds_room(kind, state):
+            heads.kind[count] = kind
+            _reserve(count, state, heads)
+            count += 1
+    heads.round[0] += 1
+    _write_shortest(count, state, heads)
+    if _any_starts(size, count, state, heads):
+        _backfill(size, count, state, heads)
+
+
+@inlined
+def _candidates(state: SharedState, heads: HeadArrays) -> int:
+    """Write the waiting jobs that fit now to `heads.line`; return how many there are. Heads do not fit."""
+    size = 0
+    for k in range(state.now.waiting):
+        job = state.queue.job[k]
+        if finds_room(state.jobs.kind[job], state):
+            heads.line[size] = job
+            size += 1
+    return size
+
+
+@inlined
+def _reserve(k: int, state: SharedState, heads: HeadArrays) -> None:
+    """Find the shadow time of a head, and the nodes that hold a part of it by then."""
+    timeline, nodes, now, kind = state.timeline, state.nodes, state.now, heads.kind[k]
+    update_ready(kind, state)
+    shadow, leaves, within, holding = time_of_fit(kind, 0, state), nodes.top.shape[0] // 2, state.kinds.eligible[kind], 0
+    for n in range(nodes.rack.size):
+        ready = timeline.ready[leaves + n]  # nodes that are not exact hold a part later than the shadow time
+        heads.holds[k, n] = timeline.exact[n] and nodes.open[within, leaves + n] and ready <= shadow and ready < NEVER
+        holding += int(heads.holds[k, n])
+    heads.shadow[k], heads.holding[k] = shadow, holding
+    heads.window[k] = shadow - now.time if shadow < HORIZON else NEVER
+
+
+@inlined
+def _write_shortest(count: int, state: SharedState, heads: HeadArrays) -> None:
+    """Write for each set of nodes how long a job may run that ends by the shadow times of all heads with which it competes."""
+    for of in range(heads.shortest.size):
+        heads.shortest[of] = NEVER
+        for k in range(count):
+            if heads.competes[of, state.kinds.eligible[heads.kind[k]]]:
+                heads.shortest[of] = min(heads.shortest[of], heads.window[k])
+
+
+@inlined
+def _any_starts(size: int, count: int, state: SharedState, heads: HeadArrays) -> bool:
+    """Return whether any candidate may start now: the first of them does so before the machine changes."""
+    for k in range(size):  # noqa: SIM110  # a loop is what compiles
+        if _may_start(heads.line[k], count, state, heads):
+            return True
+    return False
+
+
+@inlined
+def _backfill(size: int, count: int, state: SharedState, heads: HeadArrays) -> None:
+    """Test the candidates by priority, each at its turn."""
+    line = heads.line
+    heap.arrange(line, size, state.order.key)
+    while size > 0:
+        job = heap.pop(line, size, state.order.key)
+        size -= 1
+        if _may_start(job, count, state, heads):
+            kind = state.jobs.kind[job]
+            place(kind, state)
+            _subtract(job, kind, count, state, heads)
+            start(job, state)
+            leave(job, state)
+            heads.round[0] += 1
+
+
+@step
+def _may_start(job: int, count: int, state: SharedState, heads: HeadArrays) -> bool:
+    """Return whether a job fits now and delays no head with which it competes."""
+    kind, length = state.jobs.kind[job], state.jobs.length[job]
+    if not finds_room(kind, state):
+        return False
+    if length <= heads.shortest[state.kinds.eligible[kind]]:
+        return True
+    return bool(heads.backfill == EASY and length <= _limit(kind, count, state, heads))
+
+
+@step
+def _limit(kind: int, count: int, state: SharedState, heads: HeadArrays) -> int:
+    """Return how long a job of a kind that fits may run without delaying any head; cached per kind until a start."""
+    if heads.limit_at[kind] != heads.round[0]:
+        kinds, limit = state.kinds, NEVER
+        place(kind, state)
+        for k in range(count):
+            head = heads.kind[k]
+            if heads.window[k] >= limit or not heads.competes[kinds.eligible[kind], kinds.eligible[head]]:
+                continue
+            if heads.holding[k] - _count_lost(kind, k, state, heads) < kinds.parts[head]:
+                limit = heads.window[k]
+        heads.limit[kind], heads.limit_at[kind] = limit, heads.round[0]
+    return int(heads.limit[kind])
+
+
+@step
+def _count_lost(kind: int, k: int, state: SharedState, heads: HeadArrays) -> int:
+    """Count the chosen nodes that hold a part of a head at its shadow time, but not together with a part of a kind."""
+    lost = 0
+    for part in range(state.kinds.parts[kind]):
+        lost += int(_is_lost(state.nodes.chosen[part], kind, k, state, heads))
+    return lost
+
+
+@inlined
+def _is_lost(n: int, kind: int, k: int, state: SharedState, heads: HeadArrays) -> bool:
+    """Return whether a node holds a part of a head at its shadow time, but not together with a part of a kind."""
+    kinds, nodes, head = state.kinds, state.nodes, heads.kind[k]
+    if not heads.holds[k, n]:
+        return False
+    for d in range(nodes.top.shape[1]):
+        short = kinds.request[head, d] + kinds.request[kind, d] - nodes.top[nodes.top.shape[0] // 2 + n, d]
+        if short > 0 and released_until(n, d, heads.shadow[k], kinds, state.timeline, state.now) < short:
+            return True
+    return False
+
+
+@inlined
+def _subtract(job: int, kind: int, count: int, state: SharedState, heads: HeadArrays) -> None:
+    """Subtract a job that is about to start from the nodes that hold a part of a head, where it runs beyond the shadow time."""
+    for k in range(count):
+        if state.jobs.length[job] <= heads.window[k]:
+            continue
+        for part in range(state.kinds.parts[kind]):
+            n = state.nodes.chosen[part]
+            if _is_lost(n, kind, k, state, heads):
+                heads.holds[k, n] = False
+                heads.holding[k] -= 1

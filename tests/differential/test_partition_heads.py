@@ -1,0 +1,139 @@
+"""Heads of several partitions: compiled and reference engine produce the same bytes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from poolwise.engines import Engine, simulate
+from poolwise.errors import InputError
+from poolwise.model import Failures, Machine, Outage, Partition, ReservedWindow, Schedule, Workload
+from poolwise.policies.backfill.easy import Easy
+from poolwise.policies.backfill.none import NoBackfill
+from poolwise.registry import make
+from poolwise.schedulers.list import ListScheduler
+from poolwise.units import NEVER, SECOND
+from tests.helpers.mixed_machines import mixed_machine
+from tests.helpers.node_machines import machine, random_jobs, random_machine
+from tests.helpers.random_studies import OWN, UNITS, Curious, Stepped, difference, model, workload
+from tests.helpers.shared_studies import NAMED, PLACEMENTS
+
+BACKFILLS = ("none", "easy", "easy", "easy_no_extra")
+
+
+def divided_machine(g: np.random.Generator, nodes: int) -> Machine:
+    """Draw nodes with or without devices in two to five partitions, disjoint or overlapping, and a feature."""
+    on = random_machine(g, nodes, pools=False)
+    of = g.integers(0, int(g.integers(2, 6)), on.n_owner)
+    overlap = float(g.choice([0.0, 0.2, 0.6]))
+    sets = {f"p{k}": (of == k) | (g.random(on.n_owner) < overlap) for k in range(int(of.max()) + 1)}
+    sets["all"] = np.ones(on.n_owner, dtype=np.bool_)
+    tiers = g.integers(1, 3, len(sets)) if g.random() < 0.2 else np.ones(len(sets), dtype=np.int64)
+    limit = int(g.choice([NEVER, NEVER, 30 * SECOND]))
+    parts = tuple(Partition(name, name == "all", limit, tier=int(tier)) for name, tier in zip(sets, tiers, strict=True))
+    fast = {"fast": g.random(on.n_owner) < 0.7}
+    return replace(on, node_sets={**sets, **fast}, partitions=parts)
+
+
+def divided_jobs(g: np.random.Generator, on: Machine, jobs: int) -> Workload:
+    """Draw jobs of one or several partitions."""
+    load, names = random_jobs(g, on, jobs), [part.name for part in on.partitions]
+    weight = np.array([0.1 if name == "all" else 1.0 for name in names])
+    chosen = [g.choice(names, 2 if g.random() < 0.2 else 1, replace=False, p=weight / weight.sum()) for _ in range(jobs)]
+    named = [",".join(some) if g.random() < 0.95 else "" for some in chosen]
+    constraint = g.choice(["", "", "", "fast"], jobs)
+    return replace(load, attributes={**load.attributes, "partition": np.array(named), "constraint": constraint})
+
+
+def compare(seed: int, most: int = 100, nodes: int = 9, *, backfills: tuple[str, ...] = BACKFILLS) -> tuple[Schedule, Schedule]:
+    """Run one random study in both engines, which must agree; return the schedule and that with one head."""
+    g = np.random.default_rng(seed)
+    on = divided_machine(g, nodes)
+    load = divided_jobs(g, on, int(g.integers(most // 3, most)))
+    tiered = len({part.tier for part in on.partitions}) > 1
+    orders = [NAMED[0], NAMED[1], Curious(), Stepped()] if tiered else [*NAMED, *OWN]
+    backfill = make("backfills", g.choice(backfills).item())
+    how = ListScheduler(orders[int(g.integers(len(orders)))], backfill, make("placements", PLACEMENTS[seed % 4]))
+    per_event = bool(g.random() < 0.2)
+    plain, fast = (
+        simulate(load, on, how, pass_per_event=per_event, engine=engine).schedule for engine in ("reference", "compiled")
+    )
+    assert difference(plain, fast) == "", f"seed {seed}: {on.name}, {how}"
+    one = simulate(load, on, replace(how, backfill=replace(backfill, heads="machine")), pass_per_event=per_event)
+    return fast, one.schedule
+
+
+def test_random_studies() -> None:
+    found = [compare(seed) for seed in range(3000, 3048)]
+    assert sum(difference(several, one) != "" for several, one in found) > 10, "the number of heads matters"
+
+
+def test_candidate_beyond_a_shadow_time_is_subtracted_from_the_nodes_of_the_head() -> None:
+    compare(3283, 200)
+
+
+def test_many_nodes_and_deep_queues() -> None:
+    for seed in range(3100, 3112):
+        compare(seed, 250, nodes=30 if seed % 2 else 5)
+
+
+def test_unsupported_machines_are_named_with_a_remedy() -> None:
+    """With one head for the machine, the kernels support all of them."""
+    inside, none = {"a": np.array([True, False]), "b": np.array([False, True])}, np.zeros(2, dtype=np.int64)
+    on = replace(machine(np.array([[4, 100]] * 2), none, sets=inside), partitions=(Partition("a"), Partition("b")))
+    borrowing = machine(np.array([[4, 100]] * 2), none, pools={0: 10}, sets=inside)
+    jobs = Workload.of(none, none + SECOND, requests={"cores": none + 1}, attributes={"partition": np.array(["a", "b"])})
+    failing = replace(on, failures=Failures((Outage((0,), SECOND, 2 * SECOND),)))
+    window = replace(on, windows=(ReservedWindow("w", 5 * SECOND, 9 * SECOND, np.array([True, False])),))
+    for what, why in ((borrowing, "memory from pools"), (failing, "nodes fail"), (window, "reserved windows")):
+        for backfill in (NoBackfill(), Easy()):
+            how = ListScheduler(backfill=backfill, placement=make("placements", "first_fit"))
+            with pytest.raises(InputError, match=why) as found:
+                simulate(jobs, what, how, engine="compiled")
+            assert 'heads = "machine"' in str(found.value)
+            one = replace(how, backfill=replace(backfill, heads="machine"))
+            assert simulate(jobs, what, one, engine="compiled").schedule.done.all()
+
+
+def compare_whole_nodes(seed: int, most: int = 80) -> tuple[Schedule, Schedule]:
+    """Run one random study on whole nodes that differ in both engines; return the schedule and that with one head."""
+    g = np.random.default_rng(seed)
+    on = mixed_machine(g, limited=False)
+    groups = on.racks.nodes
+    of = g.integers(0, int(g.integers(2, 5)), on.n_owner)
+    overlap = float(g.choice([0.0, 0.3]))
+    sets = {
+        f"p{k}": np.isin(np.arange(on.n_owner), groups[(of[groups] == k) | (g.random(len(groups)) < overlap)]) for k in range(4)
+    }
+    on = replace(on, node_sets={**sets, "fast": g.random(on.n_owner) < 0.7}, partitions=tuple(Partition(name) for name in sets))
+    load = workload(g, on, int(g.integers(most // 3, most)), UNITS)
+    attributes = {"partition": g.choice([*sets, "p0,p1", ""], len(load)), "constraint": g.choice(["", "", "fast"], len(load))}
+    load = replace(load, attributes={**load.attributes, **attributes, "u": g.random(len(load))})
+    backfill = make("backfills", g.choice([*BACKFILLS, "easy_nodes_only"]).item())
+    if isinstance(backfill, Easy) and g.random() < 0.3:
+        backfill = replace(backfill, order=NAMED[1])
+    orders = [*NAMED, *OWN]
+    placement = make("placements", "racks", scope=g.choice(["rack", "system"]).item())
+    how = ListScheduler(orders[int(g.integers(len(orders)))], backfill, placement)
+    truth, estimate, per_event = model(g), model(g), bool(g.random() < 0.2)
+
+    def run(how: ListScheduler, engine: Engine) -> Schedule:
+        return simulate(load, on, how, model=truth, estimate=estimate, pass_per_event=per_event, engine=engine).schedule
+
+    plain, fast = run(how, "reference"), run(how, "compiled")
+    assert difference(plain, fast) == "", f"seed {seed}: {how}"
+    return fast, run(replace(how, backfill=replace(backfill, heads="machine")), "compiled")
+
+
+@pytest.mark.filterwarnings("ignore:remote latency")
+def test_random_studies_on_whole_nodes() -> None:
+    found = [compare_whole_nodes(seed) for seed in range(3500, 3560)]
+    assert sum(difference(several, one) != "" for several, one in found) > 4, "the number of heads matters"
+
+
+@pytest.mark.long
+def test_many_random_studies() -> None:
+    for seed in range(3200, 3400):
+        compare(seed, 200, nodes=40 if seed % 4 == 0 else 9)
