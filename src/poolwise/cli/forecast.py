@@ -35,18 +35,15 @@ def _part(what: str, default: str | bool = True) -> Any:
     return typer.Option(metavar="NAME", help=text, show_default=default, rich_help_panel=SCHEDULER)
 
 
+def _scheduler(what: str) -> Any:
+    return typer.Option(metavar="FILE", help=f"SCHEDULER.toml or catalog:NAME; {what}.", rich_help_panel=SCHEDULER)
+
+
 @dataclass(frozen=True)
 class PolicyOptions:
     """Options that name the scheduler: a file, or its parts; None where an option was not given."""
 
-    scheduler: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE",
-            help="SCHEDULER.toml or catalog:NAME; defaults to the scheduler of the state.",
-            rich_help_panel=SCHEDULER,
-        ),
-    ] = None
+    scheduler: Annotated[str | None, _scheduler("replaces --order, --backfill and --placement")] = None
     order: Annotated[str | None, _part("Queue order", "fcfs")] = None
     backfill: Annotated[str | None, _part("Backfilling", "easy")] = None
     placement: Annotated[str | None, _part("Placement policy")] = None
@@ -63,6 +60,13 @@ class PolicyOptions:
         if self.scheduler is not None and any((self.order, self.backfill, self.placement)):
             remedy = "give --scheduler FILE alone, or --order, --backfill and --placement"
             raise InputError("--scheduler excludes --order, --backfill and --placement", field="--scheduler", remedy=remedy)
+
+
+@dataclass(frozen=True)
+class StatePolicyOptions(PolicyOptions):
+    """The same options where a state may name its scheduler, which is the default."""
+
+    scheduler: Annotated[str | None, _scheduler("defaults to the scheduler of the state")] = None
 
 
 @dataclass(frozen=True)
@@ -182,7 +186,7 @@ def show_forecast(found: ForecastAnswer, output: AnswerOutput, seed: int, inputs
 def state(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="State directory, as `poolwise snapshot` writes it.")],
     request: RequestOptions,
-    policy: PolicyOptions,
+    policy: StatePolicyOptions,
     log: LogFormat,
     output: AnswerOutput,
 ) -> None:
@@ -221,7 +225,7 @@ class ServiceOptions:
 @command(live, "poolwise forecast live slurm --scheduler catalog:fm-easy --job 4711")
 def slurm(
     request: RequestOptions,
-    policy: PolicyOptions,
+    policy: StatePolicyOptions,
     log: LogFormat,
     output: AnswerOutput,
     service: ServiceOptions,
@@ -234,7 +238,7 @@ def slurm(
 @command(live, "poolwise forecast live kubernetes --port 9818 --every 60")
 def kubernetes(
     request: RequestOptions,
-    policy: PolicyOptions,
+    policy: StatePolicyOptions,
     log: LogFormat,
     output: AnswerOutput,
     service: ServiceOptions,
@@ -248,7 +252,7 @@ def _forecast(
     cluster: ClusterName,
     part: str | None,
     request: RequestOptions,
-    policy: PolicyOptions,
+    policy: StatePolicyOptions,
     log: LogFormat,
     output: AnswerOutput,
     service: ServiceOptions,

@@ -95,6 +95,8 @@ class SharedSampler:
         assert held is not None
         self._initial, self._held = spec.initial, held
         changing = state.nodes, arrays.ahead or (), state.kinds, state.timeline, state.at_shadow, *(arrays.intervals or ())[1:2]
+        if arrays.profile is not None:
+            changing = *changing, arrays.profile.kept.status
         self._awaited = _Awaited(state, awaited, until, changing)
         self._arrays = arrays.with_state(jobs=state.jobs._replace(awaited=self._awaited.flags(len(spec.workload))))
 

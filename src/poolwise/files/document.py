@@ -113,7 +113,7 @@ class Document:
                 raise self._no_path(path, Origin("get"))
         return value
 
-    def with_value(self, path: str, value: Any, origin: Origin) -> Document:
+    def with_value(self, path: str, value: Any, origin: Origin, fixed: Collection[str] = ()) -> Document:
         """Replace the value at a dotted path; errors report its origin.
 
         Raises UnknownNameError if the path leads through a table that does not exist, except for `SETTINGS`. A new key of an
@@ -122,7 +122,7 @@ class Document:
         try:
             tables = _with_value(self.tables, path.split("."), value, top=True)
         except LookupError:
-            raise self._no_path(path, origin) from None
+            raise self._no_path(path, origin, fixed) from None
         below = f"{path}."
         kept = {here: known for here, known in self.replaced.items() if not here.startswith(below)}
         parts = {here: part for here, part in self.parts.items() if here != path}
@@ -145,8 +145,8 @@ class Document:
         """Remove sections."""
         return replace(self, tables={key: table for key, table in self.tables.items() if key not in sections})
 
-    def _no_path(self, path: str, origin: Origin) -> InputError:
-        known = self.paths()
+    def _no_path(self, path: str, origin: Origin, fixed: Collection[str] = ()) -> InputError:
+        known = [other for other in self.paths() if other.partition(".")[0] not in fixed]
         near = difflib.get_close_matches(path, known, n=1, cutoff=0.5)
         remedy = f"did you mean '{near[0]}'?" if near else f"known paths: {', '.join(known)}"
         return InputError(f"{origin.label}: no such path", file=self.file, line=origin.line, field=path, remedy=remedy)

@@ -101,16 +101,17 @@ def _varied_values(document: Document) -> dict[str, list[Any]]:
         location = ("vary", path) if path in written else ("vary", *path.split("."))
         if not isinstance(values, list) or not values:
             raise document.error(location, "expected a non-empty list of values", f'write "{path}" = [...]')
-        if path.partition(".")[0] in ("vary", "seeds", "measure", "version", "title", "today"):
+        if path.partition(".")[0] in FIXED:
             raise document.error(location, f"'{path}' cannot be varied", "vary machine, workload, scheduler or performance")
     return found
 
 
 def with_values(document: Document, chosen: Mapping[str, Any], section: str) -> Document:
     """Replace values, outer paths before inner ones; errors report their line in a section of the study."""
+    fixed = {*document.tables} - {"scheduler"} if section == "space" else FIXED
     for path, value in sorted(chosen.items(), key=lambda item: item[0].count(".")):
         _, line, label = document.location((section, path))
-        document = inline(document.with_value(path, value, Origin(label or section, line)), path)
+        document = inline(document.with_value(path, value, Origin(label or section, line), fixed), path)
     return document
 
 

@@ -26,6 +26,8 @@ from poolwise.kernels.shared_nodes.state import (
     WORD,
     KindArrays,
     NodeArrays,
+    NodeReservations,
+    NodeReservationStatus,
     OutageArrays,
     PartArrays,
     ProfileSteps,
@@ -61,6 +63,16 @@ class SharedArrays(NamedTuple):
     def with_state(self, **arrays: Any) -> SharedArrays:
         """Return the arguments with other arrays of the state."""
         return self._replace(state=self.state._replace(**arrays))
+
+    @property
+    def failing(self) -> bool:
+        """True if nodes fail."""
+        return self.outages is not None and len(self.outages.time) > 0
+
+
+def with_steps(profile: ProfileSteps, size: int) -> ProfileSteps:
+    """Return a profile with space for a number of steps."""
+    return profile._replace(time=blank(size), next=blank(size), free=blank(size, profile.free.shape[1]))
 
 
 KEPT_KINDS = 1024
@@ -103,7 +115,7 @@ class SharedColumns(ListColumns):
             now.renewal = -1
         ahead, profile, empty, outages = None, None, None, None
         if rules.backfill == CONSERVATIVE:
-            ahead, profile = separate_nodes(nodes), self.profile(nodes, 0)
+            ahead, profile = separate_nodes(nodes), self._profile(nodes, grouped)
         if self._disturbances:
             changes = node_changes(self.machine, nodes.owner, self._disturbances)
             assert changes is not None
@@ -126,6 +138,8 @@ class SharedColumns(ListColumns):
         )
         intervals = self._intervals(nodes, state.timeline.until.shape[1]) if rules.backfill == AT_INTERVALS else None
         heads = self._heads(nodes, len(grouped.parts)) if rules.backfill == SEVERAL_HEADS else None
+        if outages is None and windows is None and intervals is None and heads is None:
+            empty, outages = nodes, outage_arrays([], False, nodes, 0, 0)
         return SharedArrays(state, ahead, empty, profile, outages, windows, intervals, heads)
 
     @property
@@ -269,12 +283,36 @@ class SharedColumns(ListColumns):
         size, n = (len(nodes.owner), len(self.workload)) if pools else (0, 0)
         return ShadowArrays(blank(size, nodes.top.shape[1]), blank(pools), blank(pools), blank(n), blank(n))
 
-    def profile(self, nodes: NodeArrays, steps: int) -> ProfileSteps:
-        """Return a profile with space for a number of steps; used only under conservative backfilling."""
+    def _profile(self, nodes: NodeArrays, grouped: JobKinds) -> ProfileSteps:
+        """Return a profile without space for steps; used only under conservative backfilling."""
         n, requested, count = len(nodes.owner), self.workload.requested, len(self.workload)
-        hold = np.maximum(requested, stretched(requested, np.zeros(count)))  # rounded as float64 where that is longer
-        free = blank(steps, nodes.top.shape[1])
-        return ProfileSteps(blank(n), blank(steps), blank(steps), free, blank(1), hold, blank(n), blank(count), blank(count))
+        parts = grouped.parts[grouped.of]
+        status, offset = record(NodeReservationStatus), np.concatenate([[0], np.cumsum(parts)])
+        status.last = -1
+        kept = NodeReservations(
+            status=status,
+            made_at=blank(count),
+            start=blank(count),
+            offset=offset,
+            node=blank(int(offset[-1])),
+            sequence=blank(count),
+            following=blank(count),
+            changed_at=blank(n),
+            changed=blank(n),
+            witness=np.zeros(n, dtype=np.bool_),
+        )
+        return zeros_of(
+            ProfileSteps,
+            count,
+            first=blank(n),
+            time=blank(0),
+            next=blank(0),
+            free=blank(0, nodes.top.shape[1]),
+            used=blank(1),
+            hold=np.maximum(requested, stretched(requested, np.zeros(count))),  # rounded as float64 where that is longer
+            available=blank(n),
+            kept=kept,
+        )
 
     def _rules(self, grouped: JobKinds, nodes: NodeArrays, per_event: bool) -> SharedRules:
 
@@ -333,5 +371,6 @@ class SharedColumns(ListColumns):
             earlier=blank(len(sets)),
             holding=blank(len(sets)),
             is_stale=np.zeros(n, dtype=np.bool_),
+            shifted=np.zeros(n, dtype=np.bool_),
             front=blank(size),
         )

@@ -20,7 +20,7 @@ from poolwise.engines.list_replay import run_to_end
 from poolwise.engines.priority_callback import PriorityCallback
 from poolwise.engines.progress import ProgressListener
 from poolwise.engines.run_record import longer, schedule_of, with_more_rows, with_more_runs
-from poolwise.engines.shared_nodes.columns import SharedArrays, SharedColumns
+from poolwise.engines.shared_nodes.columns import SharedArrays, SharedColumns, with_steps
 from poolwise.engines.shared_nodes.initial import NodeHoldings, resume_nodes
 from poolwise.interfaces import BackfillPolicy, ListRule
 from poolwise.interfaces.user_class import rule_of
@@ -28,7 +28,6 @@ from poolwise.kernels.common.state import INSTANTS, RENEW_KEYS
 from poolwise.kernels.shared_nodes.state import PartArrays
 from poolwise.model import Initial, Kind, Machine, ReservedWindow, Schedule, Workload
 from poolwise.performance.ideal import Ideal
-from poolwise.platforms.simulated import Disturbance
 from poolwise.policies.backfill.conservative import Conservative
 from poolwise.policies.backfill.easy import Easy
 from poolwise.policies.backfill.slurm import SlurmBackfill
@@ -73,14 +72,14 @@ def _replay(spec: RunSpec, rule: ListRule, kernel: Kernel) -> Schedule:
     arrays = replay_nodes(columns, arrays, kernel, spec.watch)
     state = arrays.state
     rejected = columns.refusals(state.runs.rejected[: state.now.rejected])
-    return schedule_of(columns, state, rejected, None if arrays.outages is None else arrays.outages.lost)
+    return schedule_of(columns, state, rejected, arrays.outages.lost if arrays.outages is not None and arrays.failing else None)
 
 
 def replay_nodes(
     columns: SharedColumns, arrays: SharedArrays, kernel: Kernel, watch: ProgressListener | None = None
 ) -> SharedArrays:
     """Call a kernel until the replay ends and serve its requests; return the arrays, some of which may have grown."""
-    kind = _kind_of(columns.scheduler, arrays.outages is not None, arrays.windows is not None, arrays.heads is not None)
+    kind = _kind_of(columns.scheduler, arrays.windows is not None, arrays.heads is not None)
 
     def serve(request: int, arrays: SharedArrays, callback: PriorityCallback) -> SharedArrays:
         if request == RENEW_KEYS:
@@ -91,7 +90,8 @@ def replay_nodes(
             more = columns.segments(2 * int(arrays.state.now.rows), len(arrays.state.nodes.owner))
             return arrays._replace(intervals=arrays.intervals._replace(segments=more))
         if request == INSTANTS:
-            return arrays._replace(profile=columns.profile(arrays.state.nodes, 2 * int(arrays.state.now.rows)))
+            assert arrays.profile is not None
+            return arrays._replace(profile=with_steps(arrays.profile, 2 * int(arrays.state.now.rows)))
         return _with_more_runs(arrays)
 
     return run_to_end(columns, arrays, lambda arrays: kernel(kind, arrays), serve, watch)
@@ -101,7 +101,7 @@ def _with_more_runs(arrays: SharedArrays) -> SharedArrays:
     """Return the arrays with more rows and, if runs may be lost, with space for the runs and parts that may start."""
     state, rules, now, outages = arrays.state, arrays.state.rules, arrays.state.now, arrays.outages
     runs = with_more_rows(state.runs, int(now.started), int(now.rows))
-    if outages is None:
+    if outages is None or not arrays.failing:
         return arrays.with_state(runs=runs)
     waiting, parts = int(now.waiting), state.parts
     more = max(0, int(now.started) + waiting - len(outages.lost))
@@ -118,29 +118,23 @@ SharedKind = Literal[
     "reservations",
     "backfill at intervals",
     "heads of partitions",
-    "failing nodes",
-    "failing nodes, reservations",
     "windows",
     "from a state",
 ]
 """Kinds of kernels: queues with at most one reservation, conservative reservations, backfilling at intervals, queues with a
-head for each of several partitions, the first two on nodes that fail, queues with windows, and replays from a state."""
+head for each of several partitions, queues with windows, and replays from a state. In the first two, nodes may fail."""
 
-RARE: tuple[SharedKind, ...] = (
-    "backfill at intervals", "heads of partitions", "failing nodes", "failing nodes, reservations", "windows"
-)  # fmt: skip
+RARE: tuple[SharedKind, ...] = ("backfill at intervals", "heads of partitions", "windows")
 
 
-def _kind_of(scheduler: ListRule, failing: bool, windows: bool, heads: bool) -> SharedKind:
-    """Return the kind of kernel that a run under a list scheduler needs: on nodes that fail, with windows or several heads."""
+def _kind_of(scheduler: ListRule, windows: bool, heads: bool) -> SharedKind:
+    """Return the kind of kernel that a run under a list scheduler needs, with windows or several heads."""
     rule = rule_of(scheduler.backfill)
     reserves = rule is not None and rule.reserves == "all"
     if rule is not None and rule.times is not None:
         return "backfill at intervals"
     if heads:
         return "heads of partitions"
-    if failing:
-        return "failing nodes, reservations" if reserves else "failing nodes"
     if windows:
         return "windows"
     return "reservations" if reserves else "queues"
@@ -150,7 +144,7 @@ def load_for(spec: RunSpec) -> None:
     """Load the kernels that runs on the machine of a supported run may need under its scheduler."""
     rule = rule_of(spec.scheduler)
     assert rule is not None
-    load_kind(_kind_of(rule, bool(spec.disturbances), bool(spec.machine.windows), False))
+    load_kind(_kind_of(rule, bool(spec.machine.windows), False))
     backfill = rule_of(rule.backfill)
     if len(spec.machine.partitions) > 1 and backfill is not None and backfill.heads == "partition":
         load_kind("heads of partitions")
@@ -186,8 +180,6 @@ def load_kind(kind: str) -> None:
         two = replace(two, machine=replace(_nodes(2), node_sets={"first": np.array([True, False])}))
     if kind == "from a state":
         two = replace(two, initial=Initial(0, []))
-    if kind.startswith("failing nodes"):
-        two = replace(two, disturbances=(Disturbance(0, 0, 0, -1), Disturbance(1, 0, 0, 1)))
     if kind == "windows":
         window = ReservedWindow("upkeep", SECOND, 2 * SECOND, np.ones(1, dtype=np.bool_))
         two = replace(two, machine=replace(two.machine, windows=(window,)))

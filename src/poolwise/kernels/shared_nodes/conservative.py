@@ -1,4 +1,4 @@
-"""One pass of conservative backfilling: rebuild reservations in priority order, start the jobs whose reservation begins now.
+"""One pass of conservative backfilling: reserve in priority order, start the jobs whose reservation begins now.
 
 Source: `policies.backfill.conservative`.
 """
@@ -11,6 +11,13 @@ from poolwise.kernels.jit import inlined, step
 from poolwise.kernels.shared_nodes.choose import choose
 from poolwise.kernels.shared_nodes.nodes import next_fit
 from poolwise.kernels.shared_nodes.profile import build_profile, earliest, holds_now, occupy, write_interval_minimum
+from poolwise.kernels.shared_nodes.reservation_cache import (
+    begin_reserving,
+    end_pass,
+    end_reserving,
+    keeps_reservation,
+    note_reservation,
+)
 from poolwise.kernels.shared_nodes.room import finds_room
 from poolwise.kernels.shared_nodes.runs import start
 from poolwise.kernels.shared_nodes.state import FIRST_FIT, NodeArrays, ProfileSteps, SharedState
@@ -26,7 +33,8 @@ def conservative_pass(state: SharedState, ahead: NodeArrays, profile: ProfileSte
     """
     kinds, order, nodes, queue, now = state.kinds, state.order, state.nodes, state.queue, state.now
     build_profile(state, profile)
-    waiting, candidates = now.waiting, 0
+    begin_reserving(state, profile)
+    waiting, candidates, reserved = now.waiting, 0, 0
     for k in range(waiting):
         job = queue.job[k]
         order.key[job] = key(job, now.time, order)
@@ -40,29 +48,39 @@ def conservative_pass(state: SharedState, ahead: NodeArrays, profile: ProfileSte
         job = heap.pop(profile.line, waiting, order.key)
         kind, length = state.jobs.kind[job], profile.hold[job]
         waiting -= 1
-        time = earliest(kind, length, state, profile)
-        if state.rules.placement == FIRST_FIT:
-            _choose_first(time, kinds.parts[kind], ahead, profile)
+        if keeps_reservation(job, state, profile):
+            time = profile.kept.start[job]
+            for part in range(kinds.parts[kind]):
+                nodes.chosen[part] = profile.kept.node[profile.kept.offset[job] + part]
         else:
-            write_interval_minimum(time, length, nodes, ahead, profile)
-            choose(kind, state.rules, kinds, ahead)
+            time = earliest(kind, length, state, profile)
+            if state.rules.placement == FIRST_FIT:
+                _choose_first(time, kinds.parts[kind], nodes, profile)
+            else:
+                write_interval_minimum(time, length, nodes, ahead, profile)
+                choose(kind, state.rules, kinds, ahead)
+                for part in range(kinds.parts[kind]):
+                    nodes.chosen[part] = ahead.chosen[part]
+            note_reservation(job, time, state, profile)
         for part in range(kinds.parts[kind]):
-            nodes.chosen[part], nodes.borrow[part] = ahead.chosen[part], 0
-            occupy(ahead.chosen[part], time, length, kind, kinds, profile)
+            nodes.borrow[part] = 0
+            occupy(nodes.chosen[part], time, length, kind, kinds, profile)
         if time == now.time:
             start(job, state)
             leave(job, state)
+        reserved = end_reserving(job, time, reserved, state, profile)
         while candidates > 0 and not _may_start(profile.able[candidates - 1], job, state, profile):
             candidates -= 1
+    end_pass(reserved, profile.kept)
 
 
 @inlined
-def _choose_first(time: int, parts: int, ahead: NodeArrays, profile: ProfileSteps) -> None:
+def _choose_first(time: int, parts: int, nodes: NodeArrays, profile: ProfileSteps) -> None:
     """Choose the first nodes that `earliest` found available at a time (ns)."""
     n, part = 0, 0
     while part < parts:
         if profile.available[n] == time:
-            ahead.chosen[part] = n
+            nodes.chosen[part] = n
             part += 1
         n += 1
 
@@ -70,15 +88,33 @@ def _choose_first(time: int, parts: int, ahead: NodeArrays, profile: ProfileStep
 @inlined
 def _may_start(job: int, last: int, state: SharedState, profile: ProfileSteps) -> bool:
     """Return whether a job is behind the one that was reserved last, and can start now along with the reservations."""
-    kind, kinds, nodes = state.jobs.kind[job], state.kinds, state.nodes
-    if not heap.before(last, job, state.order.key) or not finds_room(kind, state):
+    kind, kinds, nodes, witness = state.jobs.kind[job], state.kinds, state.nodes, profile.kept.witness
+    if not heap.before(last, job, state.order.key):
         return False
+    if profile.kept.status.candidate == job and not _takes_witness(last, state, profile):
+        return True
+    if not finds_room(kind, state):
+        return False
+    profile.kept.status.candidate = job
+    for n in range(witness.size):
+        witness[n] = False
     found, n = 0, next_fit(0, kind, -1, kinds, nodes)
     while n >= 0:
-        found += int(holds_now(n, kind, profile.hold[job], kinds, profile))
+        if holds_now(n, kind, profile.hold[job], kinds, profile):
+            witness[n] = True
+            found += 1
         if found == kinds.parts[kind]:
             return True
         n = next_fit(n + 1, kind, -1, kinds, nodes)
+    return False
+
+
+@inlined
+def _takes_witness(last: int, state: SharedState, profile: ProfileSteps) -> bool:
+    """Return whether the job that was reserved last takes a node on which the candidate can start now."""
+    for part in range(state.kinds.parts[state.jobs.kind[last]]):  # noqa: SIM110  # a loop is what compiles
+        if profile.kept.witness[state.nodes.chosen[part]]:
+            return True
     return False
 
 

@@ -72,7 +72,7 @@ def earliest(kind: int, length: int, state: SharedState, profile: ProfileSteps) 
     for n in range(count):
         available[n] = NEVER
         if nodes.open[kinds.eligible[kind], leaves + n]:
-            available[n] = _available_from(n, kind, length, time, latest, kinds, profile)
+            available[n] = available_from(n, kind, length, time, latest, kinds, profile)
         if wanted == 1:
             latest = min(latest, available[n])
     if wanted == 1:
@@ -93,11 +93,11 @@ def earliest(kind: int, length: int, state: SharedState, profile: ProfileSteps) 
             return NEVER
         for n in range(count):
             if available[n] < time:
-                available[n] = _available_from(n, kind, length, time, NEVER, kinds, profile)
+                available[n] = available_from(n, kind, length, time, NEVER, kinds, profile)
 
 
-@inlined
-def _available_from(n: int, kind: int, length: int, time: int, latest: int, kinds: KindArrays, profile: ProfileSteps) -> int:
+@step
+def available_from(n: int, kind: int, length: int, time: int, latest: int, kinds: KindArrays, profile: ProfileSteps) -> int:
     """Return the first time (ns) from `time` to `latest` from which a node can hold a part for the length; NEVER if none."""
     at, begin = profile.first[n], -1
     while at >= 0:

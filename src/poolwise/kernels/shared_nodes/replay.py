@@ -59,9 +59,8 @@ def replay(
     LATE: the clock is beyond `HORIZON`. PAUSED: `now.pause` passes are complete.
 
     Features whose argument is None are compiled out. There is one kernel for queues, one for conservative reservations
-    (`ahead`, `profile`), one for queues on nodes that fail (`outages`, and `empty`, the nodes as if nothing ran), one for
-    queues with windows, one for conservative reservations on nodes that fail, one for backfilling at `intervals`, and one for
-    queues with `heads` of several partitions.
+    (`ahead`, `profile`), one for queues with windows, one for backfilling at `intervals`, and one for queues with `heads` of
+    several partitions. The first two have `outages`, which may be empty, and the nodes as if nothing ran (`empty`).
     """
     now = state.now
     while True:
@@ -78,7 +77,7 @@ def replay(
                 return ROOM
             _warm_up(state)
         if not (now.warm or now.quiet) and now.waiting > 0:
-            if outages is not None and not has_run_rows(state, outages):
+            if outages is not None and outages.time.size > 0 and not has_run_rows(state, outages):
                 has_rows(state)  # writes the number of rows needed
                 return ROOM
             request = _pass(state, ahead, profile, windows, intervals, heads)
@@ -157,7 +156,7 @@ def _apply_events(
     """Process all events of the next instant (or one of them); return False at the end of the replay."""
     rules, now = state.rules, state.now
     change = NEVER
-    if outages is not None:
+    if outages is not None and outages.time.size > 0:
         change = time_at(outages.time, now.changes)
     if windows is not None and now.waiting > 0:
         change = time_at(windows.ends, now.ended)
@@ -177,14 +176,14 @@ def _apply_events(
             return True
     while job_arrives(state):
         is_deferred = False
-        if outages is not None and empty is not None:
+        if outages is not None and outages.time.size > 0 and empty is not None:
             is_deferred = defer_if_unfit(now.next, state, empty, outages)
         if not is_deferred and joins_queue(now.next, state):
             join(now.next, state)
         now.next += 1
         if rules.per_event:
             return True
-    if outages is not None and empty is not None and change == now.time:
+    if outages is not None and outages.time.size > 0 and empty is not None and change == now.time:
         apply_changes(state, empty, outages)
     return True
 

@@ -136,7 +136,36 @@ class TimelineArrays(NamedTuple):
     holding: IntArray
     stale: IntArray  # (n_node,) nodes whose `ready` is outdated, the first `now.stale` count
     is_stale: BoolArray  # (n_node,) whether a node is among them
+    shifted: BoolArray  # (n_node,) whether runs on a node began, or ended at another time than expected
     front: IntArray  # (n_leaf * 2,) scratch
+
+
+class NodeReservationStatus:
+    """Scalars of the kept reservations: a record, see `kernels.common.state.record`."""
+
+    last: int  # number of this pass, or else the last one; -1 before the first one
+    outages: int  # `now.changes` in the last pass
+    changed: int  # nodes in `NodeReservations.changed`
+    reserved: int  # jobs in `NodeReservations.sequence`
+    at: int  # position in it of the next job
+    follows: int  # 1 while the jobs of this pass have the order of the last one
+    candidate: int  # job for which `NodeReservations.witness` is valid, -1 for none
+
+
+class NodeReservations(NamedTuple):
+    """Reservations made by the last passes, and the nodes that have changed since; see `reservation_cache`."""
+
+    status: NodeReservationStatus
+    made_at: IntArray  # (n_job,) number of the pass in which a reservation was made or found unchanged, -1 for none
+    start: IntArray  # (n_job,) ns
+    offset: IntArray  # (n_job + 1,) first row in `node` of each job
+    node: IntArray  # (n_part,)
+    # (n_job,) jobs with a reservation after the last pass, by priority, and those of this pass
+    sequence: IntArray
+    following: IntArray
+    changed_at: IntArray  # (n_node,) number of the last pass in which the runs or reservations of a node changed
+    changed: IntArray  # (n_node,) those nodes of this pass; the first `status.changed` count
+    witness: BoolArray  # (n_node,) nodes on which the candidate can start now
 
 
 class ProfileSteps(NamedTuple):
@@ -152,6 +181,7 @@ class ProfileSteps(NamedTuple):
     # (n_job,) scratch: the waiting jobs in order, and those that may start now
     line: IntArray
     able: IntArray
+    kept: NodeReservations
 
 
 class ShadowArrays(NamedTuple):
@@ -167,7 +197,7 @@ class ShadowArrays(NamedTuple):
 
 
 class OutageArrays(NamedTuple):
-    """Failures and repairs of nodes, and the jobs deferred or lost because of them."""
+    """Failures and repairs of nodes, perhaps none, and the jobs deferred or lost because of them."""
 
     # (n_change,) ns, ascending; a node, and whether it is repaired or fails
     time: IntArray

@@ -19,6 +19,7 @@ def add_part(n: int, run: int, end: int, kind: int, local: int, timeline: Timeli
         at -= 1
     until[at], timeline.run_of[n, at], timeline.kind[n, at], timeline.local[n, at] = end, run, kind, local
     timeline.size[n] += 1
+    timeline.shifted[n] = True
     touch(n, timeline, now)
 
 
@@ -29,6 +30,7 @@ def remove_part(n: int, run: int, timeline: TimelineArrays, now: SharedNow) -> i
     while by[at] != run:
         at += 1
     local = timeline.local[n, at]
+    timeline.shifted[n] = timeline.shifted[n] or timeline.until[n, at] != now.time
     timeline.size[n] -= 1
     for k in range(at, timeline.size[n]):
         timeline.until[n, k], by[k], timeline.kind[n, k] = timeline.until[n, k + 1], by[k + 1], timeline.kind[n, k + 1]

@@ -1,0 +1,133 @@
+"""Reservations of conservative backfilling, kept from pass to pass as long as nothing changes in front of them.
+
+A reservation depends on the runs and on the reservations of jobs of higher priority. So a pass notes the nodes on which either
+has changed; a start at the reserved time, or an end as expected, changes nothing. A job keeps its reservation if none of these
+nodes can hold a part of it earlier, or is chosen in place of another node. If the order of the jobs changes, those behind
+the change reserve again.
+"""
+
+from __future__ import annotations
+
+from poolwise.kernels.common.state import STATIC
+from poolwise.kernels.jit import inlined, step
+from poolwise.kernels.shared_nodes.profile import available_from
+from poolwise.kernels.shared_nodes.state import FIRST_FIT, NodeReservations, ProfileSteps, SharedState
+from poolwise.units import HORIZON
+
+
+@step
+def begin_reserving(state: SharedState, profile: ProfileSteps) -> None:
+    """Begin a pass: note the nodes on which runs have changed since the last one; after an outage, discard all reservations."""
+    timeline, now, kept = state.timeline, state.now, profile.kept
+    status = kept.status
+    if status.last < 0 or status.outages != now.changes:
+        for job in range(kept.made_at.size):
+            kept.made_at[job] = -1
+        status.outages, status.reserved = now.changes, 0
+    status.last += 1
+    status.changed, status.at, status.follows, status.candidate = 0, 0, 1, -1
+    for n in range(kept.changed_at.size):
+        is_overdue = timeline.size[n] > 0 and timeline.until[n, 0] <= now.time  # expected to end a fixed time from now
+        if is_overdue or timeline.shifted[n]:
+            _note(n, kept)
+        timeline.shifted[n] = is_overdue
+
+
+@inlined
+def _note(n: int, kept: NodeReservations) -> None:
+    """Note that the runs or reservations of a node have changed."""
+    if kept.changed_at[n] != kept.status.last:
+        kept.changed_at[n] = kept.status.last
+        kept.changed[kept.status.changed] = n
+        kept.status.changed += 1
+
+
+@step
+def keeps_reservation(job: int, state: SharedState, profile: ProfileSteps) -> bool:
+    """Return whether the reservation of a job is the same as in the pass that made it."""
+    kept, made = profile.kept, profile.kept.made_at[job]
+    if made < 0 or not _is_next(job, state, kept) or kept.start[job] < state.now.time:
+        return False
+    if made == kept.status.last - 1:
+        for k in range(kept.status.changed):
+            if _may_move(job, kept.changed[k], state, profile):
+                return False
+    else:
+        for n in range(kept.changed_at.size):
+            if kept.changed_at[n] > made and _may_move(job, n, state, profile):
+                return False
+    return True
+
+
+@inlined
+def _is_next(job: int, state: SharedState, kept: NodeReservations) -> bool:
+    """Return whether the jobs with reservations up to this one have the order of the last pass."""
+    if state.order.kind == STATIC:
+        return True
+    status = kept.status
+    while status.follows and status.at < status.reserved and state.queue.where[kept.sequence[status.at]] < 0:
+        status.at += 1
+    status.follows = int(status.follows and status.at < status.reserved and kept.sequence[status.at] == job)
+    status.at += 1
+    return bool(status.follows)
+
+
+@inlined
+def _may_move(job: int, n: int, state: SharedState, profile: ProfileSteps) -> bool:
+    """Return whether a job may reserve otherwise because of a node that has changed."""
+    kinds, kept, kind = state.kinds, profile.kept, state.jobs.kind[job]
+    if not state.nodes.open[kinds.eligible[kind], state.nodes.top.shape[0] // 2 + n]:
+        return False
+    start, last, is_chosen = kept.start[job], -1, False
+    for k in range(kept.offset[job], kept.offset[job] + kinds.parts[kind]):
+        last = max(last, kept.node[k])
+        is_chosen = is_chosen or kept.node[k] == n
+    time = available_from(n, kind, profile.hold[job], state.now.time, start, kinds, profile)
+    if state.rules.placement != FIRST_FIT:
+        return bool(is_chosen or time <= start)  # the choice depends on what the nodes have free
+    return bool(time != start) if is_chosen else bool(time < start or (time == start and n < last))
+
+
+@step
+def note_reservation(job: int, time: int, state: SharedState, profile: ProfileSteps) -> None:
+    """Store the reservation of a job at a time (ns) on `nodes.chosen`; note the nodes that it takes or leaves."""
+    nodes, kept = state.nodes, profile.kept
+    first, parts = kept.offset[job], state.kinds.parts[state.jobs.kind[job]]
+    had, is_same = kept.made_at[job] >= 0, kept.made_at[job] >= 0 and kept.start[job] == time
+    for part in range(parts):
+        is_same = is_same and kept.node[first + part] == nodes.chosen[part]
+    if is_same:
+        return
+    for part in range(parts):
+        if had:
+            _note(kept.node[first + part], kept)
+        _note(nodes.chosen[part], kept)
+        kept.node[first + part] = nodes.chosen[part]
+    kept.start[job] = time
+
+
+@inlined
+def end_reserving(job: int, time: int, reserved: int, state: SharedState, profile: ProfileSteps) -> int:
+    """Mark a reservation as made in this pass, or forget that of a job that has just started; return how many there are."""
+    now, kept = state.now, profile.kept
+    if time > now.time:
+        kept.made_at[job] = kept.status.last
+        kept.following[reserved] = job
+        return reserved + 1
+    kept.made_at[job] = -1
+    end, timeline = time + min(profile.hold[job], HORIZON - time), state.timeline
+    if state.runs.expected[now.started - 1] == end and state.rules.placement == FIRST_FIT:
+        # the run takes what it had reserved; other placements prefer other nodes to those with more or less free capacity,
+        # also for jobs of higher priority
+        for part in range(state.kinds.parts[state.jobs.kind[job]]):
+            n = state.nodes.chosen[part]
+            timeline.shifted[n] = timeline.until[n, 0] <= now.time
+    return reserved
+
+
+@step
+def end_pass(reserved: int, kept: NodeReservations) -> None:
+    """End a pass: keep the order of its jobs."""
+    kept.status.reserved = reserved
+    for k in range(reserved):
+        kept.sequence[k] = kept.following[k]
