@@ -34,7 +34,9 @@ lint: setup ## check format, lint, types and import contracts
 kernels: setup ## compile all kernels once (one to two minutes on two cores; later runs load them)
 	$(BIN)/poolwise compile
 
-test: lint test-fast ## run lint and the fast tests
+test: setup ## run lint and the fast tests
+	$(MAKE) --no-print-directory --jobs 2 --output-sync=target lint kernels
+	$(MAKE) --no-print-directory test-fast
 
 test-fast: kernels ## run the fast tests
 	$(BIN)/pytest -m "not long" --numprocesses 2 --dist loadgroup

@@ -46,6 +46,7 @@ REACHABLE = [
 ]
 
 
+@pytest.mark.long
 def test_only_reachable_files_change_the_fingerprint(copied):
     before = sources(RUN, package=copied)
     assert before == sources(RUN)

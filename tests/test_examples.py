@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.helpers.data import ROOT
 
 TEST = """
@@ -33,6 +35,7 @@ def test_ci_draws_the_same_examples(tmp_path: Path) -> None:
     assert "hypothesis-seed" not in output
 
 
+@pytest.mark.long
 def test_more_examples_are_new_and_repeated_by_the_printed_seed(tmp_path: Path) -> None:
     first, output = run(tmp_path, CI="true", POOLWISE_EXAMPLES="4")
     other, _ = run(tmp_path, CI="true", POOLWISE_EXAMPLES="4")

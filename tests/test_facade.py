@@ -183,6 +183,7 @@ def test_figures_need_a_result() -> None:
         poolwise.figures(3)  # type: ignore[arg-type]
 
 
+@pytest.mark.long
 def test_forecast_of_a_state_and_of_its_folder(tmp_path: Path) -> None:
     machine = poolwise.Machine.flat(4)
     table = poolwise.Workload.of(["0 s", "10 s"], ["1 h", "1 h"], requests={"nodes": [4, 2]}).table

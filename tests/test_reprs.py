@@ -95,6 +95,7 @@ def test_repr_of_a_data_class_is_short(thing: object) -> None:
     assert fits(thing), repr(thing)
 
 
+@pytest.mark.long
 def test_reprs_of_results_are_short(run: poolwise.SimulatedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     settings = {"workload.jobs": 600, "scheduler.order": "fm", "machine.pool.memory.memory": "768 GiB"}

@@ -279,6 +279,7 @@ print(before["generate"] > 0, before == compiled())
 """
 
 
+@pytest.mark.long
 def test_prepare_loads_every_kernel_before_the_time_limit():
     answer = subprocess.run([sys.executable, "-c", ONCE], capture_output=True, text=True, check=True)
     assert answer.stdout.split() == ["True", "True"]

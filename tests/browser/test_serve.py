@@ -33,6 +33,7 @@ baseline = false
 ASK, WHY = (f"form[data-question='/{name}']" for name in ("ask", "explain"))
 
 
+@pytest.mark.long
 def test_server_in_a_browser(tmp_path: Path) -> None:
     (tmp_path / "small.toml").write_text(STUDY)
     asyncio.run(_visit(tmp_path))

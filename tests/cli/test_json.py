@@ -70,7 +70,9 @@ def run_json(words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
     return json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.long) if name == "forecast backtest" else name for name in COMMANDS]
+)
 def test_json_has_provenance_notes_and_warnings(
     name: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -104,6 +106,7 @@ def test_every_json_command_is_tested() -> None:
     assert all(f"`{name}`" in page for name in found)
 
 
+@pytest.mark.long
 def test_warnings_on_stderr_are_in_the_json(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -180,6 +180,7 @@ def test_failed_run_leaves_no_file(log: Path, tmp_path: Path, capsys: pytest.Cap
     assert sorted(tmp_path.iterdir()) == before
 
 
+@pytest.mark.long
 def test_no_drawing_library_is_imported_for_a_simulation(log: Path) -> None:
     words = ["simulate", str(log), "--processors", "64", "--engine", "reference", "--json"]
     script = f"import sys; from poolwise.cli.app import run; sys.exit(run({words!r}) or 'vl_convert' in sys.modules)"

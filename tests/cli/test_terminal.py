@@ -87,7 +87,7 @@ def shown_at(width: int, words: str, monkeypatch, capsys) -> str:
         f"run cerit-pools {SMALL} --set \"vary.scheduler.order=['fcfs','fm']\"",
         f"plan cerit-pools {SMALL} --set plan.certainty.over=nothing --set plan.certainty.min=1 "
         "--set \"plan.size.1.values=['32 GiB']\"",
-        "plan gpu-share --set plan.seeds=2 --jobs 1",
+        pytest.param("plan gpu-share --set plan.seeds=2 --jobs 1", marks=pytest.mark.long),
     ],
 )
 def test_commands_fit_a_terminal_and_break_no_word(words: str, tmp_path, monkeypatch, capsys) -> None:

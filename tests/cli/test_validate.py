@@ -61,6 +61,7 @@ def test_job_range_beyond_the_trace_is_rejected(capsys):
     assert code == 2 and "workload.jobs" in err
 
 
+@pytest.mark.long
 def test_plan_is_described_with_kind_and_jobs(capsys):
     code, out, err = call(capsys, "validate", "critical-beside-batch", "--set", "plan.seeds=1")
     assert (code, err) == (0, "")

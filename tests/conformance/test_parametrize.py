@@ -39,6 +39,7 @@ def test_each_promise_is_a_case(tmp_path: Path) -> None:
     assert "two calls with the same queue returned different priorities" in output
 
 
+@pytest.mark.long
 def test_expected_failure_is_reported_and_must_fail(tmp_path: Path) -> None:
     output = run(tmp_path, {"is deterministic": "draws random numbers"})
     assert "XFAIL test_own.py::test_contract[Random: is deterministic] - draws random numbers" in output

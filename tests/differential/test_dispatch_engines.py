@@ -29,6 +29,7 @@ def test_random_studies(block: int) -> None:
         compare(seed)
 
 
+@pytest.mark.long
 def test_random_studies_without_compiling() -> None:
     """With the compiler disabled, the kernels run as Python code with the same result."""
     script = "from tests.helpers.random_dispatch import compare\nfor seed in range(100, 108): compare(seed, 40)\n"

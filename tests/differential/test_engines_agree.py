@@ -130,6 +130,7 @@ def test_job_that_arrives_in_front_of_a_planned_one_is_tested() -> None:
     assert plain.job_start[4] < 200 * SECOND and plain.job_start[3] > 10_000 * SECOND
 
 
+@pytest.mark.long
 def test_random_studies_without_compiling() -> None:
     """With the compiler disabled, the kernels run as Python code with the same result, with and without the tree."""
     script = (

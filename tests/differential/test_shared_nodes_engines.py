@@ -298,6 +298,7 @@ def test_user_defined_orders_with_slopes_of_any_sign() -> None:
         compare_shared(seed, orders=[OWN[seed % len(OWN)]])
 
 
+@pytest.mark.long
 def test_random_studies_without_compiling() -> None:
     """With the compiler disabled, the kernels run as Python code with the same result."""
     script = (

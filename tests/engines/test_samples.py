@@ -108,6 +108,7 @@ def test_unsupported_variants_use_the_reference_engine() -> None:
 
 
 @pytest.mark.parametrize("family", ["list_scheduling", "shared_nodes"])
+@pytest.mark.long
 def test_loading_an_engine_compiles_the_resume_kernel(family: str) -> None:
     """`poolwise compile` loads the signature that samplers call; another one would be compiled at the first forecast."""
     engines = [one for one in ENGINES if one.name.replace(" ", "_").startswith(family)]

@@ -16,6 +16,8 @@ from poolwise.engines import compiled_engine, compiling
 from poolwise.engines.compile_lock import compile_lock, is_being_compiled
 from poolwise.kernels import jit
 
+pytestmark = pytest.mark.long
+
 KERNEL = ("list_scheduling", "made up")
 COMPILER = """
 import logging, sys, time

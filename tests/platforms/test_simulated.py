@@ -291,6 +291,7 @@ print(total.hexdigest(), s.n_run)
 """
 
 
+@pytest.mark.long
 def test_schedule_is_independent_of_the_hash_seed() -> None:
     out = set()
     for seed in ("0", "1", "4242"):

@@ -133,11 +133,13 @@ def test_damaged_file_on_a_worker_is_written_again(worker):
     assert (worker / sha256 / "f").read_bytes() == b"right"
 
 
+@pytest.mark.long
 def test_run_continues_after_a_process_whose_memory_grew_is_replaced():
     found = [*Local(2).results(Growing(), {str(n): n for n in range(6)})]
     assert len(found) == 6 and len({one.record.content["process"] for one in found}) > 2
 
 
+@pytest.mark.long
 def test_tasks_of_a_dead_local_process_run_again(tmp_path, monkeypatch):
     found = [*Local(2).results(Mortal(tmp_path), {"1": 1, "2": 2, "3": 3})]
     assert sorted(one.record.content["n"] for one in found) == [1, 2, 3]

@@ -103,6 +103,7 @@ def test_damaged_records_are_never_returned(filled, tmp_path_factory, data):
             assert str(store.file) in str(error)
 
 
+@pytest.mark.long
 def test_killed_writer_leaves_complete_records(tmp_path):
     """Kill the writer while it writes, after different numbers of records: each stored record has all its files."""
     code = f"""

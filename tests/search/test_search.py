@@ -68,6 +68,7 @@ KILLED_AFTER = 8
 """Number of stored evaluations after which the search is killed."""
 
 
+@pytest.mark.long
 def test_killed_search_resumes_to_the_same_result(tmp_path: Path) -> None:
     whole = search(tmp_path / "whole")
     out = tmp_path / "killed"

@@ -6,6 +6,7 @@ import asyncio
 from pathlib import Path
 
 import numpy as np
+import pytest
 from aiohttp import FormData
 from aiohttp.test_utils import TestClient
 
@@ -26,6 +27,7 @@ def a_state(path: Path) -> None:
     write_state(MachineState(Machine.flat(4), table, 5 * HOUR, [run], np.array([1]), "a test", ""), path)
 
 
+@pytest.mark.long
 def test_state_is_forecast_and_its_page_is_served(tmp_path: Path) -> None:
     a_state(tmp_path / "now")
     (tmp_path / "else").mkdir()

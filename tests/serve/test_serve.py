@@ -111,6 +111,7 @@ async def request(client: TestClient, question: str, **fields: str) -> dict:
     return state
 
 
+@pytest.mark.long
 def test_invalid_requests_are_answered_with_a_remedy(studies: Path) -> None:
     wrong = {
         "order": {"study": "small.toml", "scheduler.order": "nope"},
@@ -139,6 +140,7 @@ async def post(client: TestClient, address: str, **fields: str) -> ClientRespons
     return await client.post(address, data=FormData(fields), headers=own)
 
 
+@pytest.mark.long
 def test_requested_runs_are_kept_named_and_removed(studies: Path) -> None:
     question = {"study": "small.toml", "size_path": "machine.pool.memory.memory", "size": "200"}
 
@@ -186,6 +188,7 @@ def test_numbers_of_a_study_are_asked_and_a_repeated_question_simulates_nothing(
     served(studies, visit)
 
 
+@pytest.mark.long
 def test_a_changed_study_or_policy_runs_again(studies: Path) -> None:
     policy = studies / "own.py"
     order = (

@@ -54,6 +54,7 @@ def test_run_says_so_before_it_starts_and_not_when_it_resumes(
     assert "reference engine" not in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_validate_and_simulate_say_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = write(tmp_path)
     assert cli.run(["validate", str(file)]) == 0

@@ -90,6 +90,7 @@ def test_resources_have_their_own_table(result):
     assert set(frame["purchase_dollars"]) == {384576.0, 428576.0, 516576.0}
 
 
+@pytest.mark.long
 def test_rows_that_differ_only_in_watts_and_prices_share_a_run(result):
     """The schedule is the same, and each table changes only its own number."""
     assert len(result.cells) == 4 * len(result.study.runs) == 4 * len({cell.key for cell in result.cells})

@@ -60,6 +60,7 @@ def test_report_on_an_excerpt(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("trace", ["synthetic_trace", *REAL], ids=["synthetic_trace", *("real" for _ in REAL)])
+@pytest.mark.long
 def test_each_seed_uses_another_tenth_of_the_trace(trace, tmp_path):
     path = synthetic_trace(tmp_path) if trace == "synthetic_trace" else trace
     study = load(NAME, {"workload.trace": str(path.resolve()), "vary.scheduler": ["catalog:share-fm"]})
