@@ -103,6 +103,12 @@ def test_long_examples_run_up_to_the_computation(everything, tmp_path, monkeypat
                     cli.run(shlex.split(line)[1:])
 
 
+@pytest.mark.parametrize(("path", "default"), [(("forecast", "backtest"), False), (("forecast", "state"), True)])
+def test_only_forecasts_of_states_default_to_the_scheduler_of_the_state(everything, path, default):
+    option = next(one for one in everything[path].params if one.name == "scheduler")
+    assert ("scheduler of the state" in option.help) == default
+
+
 def test_flags_show_no_type(everything):
     for path, command in everything.items():
         text = command.get_help(typer.Context(command))

@@ -1,3 +1,4 @@
+import re
 from contextlib import suppress
 from pathlib import Path
 
@@ -5,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from poolwise.errors import InputError
+from poolwise.errors import InputError, flat
 from poolwise.files.document import Document, Origin
 from poolwise.files.factory import models_of, scheduler_of
 from poolwise.performance.remote_memory import RemoteMemory
@@ -233,6 +234,35 @@ def test_error_in_a_set_value_reports_set(folder):
     with pytest.raises(InputError, match="no such path") as caught:
         load(folder / "study.toml", {"machine.pool.memori.memory": "1 GiB"})
     assert "machine.pool.memory.memory" in caught.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("path", "near"), [("machine.pool.memori.memory", "machine.pool.memory.memory"), ("machin.pool.memory.memory", "machine")]
+)
+def test_unknown_varied_path_suggests_a_path_that_can_be_varied(folder, path, near):
+    text = (folder / "study.toml").read_text()
+    (folder / "study.toml").write_text(re.sub(r"\[vary\]\n", f'[vary]\n"{path}" = [1, 2]\n', text))
+    with pytest.raises(InputError, match=r"no such path|unknown section") as caught:
+        load(folder / "study.toml")
+    (error,) = flat([caught.value])
+    assert error.line is not None
+    assert error.remedy.startswith(f"did you mean '{near}'?")
+    assert not re.search(r"\b(vary|today|measure|seeds|title|version)\b", error.remedy)
+
+
+@pytest.mark.parametrize("varied", [False, True])
+def test_default_placement_on_shared_nodes_is_reported_with_its_remedy(folder, varied):
+    change(folder, "cores = ", 'allocation = "shared"\ncores = ', "machine.toml")
+    text = (folder / "study.toml").read_text()
+    assert "placement" not in text
+    if varied:
+        text = text.replace("[vary]\n", '[vary]\n"scheduler.placement" = ["first_fit", "racks"]\n')
+        (folder / "study.toml").write_text(text)
+    with pytest.raises(InputError, match="requires whole nodes, but all nodes of machine") as caught:
+        load(folder / "study.toml")
+    error = flat([caught.value])[0]
+    assert error.remedy == 'write placement = "first_fit"'
+    assert error.file == folder / "study.toml" and error.line is not None and error.field == "scheduler.placement"
 
 
 def test_keys_with_dots_are_matched_literally(tmp_path):

@@ -69,3 +69,23 @@ def test_number_of_nodes_is_the_size_and_settings_have_names(result: studies.Stu
     assert "Queue order" not in rows
     text = " ".join([answer.headline, *answer.because, *(line for lines in answer.sections.values() for line in lines)])
     assert "best order" not in text and "other order" not in text
+
+
+def test_todays_order_shows_file_names_as_written(tmp_path: Path) -> None:
+    study = STUDY[: STUDY.index("[vary]")].replace('scheduler = "slurm.toml"\n', "") + (
+        '[scheduler]\nbackfill = "easy"\nplacement = "first_fit"\n\n[vary]\n"scheduler.order" = ["fcfs", "sjf"]\n\n'
+        '[today]\nname = "our Slurm"\nscheduler = "site/slurm.toml"\n'
+    )
+    (tmp_path / "site").mkdir()
+    scheduler = SCHEDULER.replace('"slurm.conf"', '"conf/slurm.conf"')
+    (tmp_path / "site" / "conf").mkdir()
+    files = {"machine.toml": MACHINE, "site/conf/slurm.conf": CONF, "site/slurm.toml": scheduler, "study.toml": study}
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    rows = [f"{k + 1},{k * 60 * 10**9},{1 + k % 3},{(200 + 37 * (k % 11)) * 10**9},{1 + k % 4}" for k in range(80)]
+    (tmp_path / "jobs.csv").write_text("\n".join(["id,submit_ns,nodes,duration_ns,request.cores", *rows]) + "\n")
+    answer = study_answer(studies.run(studies.load(tmp_path / "study.toml"), tmp_path / "out", 1))
+    assert answer.decision is not None
+    table = {row[0]: row[1:] for row in answer.decision.table().rows}
+    assert table["Policies"][1] == "multifactor(conf=conf/slurm.conf)"
+    assert str(tmp_path) not in answer.headline

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
-from pydantic import ConfigDict, GetJsonSchemaHandler, TypeAdapter, ValidationError, model_validator
+from pydantic import ConfigDict, GetJsonSchemaHandler, PrivateAttr, TypeAdapter, ValidationError, model_validator
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
@@ -38,6 +38,7 @@ class Component(Section):
     model_config = ConfigDict(extra="allow", frozen=True)
 
     name: str
+    _written: str = PrivateAttr("")
 
     @model_validator(mode="before")
     @classmethod
@@ -72,9 +73,12 @@ class Component(Section):
     def in_folder(self, group: str, folder: Path) -> Component:
         """Make the paths of files absolute, which are relative to a folder.
 
-        Raises UnknownNameError, and InputError for a file that is only in the current folder.
+        The text of the component still shows them as written. Raises UnknownNameError, and InputError for a file that is only
+        in the current folder.
         """
-        return self.with_files(group, lambda text: _path(text, folder))
+        found = self.with_files(group, lambda text: _path(text, folder))
+        found._written = str(self)
+        return found
 
     def make(self, group: str, **defaults: Any) -> Any:
         """Create the component from the registry, with `defaults` for settings that are not given.
@@ -98,7 +102,12 @@ class Component(Section):
         digest = hashlib.sha256(Path(module.__file__).read_bytes()).hexdigest()
         return {"name": self.name.rpartition(":")[2], "settings": settings, "source": digest}
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Component) and (self.name, self.settings) == (other.name, other.settings)
+
     def __str__(self) -> str:
+        if self._written:
+            return self._written
         settings = ", ".join(f"{k}={v}" for k, v in sorted(self.settings.items()))
         return f"{self.name}({settings})" if settings else self.name
 

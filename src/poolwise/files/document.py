@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -117,7 +117,8 @@ class Document:
         """Replace the value at a dotted path; errors report its origin.
 
         Raises UnknownNameError if the path leads through a table that does not exist, except for `SETTINGS`. A new key of an
-        existing table is accepted here and checked when the document is validated.
+        existing table is accepted here and checked when the document is validated. The error suggests no path in the sections
+        `fixed`.
         """
         try:
             tables = _with_value(self.tables, path.split("."), value, top=True)

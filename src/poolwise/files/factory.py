@@ -12,6 +12,9 @@ from poolwise.files.component import Component
 from poolwise.files.study import PerformanceSection, SchedulerSection
 from poolwise.hashing import Json
 from poolwise.interfaces import PerformanceModel, PlacementPolicy, Scheduler
+from poolwise.interfaces.user_class import rule_of
+from poolwise.model import Kind, Machine
+from poolwise.model.rules import NodeRule, RackRule
 from poolwise.performance.ideal import Ideal
 from poolwise.policies.backfill.none import NoBackfill
 from poolwise.policies.order.priorities import FCFS
@@ -111,6 +114,29 @@ def check_parts(section: SchedulerSection) -> None:
             raise InputError(
                 f"scheduler '{section.kind}' does not support '{part}'", field=part, remedy="remove it, or choose another kind"
             )
+
+
+def check_placement_suits(section: SchedulerSection, machine: Machine) -> None:
+    """Raise InputError if list scheduling places jobs on whole nodes and the machine has none, or has no other nodes."""
+    if section.kind != "list":
+        return
+    chosen = parts(section)[2]
+    scope = {} if section.scope is None else {"scope": section.scope}
+    rule = rule_of(chosen.make("placements", **scope))
+    whole = "nodes" in machine.resources
+    if isinstance(rule, RackRule) and not whole:
+        which = f"placement '{chosen}'" if section.placement else f"the default placement '{chosen}'"
+        problem = f"{which} requires whole nodes, but all nodes of machine '{machine.name}' are shared"
+        raise InputError(problem, remedy='write placement = "first_fit"').at("placement")
+    if isinstance(rule, NodeRule) and whole and not _has_shared_nodes(machine):
+        problem = f"placement '{chosen}' requires shared nodes, but machine '{machine.name}' has whole nodes only"
+        raise InputError(problem, remedy='write placement = "racks"').at("placement")
+
+
+def _has_shared_nodes(machine: Machine) -> bool:
+    owners = machine.of_kind(Kind.NODE)
+    capacity = machine.capacity[owners]
+    return bool((capacity.any(axis=1) & (capacity[:, machine.resource("nodes")] == 0)).any())
 
 
 def models_of(section: PerformanceSection, seed: int) -> tuple[PerformanceModel, PerformanceModel | None]:

@@ -361,7 +361,7 @@ class RackLayout:
             raise InputError(
                 f"machine '{machine.name}' has no whole nodes",
                 field="node",
-                remedy='write allocation = "whole" in a [[node]]',
+                remedy='use placement = "first_fit" on shared nodes, or write allocation = "whole" in a [[node]]',
             )
         nodes, memory = (
             machine.resource("nodes"),

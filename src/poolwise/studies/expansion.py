@@ -10,7 +10,7 @@ from poolwise.errors import InputError, Problems, errors_below
 from poolwise.files.component import Component
 from poolwise.files.costs import Costs
 from poolwise.files.document import Document
-from poolwise.files.factory import models_of
+from poolwise.files.factory import check_placement_suits, models_of
 from poolwise.files.machine import MachineDescription, read_machine
 from poolwise.files.scheduler import check_composition
 from poolwise.files.study import StudyFile, WorkloadSection, inline, tables_with_name
@@ -91,6 +91,8 @@ class Expansion:
     def _expand(self, variant: StudyVariant) -> list[Cell]:
         """Return a cell for each seed; the cells share everything that does not depend on the seed."""
         file, workload, machine = self._read(variant.document)
+        with variant.document.errors_at("scheduler"):
+            check_placement_suits(file.scheduler, machine.machine)
         costs, memory_use = Costs(file.power, file.prices), file.workload.memory_use
         seeds, seeded = file.seeds.chosen(), memory_use is not None and _takes_seed("memory_uses", memory_use)
         cells = []

@@ -10,9 +10,12 @@ from typing import Any
 from poolwise.errors import InputError, Problems
 from poolwise.files.component import Component
 from poolwise.files.document import SET, Document, Origin
-from poolwise.files.study import inline, inline_all
+from poolwise.files.study import StudyFile, inline, inline_all
 from poolwise.hashing import canonical
 from poolwise.studies.cells import Parameter
+
+FIXED = ("vary", "seeds", "measure", "version", "title", "today")
+"""Sections of a study that cannot be varied."""
 
 
 @dataclass(frozen=True)
@@ -103,6 +106,9 @@ def _varied_values(document: Document) -> dict[str, list[Any]]:
             raise document.error(location, "expected a non-empty list of values", f'write "{path}" = [...]')
         if path.partition(".")[0] in FIXED:
             raise document.error(location, f"'{path}' cannot be varied", "vary machine, workload, scheduler or performance")
+        if path.partition(".")[0] not in StudyFile.model_fields:
+            known = [section for section in StudyFile.model_fields if section not in FIXED]
+            raise document.unknown(location, "section", path.partition(".")[0], known)
     return found
 
 
