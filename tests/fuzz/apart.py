@@ -41,7 +41,8 @@ class ReaderProcess:
         self._process.stdin.flush()
         if self._process.stdout.readline():
             return subprocess.CompletedProcess(words, 0, b"", b"")
-        code = self._process.wait()
+        self._process.communicate()  # waits, and closes the pipes
+        code = self._process.returncode
         self._process = None
         return subprocess.CompletedProcess(words, code, b"", b"")
 

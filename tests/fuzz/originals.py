@@ -14,7 +14,7 @@ import polars as pl
 from poolwise import catalog
 from poolwise.model import Machine
 from poolwise.traces import vinesim
-from tests.helpers.data import LOGS
+from tests.helpers.data import DATA, LOGS
 from tests.helpers.measured_units import machine as units
 from tests.helpers.shared_nodes import shared_nodes
 
@@ -159,6 +159,12 @@ def _vinesim() -> tuple[Original, ...]:
     return (Original("trace.txt", FILES["trace.txt"].encode(), (*4 * (machine,), WHOLE), more),)
 
 
+def _slurm_events() -> tuple[Original, ...]:
+    content = (DATA / "slurm-events" / "invented.events").read_bytes()
+    more = ({}, {"memory_unknown": "4 GiB"}, {"memory_unknown": "exclude"}, {"keep_requests": True})
+    return (Original("jobs.events", content, NODES, more), Original("jobs.gz", gzip.compress(content, mtime=0), (WHOLE,), more))
+
+
 MAKERS: Mapping[str, Callable[[], tuple[Original, ...]]] = {
     "azure_llm": _azure,
     "columns": _columns,
@@ -167,6 +173,7 @@ MAKERS: Mapping[str, Callable[[], tuple[Original, ...]]] = {
     "philly": _philly,
     "philly_tasks": _philly_tasks,
     "sacct": _sacct,
+    "slurm_events": _slurm_events,
     "swf": _swf,
     "table": _table,
     "vinesim": _vinesim,

@@ -51,7 +51,7 @@ def _path(reference: str) -> Path:
 TraceArgument = Annotated[
     Path,
     typer.Argument(
-        parser=_path, metavar="TRACE", help="SWF, sacct, openb, Philly or any table (plain or .gz), or catalog:NAME."
+        parser=_path, metavar="TRACE", help="SWF, sacct, .events, openb, Philly or any table (plain or .gz), or catalog:NAME."
     ),
 ]
 

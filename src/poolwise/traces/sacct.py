@@ -324,14 +324,14 @@ def _texts(jobs: SacctRows, machine: Machine) -> tuple[dict[str, NDArray[np.str_
     counts = {_PARTS: sum("+" in name for name in jobs.words("JobID"))} if "JobID" in jobs.names else {}
     if CONSTRAINT in texts and machine.node_sets:
         written = texts[CONSTRAINT]
-        possible = {text: _supported(text, machine) for text in np.unique(written).tolist()}
+        possible = {text: supported_constraint(text, machine) for text in np.unique(written).tolist()}
         texts[CONSTRAINT] = np.array([possible[text] for text in written.tolist()], dtype=np.str_)
         counts[_CONSTRAINTS] = int((texts[CONSTRAINT] != written).sum())
     texts["state"] = np.array([word.partition(" ")[0] for word in jobs.words("State")], dtype=np.str_)
     return texts, occurring(counts)
 
 
-def _supported(constraint: str, machine: Machine) -> str:
+def supported_constraint(constraint: str, machine: Machine) -> str:
     """Return the features that a constraint requires all of, without those that the machine lacks; "" for other constraints."""
     terms = constraint.split("&")
     return "" if set(constraint) & set("|*[](),") else "&".join(term for term in terms if term in machine.node_sets)
