@@ -1,6 +1,7 @@
 """`poolwise import slurm` writes files that say where each value comes from, pass validation, and give an answer."""
 
 import tomllib
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from poolwise.files.machine import load_machine
 from poolwise.files.scheduler import load_scheduler
 from poolwise.slurm.cluster import gpus_of, leaf_switches, node_sizes
 from poolwise.slurm.conf import SlurmConf
+from poolwise.slurm.reservations import SlurmReservation, read_reservations
 from poolwise.studies import load, run
 from tests.helpers.data import DATA
 
@@ -345,3 +347,64 @@ def test_selection_of_nodes_and_deferred_scheduling_are_named_as_left_out(
         "slurm.conf:8: SchedulerParameters=defer: jobs are also tested when they are submitted" in line for line in warned
     )
     assert not any("defer" in line or "CR_PACK" in line for line in lines if line not in warned)
+
+
+RESERVATIONS = FOLDER / "reservations.txt"
+
+
+def test_reservations_become_windows_on_the_same_nodes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert imported(tmp_path / "out", "--topology", FOLDER / "topology.conf", "--reservations", RESERVATIONS) == 0
+    machine = tomllib.loads((tmp_path / "out/machine.toml").read_text())
+    (window,) = machine["window"]
+    assert window == {
+        "name": "course-ml",
+        "start": "3600 s",
+        "end": "10800 s",
+        "nodes": ["rack1.n0", "rack1.n-20", "rack1.gpu0"],
+        "users": ["ann"],
+        "accounts": ["chem"],
+    }
+    read = load_machine(tmp_path / "out/machine.toml")
+    owners = [name for name, reserved in zip(read.owners, read.windows[0].owners.tolist(), strict=True) if reserved]
+    assert owners == window["nodes"], "n04 and n05 of the second rack, and gpu2"
+    assert tomllib.loads((tmp_path / "out/study.toml").read_text())["workload"]["clock"] == "trace"
+    warnings = capsys.readouterr().err
+    for words in (
+        "reservations.txt:1: reservation maint is left out: it ended before the first job of the log",
+        "reservations.txt:7: reservation course.ml: 1 of its 4 nodes are not in the machine",
+        "not only those of both",
+        "reservation cores is left out: it reserves some cores of a node",
+        "reservation lab is left out: it is for groups",
+        "reservation others is left out: it excludes users",
+        "reservation matlab is left out: it reserves no nodes",
+        "reservation next is left out: it begins after the last job of the log",
+        "reservation soon is left out: its start moves",
+    ):
+        assert words in warnings, words
+
+
+@pytest.mark.parametrize(
+    ("flags", "days", "count"),
+    [("DAILY", 7, 7), ("WEEKLY", 14, 2), ("WEEKDAY", 7, 5), ("WEEKEND", 7, 2), ("HOURLY", 1, 24), ("SPEC_NODES", 7, 1)],
+)
+def test_repeated_reservations_cover_the_log(flags: str, days: int, count: int) -> None:
+    start, begins = datetime(2026, 3, 4, 9), datetime(2026, 3, 2)
+    one = SlurmReservation("x", 1, start, start + timedelta(minutes=30), ("n1",), (), (), (flags,), "")
+    found = one.occurrences(begins, begins + timedelta(days=days, seconds=-1))
+    assert len(found) == count and all(until - since == timedelta(minutes=30) for since, until in found)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "field"),
+    [
+        ("StartTime=2026-03-02T06", "StartTime=now", "StartTime"),
+        ("Nodes=n[01-06]", "Nodes=n[06-01]", "Nodes"),
+        ("Res", "R", None),
+    ],
+)
+def test_errors_in_reservations_name_line_and_field(tmp_path: Path, old: str, new: str, field: str | None) -> None:
+    path = tmp_path / "reservations.txt"
+    path.write_text(RESERVATIONS.read_text().replace(old, new, 1))
+    with pytest.raises(InputError) as caught:
+        read_reservations(path)
+    assert (caught.value.file, caught.value.line, caught.value.field) == (path, 1, field)

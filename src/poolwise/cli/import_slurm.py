@@ -41,7 +41,12 @@ def slurm(
         Path | None,
         typer.Option(metavar="FILE", help="Output of `sacctmgr --parsable2 show qos`, for priorities and limits of QOS."),
     ] = None,
-    timezone: Annotated[str, typer.Option(metavar="ZONE", help="Time zone of the times in the log.")] = "UTC",
+    reservations: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Output of `scontrol show reservation`, for reserved windows.")
+    ] = None,
+    timezone: Annotated[
+        str, typer.Option(metavar="ZONE", help="Time zone of the times in the log and of reservations.")
+    ] = "UTC",
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="Folder to write; defaults to the cluster's name.")] = None,
 ) -> None:
     """Write a study of a cluster from its slurm.conf and its log.
@@ -54,11 +59,12 @@ def slurm(
     from poolwise.files.slurm_import.machine_file import machine_text
     from poolwise.files.slurm_import.scheduler_file import dump_texts, scheduler_texts
     from poolwise.files.slurm_import.study_file import study_text
-    from poolwise.traces import sacct_rows
+    from poolwise.files.slurm_import.windows import window_lines
+    from poolwise.traces import sacct_rows, time_of_day
 
     path = catalog.resolve("traces", log)
     names = sacct_rows.read_export(path).names
-    found = SlurmCluster(SlurmFiles(conf, sinfo, topology, shares, qos), names)
+    found = SlurmCluster(SlurmFiles(conf, sinfo, topology, shares, qos, reservations), names)
     folder = Path(found.name) if out is None else out
     if folder.resolve() == conf.resolve().parent:
         remedy = "choose another folder (--out), because a second slurm.conf is written there"
@@ -66,10 +72,11 @@ def slurm(
     options: dict[str, Any] = {"memory_field": "requested"} if "ReqMem" in names else {}
     options |= {"timezone": timezone} if timezone != "UTC" else {}
     jobs = traces.read(path, _machine(machine_text(found)), "sacct", **options)
+    windows = [] if reservations is None else window_lines(found, reservations, jobs, time_of_day.zone(timezone))
     written = {
         **scheduler_texts(found),
         **dump_texts(found),
-        MACHINE: machine_text(found, map(str, {*jobs.attributes.get("qos", ())})),
+        MACHINE: machine_text(found, map(str, {*jobs.attributes.get("qos", ())}), windows),
         STUDY: study_text(found, log, jobs, options, folder),
     }
     machine = _machine(written[MACHINE])

@@ -32,6 +32,8 @@ class SlurmFiles:
     nodes : output of `sinfo` or `scontrol show node`
     topology : topology.conf, whose leaf switches are the racks
     shares, qos : dumps of `sshare` and `sacctmgr show qos`
+    reservations : output of `scontrol show reservation`
+    associations : dump of `sacctmgr show assoc`
     """
 
     conf: Path
@@ -39,6 +41,8 @@ class SlurmFiles:
     topology: Path | None = None
     shares: Path | None = None
     qos: Path | None = None
+    reservations: Path | None = None
+    associations: Path | None = None
 
 
 @dataclass

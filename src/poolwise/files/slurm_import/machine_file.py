@@ -11,8 +11,8 @@ from poolwise.slurm.cluster import NodeSize
 from poolwise.slurm.dumps import QosLimits, read_qos_limits
 
 
-def machine_text(cluster: SlurmCluster, qualities: Iterable[str] = ()) -> str:
-    """Return machine.toml; QOS in `qualities`, those of the log, that the dump lacks get no limits."""
+def machine_text(cluster: SlurmCluster, qualities: Iterable[str] = (), windows: Iterable[str] = ()) -> str:
+    """Return machine.toml with the lines of windows; QOS of the log (`qualities`) that the dump lacks get no limits."""
     memory = cluster.whole[0] or "MEMORY" in cluster.conf.text("SelectTypeParameters").upper()
     lines = [
         f"# Machine of cluster {cluster.name}, imported from {cluster.conf.file.name}.",
@@ -29,7 +29,7 @@ def machine_text(cluster: SlurmCluster, qualities: Iterable[str] = ()) -> str:
     lines += [*_racks(cluster), *_partitions(cluster)]
     if cluster.files.qos is not None:
         lines += _qos(cluster, cluster.files.qos, qualities)
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, *windows]) + "\n"
 
 
 def _node(cluster: SlurmCluster, name: str, hosts: list[str], memory: bool) -> list[str]:
@@ -59,21 +59,25 @@ def _may_be_set(cluster: SlurmCluster, feature: str) -> bool:
     return feature not in cluster.members or {*cluster.members[feature]} == having
 
 
-def _racks(cluster: SlurmCluster) -> list[str]:
-    count: dict[str, dict[str, int]] = {}
+def racks_of(cluster: SlurmCluster) -> dict[str, dict[str, list[str]]]:
+    """Return switch -> node type -> its nodes below the switch, in the order of machine.toml."""
+    found: dict[str, dict[str, list[str]]] = {}
     for name, hosts in cluster.types.items():
         for host in hosts:
             rack = cluster.switches.get(host, ("", 0))[0]
-            count.setdefault(rack, {}).setdefault(name, 0)
-            count[rack][name] += 1
+            found.setdefault(rack, {}).setdefault(name, []).append(host)
+    return found
+
+
+def _racks(cluster: SlurmCluster) -> list[str]:
     topology, lines = cluster.files.topology, ["", "# One rack: no topology.conf was given."]
     if topology is not None:
         lines = ["", f"# Racks are the leaf switches of {topology.name}."]
     first = {name: line for name, line in cluster.switches.values()}
-    for rack, nodes in count.items():
+    for rack, nodes in racks_of(cluster).items():
         source = f"  # {topology.name}:{first[rack]}" if topology is not None and rack else ""
         named = [f"name = {toml(rack)}{source}"] if NAME.fullmatch(rack) else []
-        entries = ", ".join(f"{name} = {number}" for name, number in nodes.items())
+        entries = ", ".join(f"{name} = {len(hosts)}" for name, hosts in nodes.items())
         lines += ["[[rack]]", *named, f"nodes = {{ {entries} }}", ""]
     return lines[:-1]
 

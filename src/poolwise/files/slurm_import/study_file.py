@@ -37,6 +37,8 @@ def study_text(cluster: SlurmCluster, log: str, workload: Workload, options: Map
     if options:
         entries = ", ".join(f"{name} = {toml(value)}" for name, value in options.items())
         lines.append(f"options = {{ {entries} }}  # Slurm starts jobs by the memory that they request")
+    if cluster.files.reservations is not None:
+        lines.append('clock = "trace"  # the windows of the machine begin at times from the first job of the log')
     if unknown:
         named = [name for name in ("", *cluster.members) if name in partitions]
         if not named:

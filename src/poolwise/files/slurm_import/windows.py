@@ -1,0 +1,101 @@
+"""Reserved windows of an imported Slurm cluster, from its reservations."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta, tzinfo
+from pathlib import Path
+
+from poolwise.files.slurm_import.cluster import SlurmCluster, toml
+from poolwise.files.slurm_import.machine_file import racks_of
+from poolwise.model import Workload
+from poolwise.slurm.reservations import HARMLESS, MOST_REPEATS, REPEATS, SlurmReservation, read_reservations
+from poolwise.units import SECOND
+
+_FLAGS = {
+    "FLEX": "jobs of its users do not start outside and continue in it",
+    "REPLACE": "its nodes stay the same",
+    "REPLACE_DOWN": "its nodes stay the same",
+}
+"""Flags that a window does not represent -> what the simulation does instead."""
+
+
+def window_lines(cluster: SlurmCluster, dump: Path, jobs: Workload, local: tzinfo) -> list[str]:
+    """Return the windows of machine.toml, with times from the first job of the log; note the reservations that are left out."""
+    owners, lines = _owners(cluster), list[str]()
+    begins = jobs.epoch or 0
+    first, last = (_local(begins + int(at), local) for at in (0, jobs.submit.max(initial=0)))
+    for one in read_reservations(dump):
+        place = f"{dump.name}:{one.line}"
+        hosts = [host for host in one.nodes if host in owners]
+        times = one.occurrences(first, last)
+        problem = one.problem or _problem(hosts, times, first, one)
+        if jobs.epoch is None:
+            problem = "the log has no calendar times"
+        if problem:
+            cluster.leave_out(f"{place}: reservation {one.name} is left out: {problem}")
+            continue
+        _note_differences(cluster, place, one, len(hosts))
+        for k, (start, end) in enumerate(times):
+            since, until = (_ns(at, local) - begins for at in (start, end))
+            name = re.sub(r"[^A-Za-z0-9_-]", "-", one.name) + (f"-{k + 1}" if len(times) > 1 else "")
+            lines += [
+                "",
+                "[[window]]",
+                f"name = {toml(name)}  # {place}: {start.isoformat()} to {end.isoformat()}",
+                f'start = "{max(since, 0) // SECOND} s"  # from the first job of the log',
+                f'end = "{until // SECOND} s"',
+                f"nodes = {toml([owners[host] for host in hosts])}",
+                *([f"users = {toml(list(one.users))}"] if one.users else []),
+                *([f"accounts = {toml(list(one.accounts))}"] if one.accounts else []),
+            ]
+    return lines
+
+
+def _problem(hosts: list[str], times: list[tuple[datetime, datetime]], first: datetime, one: SlurmReservation) -> str:
+    """Return why a reservation cannot be a window of this log; empty if it can."""
+    if not hosts:
+        return "the machine has none of its nodes"
+    if not times:
+        return "it ended before the first job of the log" if one.end <= first else "it begins after the last job of the log"
+    if len(times) > MOST_REPEATS:
+        return f"it repeats more than {MOST_REPEATS:,} times"
+    return ""
+
+
+def _note_differences(cluster: SlurmCluster, place: str, one: SlurmReservation, hosts: int) -> None:
+    """Note what the windows of a reservation do differently."""
+    label = f"{place}: reservation {one.name}"
+    if hosts < len(one.nodes):
+        cluster.leave_out(f"{label}: {len(one.nodes) - hosts} of its {len(one.nodes)} nodes are not in the machine")
+    if one.users and one.accounts:
+        cluster.leave_out(f"{label}: jobs of its users or of its accounts may use it, not only those of both")
+    if {*one.users, *one.accounts} - {"root"} and "MAGNETIC" not in one.flags:
+        cluster.leave_out(f"{label}: jobs of its users or accounts need not name it to use its nodes")
+    for field, names in (("User", one.users), ("Account", one.accounts)):
+        if names and field not in cluster.columns:
+            cluster.leave_out(f"{label}: no job may use it: the log has no {field}")
+    for flag in one.flags:
+        if flag not in HARMLESS and flag not in REPEATS:
+            cluster.leave_out(f"{label}: Flags={flag}: {_FLAGS.get(flag, 'the flag has no effect')}")
+
+
+def _owners(cluster: SlurmCluster) -> Mapping[str, str]:
+    """Return host -> name of its owner in machine.toml."""
+    return {
+        host: f"rack{k}.{kind}{i}"
+        for k, types in enumerate(racks_of(cluster).values())
+        for kind, hosts in types.items()
+        for i, host in enumerate(hosts)
+    }
+
+
+def _local(ns: int, local: tzinfo) -> datetime:
+    """Return a time in ns since 1970 as local time without zone."""
+    return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=ns // SECOND)).astimezone(local).replace(tzinfo=None)
+
+
+def _ns(time: datetime, local: tzinfo) -> int:
+    """Return a local time in ns since 1970."""
+    return int(time.replace(tzinfo=local).timestamp()) * SECOND
