@@ -10,8 +10,10 @@ from poolwise.cli import app as cli
 from poolwise.errors import InputError
 from poolwise.files.machine import load_machine
 from poolwise.files.scheduler import load_scheduler
+from poolwise.slurm.associations import read_associations, shares_text
 from poolwise.slurm.cluster import gpus_of, leaf_switches, node_sizes
 from poolwise.slurm.conf import SlurmConf
+from poolwise.slurm.dumps import read_shares
 from poolwise.slurm.reservations import SlurmReservation, read_reservations
 from poolwise.studies import load, run
 from tests.helpers.data import DATA
@@ -408,3 +410,87 @@ def test_errors_in_reservations_name_line_and_field(tmp_path: Path, old: str, ne
     with pytest.raises(InputError) as caught:
         read_reservations(path)
     assert (caught.value.file, caught.value.line, caught.value.field) == (path, 1, field)
+
+
+@pytest.mark.parametrize("name", ["assoc.txt", "dump.cfg"])
+def test_associations_give_shares_and_their_limits_are_named(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert imported(tmp_path / "out", "--assoc", FOLDER / name, "--qos", FOLDER / "qos.txt") == 0
+    shares = {(one.account, one.user): one.shares for one in read_shares(tmp_path / "out/shares.txt")}
+    assert shares["chem", ""] == 60 and shares["phys", ""] == 40 and shares["chem", "cyd"] == 2 and len(shares) == 8
+    scheduler = load_scheduler(tmp_path / "out/slurm.toml")
+    assert scheduler.order is not None and {*scheduler.order.settings} == {"conf", "shares", "qos"}
+    warnings = capsys.readouterr().err
+    for words in (
+        "GrpTRES of 2 associations, such as cpu=128 of account chem: limits of associations are not modeled",
+        "MaxJobs of 2 associations, such as 20 of user",
+        "GrpTRESRunMins of an association",
+        "usage before the log is taken as 0: give it with --shares",
+    ):
+        assert warnings.count(words) == 1, words
+    assert cli.run(["validate", str(tmp_path / "out/study.toml")]) == 0
+
+
+def test_dump_of_sshare_replaces_the_shares_of_associations(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert imported(tmp_path / "out", "--assoc", FOLDER / "assoc.txt", "--shares", FOLDER / "sshare.txt") == 0
+    assert not (tmp_path / "out/shares.txt").exists() and (tmp_path / "out/sshare.txt").exists()
+    assert "usage before the log" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "line", "field"),
+    [
+        ("assoc.txt", "phys||", "phys|||parent", None, "Share"),
+        ("assoc.txt", "User", "Person", 1, "User"),
+        ("dump.cfg", "Account - 'phys'", "Konto - 'phys'", 7, None),
+        ("dump.cfg", "Fairshare=40", "Fairshare=parent", 7, "Share"),
+        ("dump.cfg", "Parent - 'phys'", "Parent - 'bio'", None, "Account"),
+    ],
+)
+def test_errors_in_associations_name_line_and_field(
+    tmp_path: Path, name: str, old: str, new: str, line: int | None, field: str | None
+) -> None:
+    path = tmp_path / name
+    path.write_text((FOLDER / name).read_text().replace(old, new))
+    with pytest.raises(InputError) as caught:
+        shares_text(read_associations(path), path)
+    assert caught.value.file == path and caught.value.field == field
+    assert line is None or caught.value.line == line
+
+
+def test_limits_of_qos_that_are_not_applied_are_named_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The default columns of `sacctmgr show qos` of Slurm 23.02."""
+    header = (
+        "Name|Priority|GraceTime|Preempt|PreemptExemptTime|PreemptMode|Flags|UsageThres|UsageFactor|GrpTRES|GrpTRESMins|"
+        "GrpTRESRunMins|GrpJobs|GrpSubmit|GrpWall|MaxTRES|MaxTRESPerNode|MaxTRESMins|MaxWall|MaxTRESPU|MaxJobsPU|MaxSubmitPU|"
+        "MaxTRESPA|MaxJobsPA|MaxSubmitPA|MinTRES"
+    )
+    names = header.split("|")
+    given = {
+        "normal": {"GraceTime": "00:00:00", "PreemptMode": "cluster", "UsageFactor": "1.000000"},
+        "high": {
+            "Priority": "100",
+            "MaxWall": "1-00:00:00",
+            "MaxTRESPA": "cpu=64",
+            "UsageFactor": "2.000000",
+            "Preempt": "low",
+        },
+        "low": {"GrpTRES": "cpu=64,mem=1T", "MaxTRESPA": "cpu=32", "UsageFactor": "1.000000", "Flags": "NoReserve"},
+    }
+    rows = [
+        "|".join({"Name": qos, "Priority": "0", **values}.get(column, "") for column in names) for qos, values in given.items()
+    ]
+    (tmp_path / "qos.txt").write_text("\n".join([header, *rows]) + "\n")
+    assert imported(tmp_path / "out", "--qos", tmp_path / "qos.txt") == 0
+    machine = tomllib.loads((tmp_path / "out/machine.toml").read_text())
+    assert {qos["name"]: qos.get("total") for qos in machine["qos"]}["low"] == {"cores": 64, "memory": 2**20}
+    warnings = capsys.readouterr().err
+    for words in (
+        "qos.txt:3: MaxTRESPA of QOS high (cpu=64), low (cpu=32) is left out: limits per account are not modeled",
+        "qos.txt:3: UsageFactor of QOS high (2.000000) is left out",
+        "qos.txt:3: Preempt of QOS high (low) is left out: jobs are not preempted",
+        "qos.txt:4: Flags of QOS low (NoReserve) is left out",
+    ):
+        assert warnings.count(words) == 1, words
+    assert "GraceTime" not in warnings and "of QOS normal" not in warnings

@@ -41,6 +41,10 @@ def slurm(
         Path | None,
         typer.Option(metavar="FILE", help="Output of `sacctmgr --parsable2 show qos`, for priorities and limits of QOS."),
     ] = None,
+    assoc: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Output of `sacctmgr --parsable2 show assoc tree` or `sacctmgr dump`, for shares."),
+    ] = None,
     reservations: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Output of `scontrol show reservation`, for reserved windows.")
     ] = None,
@@ -64,7 +68,7 @@ def slurm(
 
     path = catalog.resolve("traces", log)
     names = sacct_rows.read_export(path).names
-    found = SlurmCluster(SlurmFiles(conf, sinfo, topology, shares, qos, reservations), names)
+    found = SlurmCluster(SlurmFiles(conf, sinfo, topology, shares, qos, reservations, assoc), names)
     folder = Path(found.name) if out is None else out
     if folder.resolve() == conf.resolve().parent:
         remedy = "choose another folder (--out), because a second slurm.conf is written there"

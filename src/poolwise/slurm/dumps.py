@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from poolwise.errors import InputError
@@ -40,15 +40,35 @@ SHARES_REMEDY = "write it with `sshare --all --long --parsable2`"
 QOS_REMEDY = "write it with `sacctmgr --parsable2 show qos format=Name,Priority`"
 
 
+QOS_OTHERS = {
+    "MaxTRES": "jobs of any size are accepted", "MaxTRESPerNode": "jobs of any size are accepted",
+    "MinTRES": "jobs of any size are accepted", "MaxTRESMins": "jobs of any size are accepted",
+    "GrpTRESMins": "used time is not limited", "GrpTRESRunMins": "the time that running jobs may still use is not limited",
+    "GrpWall": "used time is not limited", "GrpSubmit": "any number of jobs may wait",
+    "MaxSubmitPU": "any number of jobs may wait",
+    "MaxSubmitPA": "any number of jobs may wait", "MaxTRESPA": "limits per account are not modeled",
+    "MaxJobsPA": "limits per account are not modeled", "MaxTRESRunMinsPU": "the time of running jobs is not limited",
+    "MaxTRESRunMinsPA": "the time of running jobs is not limited", "Preempt": "jobs are not preempted",
+    "UsageFactor": "usage counts once", "UsageThres": "jobs of any usage are accepted", "LimitFactor": "limits count once",
+    "Flags": "flags of QOS are not modeled",
+}  # fmt: skip
+"""Column of `sacctmgr show qos` that is not modeled -> what the simulation does instead."""
+_DEFAULTS = {"UsageFactor": 1.0, "UsageThres": 0.0, "LimitFactor": 1.0}
+
+
 @dataclass(frozen=True)
 class QosLimits:
-    """Limits of a quality of service: s of a job, -1 without one; amounts of each user and of all jobs, by Slurm's names."""
+    """Limits of a quality of service: s of a job, -1 without one; amounts of each user and of all jobs, by Slurm's names.
+
+    `others` are the values of the columns in `QOS_OTHERS` that differ from Slurm's defaults.
+    """
 
     name: str
     line: int
     max_time: int
     per_user: Mapping[str, int]
     total: Mapping[str, int]
+    others: Mapping[str, str] = field(default_factory=dict)
 
 
 def read_shares(path: Path) -> tuple[Association, ...]:
@@ -86,7 +106,7 @@ def read_qos_limits(path: Path) -> list[QosLimits]:
     """Read the limits of the qualities of service, those that the dump has; raises InputError with file, line and field."""
     found = []
     for line, row in rows(path, ("Name",), QOS_REMEDY):
-        amounts = [
+        per_user, total = [
             {
                 **_amounts(row.get(tres, ""), path, line, tres),
                 **_amounts(row.get(jobs, "") and f"jobs={row[jobs]}", path, line, jobs),
@@ -97,8 +117,16 @@ def read_qos_limits(path: Path) -> list[QosLimits]:
             longest = durations.seconds(row["MaxWall"]) if row.get("MaxWall") else durations.FOREVER
         except ValueError as error:
             raise InputError(str(error), file=path, line=line, field="MaxWall", remedy="correct the row") from None
-        found.append(QosLimits(row["Name"].strip(), line, longest, *amounts))
+        others = {name: row[name].strip() for name in QOS_OTHERS if not _is_default(name, row.get(name, "").strip())}
+        found.append(QosLimits(row["Name"].strip(), line, longest, per_user, total, others))
     return found
+
+
+def _is_default(name: str, text: str) -> bool:
+    try:
+        return not text or (name in _DEFAULTS and float(text) == _DEFAULTS[name])
+    except ValueError:
+        return False
 
 
 def _amounts(text: str, path: Path, line: int, field: str) -> dict[str, int]:

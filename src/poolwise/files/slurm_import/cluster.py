@@ -33,7 +33,7 @@ class SlurmFiles:
     topology : topology.conf, whose leaf switches are the racks
     shares, qos : dumps of `sshare` and `sacctmgr show qos`
     reservations : output of `scontrol show reservation`
-    associations : dump of `sacctmgr show assoc`
+    associations : output of `sacctmgr show assoc` or `sacctmgr dump`
     """
 
     conf: Path

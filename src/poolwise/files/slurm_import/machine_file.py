@@ -8,7 +8,7 @@ from pathlib import Path
 from poolwise.files.slurm_import.cluster import INVALID_NAME, LABEL, NAME, SlurmCluster, oversubscribe, toml
 from poolwise.slurm import durations, hostlist
 from poolwise.slurm.cluster import NodeSize
-from poolwise.slurm.dumps import QosLimits, read_qos_limits
+from poolwise.slurm.dumps import QOS_OTHERS, QosLimits, read_qos_limits
 
 
 def machine_text(cluster: SlurmCluster, qualities: Iterable[str] = (), windows: Iterable[str] = ()) -> str:
@@ -115,6 +115,10 @@ def _qos(cluster: SlurmCluster, dump: Path, qualities: Iterable[str]) -> list[st
         amounts["gres/gpu"] = "gpu"
     missing = {*qualities} - {one.name for one in limits} - {""}
     limits += [QosLimits(name, 0, durations.FOREVER, {}, {}) for name in sorted(missing)]
+    for column, instead in QOS_OTHERS.items():
+        if having := [one for one in limits if column in one.others]:
+            named = ", ".join(f"{one.name} ({one.others[column]})" for one in having[:3]) + (", ..." if len(having) > 3 else "")
+            cluster.leave_out(f"{dump.name}:{having[0].line}: {column} of QOS {named} is left out: {instead}")
     for one in limits:
         if not LABEL.fullmatch(one.name):
             cluster.leave_out(f"{dump.name}:{one.line}: QOS {one.name} is left out: {INVALID_NAME}")

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Final
 
 from poolwise.files.slurm_import.cluster import CONF, SCHEDULER, SlurmCluster, add, toml
 from poolwise.policies.backfill.slurm import IGNORED, PER_GROUP, SUPPORTED
 from poolwise.policies.order.multifactor.rules import FLAGS, HARMLESS, KEYS, TRES
 from poolwise.slurm import hostlist
+from poolwise.slurm.associations import LIMITS, SlurmAssociation, read_associations, shares_text
 from poolwise.slurm.dumps import read_priorities, read_shares
 
+SHARES: Final = "shares.txt"
+"""File of the shares of associations, if no dump of sshare is given."""
 DELAYS: Final = {
     "defer": "jobs are also tested when they are submitted, not only at intervals",
     "default_queue_depth": "every pass tests all waiting jobs",
@@ -65,13 +69,16 @@ def scheduler_texts(cluster: SlurmCluster) -> dict[str, str]:
 def _weights(cluster: SlurmCluster, kept: dict[str, str]) -> dict[str, str]:
     """Return the dumps that the order needs; set the weights without their dump, and unsupported flags, aside."""
     conf, dumps = cluster.conf, dict[str, str]()
+    shares = cluster.files.shares.name if cluster.files.shares is not None else SHARES if cluster.files.associations else None
     for key, name, dump in (
-        ("PriorityWeightFairshare", "shares", cluster.files.shares),
-        ("PriorityWeightQOS", "qos", cluster.files.qos),
+        ("PriorityWeightFairshare", "shares", shares),
+        ("PriorityWeightQOS", "qos", None if cluster.files.qos is None else cluster.files.qos.name),
     ):
         lacks = "User" if name == "shares" else "QOS"
         if dump is not None and lacks in cluster.columns:
-            dumps[name] = dump.name
+            dumps[name] = dump
+            if dump == SHARES and conf.whole(key, 0):
+                cluster.leave_out(f"{conf.source(key)}: usage before the log is taken as 0: give it with --shares")
         elif conf.whole(key, 0):
             kept[key] = "0"
             why = f"give its dump with --{name}" if dump is None else f"the log has no column {lacks}"
@@ -123,4 +130,22 @@ def dump_texts(cluster: SlurmCluster) -> dict[str, str]:
         if dump is not None:
             check(dump)
             found[dump.name] = dump.read_text(encoding="utf-8", errors="replace")
+    if (path := cluster.files.associations) is not None:
+        associations = read_associations(path)
+        _note_limits(cluster, path, associations)
+        if cluster.files.shares is None:
+            found[SHARES] = shares_text(associations, path)
     return found
+
+
+def _note_limits(cluster: SlurmCluster, path: Path, associations: list[SlurmAssociation]) -> None:
+    """Note each kind of limit once."""
+    for column in LIMITS:
+        if having := [one for one in associations if column in one.limits]:
+            first = having[0]
+            name = f"user {first.user} in {first.account}" if first.user else f"account {first.account}"
+            count = f"{len(having):,} associations" if len(having) > 1 else "an association"
+            example = f"such as {first.limits[column]} of {name}"
+            cluster.leave_out(
+                f"{path.name}:{first.line}: {column} of {count}, {example}: limits of associations are not modeled"
+            )
