@@ -494,3 +494,16 @@ def test_limits_of_qos_that_are_not_applied_are_named_once(tmp_path: Path, capsy
     ):
         assert warnings.count(words) == 1, words
     assert "GraceTime" not in warnings and "of QOS normal" not in warnings
+
+
+def test_each_setting_is_listed_once_with_its_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    more = [
+        (f"PartitionName={name} ", f"PartitionName={name} MinNodes=2 SiteKey=1 Alternate=x ")
+        for name in ("batch", "short", "fat")
+    ]
+    assert imported(tmp_path / "out", conf=edited(tmp_path, *more, ("MaxCPUsPerNode=48", "MinNodes=2 MaxCPUsPerNode=48"))) == 0
+    lines = capsys.readouterr().err.splitlines()
+    assert "warning: slurm.conf:25, 26, 27 and 1 more: MinNodes=2: jobs below it are accepted" in lines
+    unknown, others = lines[-3:-1] if lines[-1].startswith("note: skipped") else lines[-2:]
+    assert unknown == "note: unknown keys, ignored: siteownkey (slurm.conf:22), sitekey (slurm.conf:25, 26, 27)"
+    assert others.startswith("note: without effect") and others.count("Alternate (slurm.conf:25, 26, 27)") == 1

@@ -105,13 +105,15 @@ def _machine(text: str) -> Machine:
 
 
 def _report(omitted: Omissions) -> None:
-    """Print what an import leaves out: a warning for each setting that would change schedules, one note for all others."""
-    for text in omitted.affecting:
+    """Print what an import leaves out, the most important first: a warning for each setting that would change schedules."""
+    from poolwise.files.slurm_import.cluster import keys_text
+
+    for text in omitted.sentences():
         warn(text)
-    if omitted.others:
-        note(f"without effect on schedules: {', '.join(omitted.others)}")
     if omitted.unknown:
-        note(f"unknown keys, ignored: {', '.join(omitted.unknown)}")
+        note(f"unknown keys, ignored: {keys_text(omitted.unknown)}")
+    if omitted.others:
+        note(f"without effect on schedules: {keys_text(omitted.others)}")
 
 
 app.add_typer(imports, name="import")

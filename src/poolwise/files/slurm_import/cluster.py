@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -47,11 +47,43 @@ class SlurmFiles:
 
 @dataclass
 class Omissions:
-    """Settings that an import leaves out: those that would change a schedule, those that would not, and unknown keys."""
+    """Settings that an import leaves out.
+
+    Attributes
+    ----------
+    affecting : sentences on those that would change a schedule, each beginning with its place
+    others, unknown : key -> its places, for the keys that would not change a schedule, and for unknown ones
+    """
 
     affecting: list[str] = field(default_factory=list)
-    others: list[str] = field(default_factory=list)
-    unknown: list[str] = field(default_factory=list)
+    others: dict[str, list[str]] = field(default_factory=dict)
+    unknown: dict[str, list[str]] = field(default_factory=dict)
+
+    def sentences(self) -> list[str]:
+        """Return the sentences on settings that would change a schedule; equal ones are merged, with all of their places."""
+        places: dict[str, list[str]] = {}
+        for text in self.affecting:
+            place, _, rest = text.partition(": ")
+            add(places.setdefault(rest, []), place)
+        return [f"{_listed(found)}: {rest}" for rest, found in places.items()]
+
+
+def keys_text(keys: Mapping[str, list[str]]) -> str:
+    """Return keys with their places as text."""
+    return ", ".join(f"{key} ({_listed(places)})" for key, places in keys.items())
+
+
+def _listed(places: list[str]) -> str:
+    """Return places such as "slurm.conf:3" as text, at most three of them."""
+    more = f" and {len(places) - 3:,} more" if len(places) > 3 else ""
+    shown = [
+        place if k == 0 or _file(place) != _file(places[k - 1]) else place.rpartition(":")[2] for k, place in enumerate(places)
+    ]
+    return ", ".join(shown[:3]) + more
+
+
+def _file(place: str) -> str:
+    return place.rpartition(":")[0]
 
 
 _SELECTION = {
@@ -101,7 +133,8 @@ class SlurmCluster:
                 if name in AFFECTS[kind] and value.text.upper() not in ("NO", "OFF", "NONE", "PREEMPT/NONE", "0", "1"):
                     self.leave_out(f"{place}: {name}={value.text}: {AFFECTS[kind][name]}")
                 else:
-                    add(self.omitted.others if key in ordinary else self.omitted.unknown, f"{name} ({place})")
+                    found = self.omitted.others if key in ordinary else self.omitted.unknown
+                    add(found.setdefault(name, []), place)
 
     def _note_selection(self) -> None:
         place = self.conf.source("SelectTypeParameters")

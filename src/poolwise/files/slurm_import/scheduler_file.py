@@ -117,7 +117,7 @@ def _parameters(cluster: SlurmCluster) -> str:
         elif name in DELAYS:
             cluster.leave_out(f"{place}: SchedulerParameters={name}: {DELAYS[name]}")
         elif name in IGNORED:
-            add(cluster.omitted.others, f"SchedulerParameters={name} ({place})")
+            add(cluster.omitted.others.setdefault(f"SchedulerParameters={name}", []), place)
         else:
             cluster.leave_out(f"{place}: SchedulerParameters={name} is left out")
     return ",".join(kept)
