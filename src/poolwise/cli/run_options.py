@@ -12,7 +12,7 @@ import typer
 from poolwise import catalog
 from poolwise.cli.panels import ADVANCED, LOG
 from poolwise.cli.shared_options import OnlyOption, SeedOption, SettingsOption, StrictOption
-from poolwise.errors import InputError, ManyErrors
+from poolwise.errors import InputError, ManyErrors, flat
 
 if TYPE_CHECKING:
     from poolwise.files.study import PerformanceSection
@@ -97,6 +97,7 @@ class LogOptions:
         from copy import deepcopy
 
         from poolwise import simulation
+        from poolwise.files.factory import UnsuitablePlacementError
 
         run = {
             "machine": _machine(self.machine, self.processors),
@@ -105,10 +106,17 @@ class LogOptions:
             **({"performance": {"model": _sharing(self.table)}} if self.table else {}),
         }
         settings = with_placement(self.set_)
-        cell = resolve_run(deepcopy(run), settings, self.seed)
-        default = simulation.default_placement_name(cell.machine)
-        if default == "racks" or not self._takes_default_placement(settings):
-            return cell
+        try:
+            cell = resolve_run(deepcopy(run), settings, self.seed)
+        except InputError as error:
+            mismatch = all(isinstance(one, UnsuitablePlacementError) for one in flat([error]))
+            if not (mismatch and self._takes_default_placement(settings)):
+                raise
+            default: str = "first_fit"  # racks do not suit the machine
+        else:
+            default = simulation.default_placement_name(cell.machine)
+            if default == "racks" or not self._takes_default_placement(settings):
+                return cell
         parts = {name: part for name, part in self._scheduler_parts().items() if name != "scope"}
         return resolve_run({**run, "scheduler": {**parts, "placement": default}}, settings, self.seed)
 

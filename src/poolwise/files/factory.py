@@ -116,8 +116,12 @@ def check_parts(section: SchedulerSection) -> None:
             )
 
 
+class UnsuitablePlacementError(InputError):
+    """The machine does not have the kind of nodes on which a placement places jobs."""
+
+
 def check_placement_suits(section: SchedulerSection, machine: Machine) -> None:
-    """Raise InputError if list scheduling places jobs on whole nodes and the machine has none, or has no other nodes."""
+    """Raise UnsuitablePlacementError if a list scheduler places jobs on whole or shared nodes that the machine lacks."""
     if section.kind != "list":
         return
     chosen = parts(section)[2]
@@ -127,10 +131,10 @@ def check_placement_suits(section: SchedulerSection, machine: Machine) -> None:
     if isinstance(rule, RackRule) and not whole:
         which = f"placement '{chosen}'" if section.placement else f"the default placement '{chosen}'"
         problem = f"{which} requires whole nodes, but all nodes of machine '{machine.name}' are shared"
-        raise InputError(problem, remedy='write placement = "first_fit"').at("placement")
+        raise UnsuitablePlacementError(problem, remedy='write placement = "first_fit"').at("placement")
     if isinstance(rule, NodeRule) and whole and not _has_shared_nodes(machine):
         problem = f"placement '{chosen}' requires shared nodes, but machine '{machine.name}' has whole nodes only"
-        raise InputError(problem, remedy='write placement = "racks"').at("placement")
+        raise UnsuitablePlacementError(problem, remedy='write placement = "racks"').at("placement")
 
 
 def _has_shared_nodes(machine: Machine) -> bool:
