@@ -17,11 +17,11 @@ from poolwise.files.study import SchedulerSection
 from poolwise.model import Machine, Workload
 from poolwise.policies.backfill.conservative import Conservative
 from poolwise.policies.backfill.easy import Easy
-from poolwise.policies.backfill.none import NoBackfill
 from poolwise.policies.order.priorities import F1, FCFS
 from poolwise.policies.placement.devices.pooled import Pooled
 from poolwise.registry import find
 from poolwise.schedulers.list import ListScheduler
+from poolwise.schedulers.warm_up import WITHOUT_BACKFILL
 from poolwise.studies import load
 from poolwise.units import SECOND
 
@@ -155,8 +155,8 @@ WARM = dict.fromkeys(("flow", "firmament", "least_allocated", "batch", "composit
 def test_warm_up_uses_the_placement_of_its_scheduler():
     """Schedulers with order, backfill and placement warm up under FCFS without backfilling; others under their own policy."""
     made = {kind: scheduler_of(SchedulerSection(kind=kind, placement=part), 9) for kind, part in WARM.items()}
-    assert made["list"].first == ListScheduler(FCFS(), NoBackfill(), Pooled())
-    assert made["list_flow"].first == ListScheduler(FCFS(), NoBackfill(), Pooled())
+    assert made["list"].first == ListScheduler(FCFS(), WITHOUT_BACKFILL, Pooled())
+    assert made["list_flow"].first == ListScheduler(FCFS(), WITHOUT_BACKFILL, Pooled())
     for kind in ("flow", "firmament", "least_allocated", "batch", "composition"):
         assert made[kind] == scheduler_of(SchedulerSection(kind=kind))
 

@@ -16,10 +16,9 @@ from poolwise.interfaces.user_class import rule_of
 from poolwise.model import Kind, Machine
 from poolwise.model.rules import NodeRule, RackRule
 from poolwise.performance.ideal import Ideal
-from poolwise.policies.backfill.none import NoBackfill
 from poolwise.policies.order.priorities import FCFS
 from poolwise.schedulers.list import ListScheduler
-from poolwise.schedulers.warm_up import WarmUp
+from poolwise.schedulers.warm_up import WITHOUT_BACKFILL, WarmUp
 
 GROUPS = {"order": "orders", "backfill": "backfills", "placement": "placements"}
 """Component common to several kinds of schedulers -> registry group of its name."""
@@ -99,7 +98,7 @@ def _has_parts(scheduler: Scheduler) -> bool:
 
 def _fcfs(placement: PlacementPolicy) -> ListScheduler:
     """Return FCFS without backfilling."""
-    return ListScheduler(FCFS(), NoBackfill(), placement)
+    return ListScheduler(FCFS(), WITHOUT_BACKFILL, placement)
 
 
 def check_parts(section: SchedulerSection) -> None:

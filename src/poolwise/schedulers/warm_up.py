@@ -14,6 +14,9 @@ from poolwise.policies.backfill.none import NoBackfill
 from poolwise.policies.order.priorities import FCFS
 from poolwise.schedulers.list import ListScheduler
 
+WITHOUT_BACKFILL = NoBackfill(heads="machine")
+"""Backfill of warm-ups: all jobs wait behind one head, on machines with partitions too."""
+
 
 @dataclass(frozen=True)
 class WarmUp(Scheduler):
@@ -24,17 +27,17 @@ class WarmUp(Scheduler):
 
     then: Scheduler
     jobs: int = 3000
-    first: Scheduler = field(default_factory=lambda: ListScheduler(order=FCFS(), backfill=NoBackfill(heads="machine")))
+    first: Scheduler = field(default_factory=lambda: ListScheduler(order=FCFS(), backfill=WITHOUT_BACKFILL))
 
     @classmethod
     def before(cls, then: ListScheduler, jobs: int) -> WarmUp:
         """Return a warm-up under FCFS without backfilling, with the placement of the list scheduler that takes over."""
-        return cls(then, jobs, replace(then, order=FCFS(), backfill=NoBackfill(heads="machine")))
+        return cls(then, jobs, replace(then, order=FCFS(), backfill=WITHOUT_BACKFILL))
 
     def rule(self) -> ListRule | None:
         """Return the rule of `then` with a warm-up, if the warm-up is FCFS without backfilling and with the same placement."""
         rule = rule_of(self.then)
-        if rule is None or rule.warm_up or rule_of(self.first) != ListRule(FCFS(), NoBackfill(heads="machine"), rule.placement):
+        if rule is None or rule.warm_up or rule_of(self.first) != ListRule(FCFS(), WITHOUT_BACKFILL, rule.placement):
             return None
         return rule._replace(warm_up=self.jobs)
 
