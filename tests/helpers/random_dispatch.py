@@ -52,6 +52,31 @@ class Study:
         return vinesim.VineSimCase.of(self.deployment, self.tasks, self.rates, self.gap, **options)
 
 
+GRAPHS = ("chains", "diamonds", "fork-join", "random")
+
+
+def dependent_study(seed: int, shape: str, most: int = 40) -> Study:
+    """Draw a study whose tasks wait for others, within their job or across jobs, some of them listed later in the trace."""
+    base, g = study(seed, most), np.random.default_rng(10_000 + seed)
+    n = len(base.tasks)
+    order = np.arange(n) if g.random() < 0.5 else g.permutation(n)  # position in the graph -> task
+    found: list[list[int]] = [[] for _ in range(n)]
+    for k in range(1, n):
+        match shape:
+            case "chains":
+                before = [k - 1] if k % 5 else []
+            case "diamonds":
+                before = {0: [], 1: [k - 1], 2: [k - 2], 3: [k - 2, k - 1]}[k % 4]
+            case "fork-join":
+                head = k - k % 8
+                before = [] if k == head else list(range(head + 1, k)) if k % 8 == 7 else [head]
+            case _:
+                before = g.choice(k, int(g.integers(0, min(k, 4) + 1)), replace=False).tolist()
+        found[order[k]] = [int(order[position]) for position in before]
+    tasks = vinesim.TaskList.of(base.tasks.table, found)
+    return Study(base.deployment, tasks, base.rates, base.gap)
+
+
 def study(seed: int, most: int = 60) -> Study:
     """Draw up to nine units of three types in three racks, some types unable to run some tasks, with many ties."""
     g = np.random.default_rng(seed)
@@ -85,15 +110,19 @@ class Naive:
         d, table = self.study.deployment, self.study.tasks.table.tolist()
         units = list(zip(d.type.tolist(), d.x.tolist(), d.y.tolist(), strict=True))
         jobs = list(dict.fromkeys(row[6] for row in table))
+        graph = self.study.tasks.graph
+        before = [set() if graph is None else set(graph.predecessors(k)) for k in range(len(table))]
+        after = [{k for k, names in enumerate(before) if task in names} for task in range(len(table))]
         row = [0]  # of the workload: a stretch of equal tasks
-        for before, task in pairwise(table):
-            row.append(row[-1] + (before != task))
+        for one, two in pairwise(zip(table, before, after, strict=True)):
+            row.append(row[-1] + (one != two))
         order = sorted(range(len(units)), key=lambda u: (units[u][1:], u))
         seen = list(dict.fromkeys(kind for kind, _, _ in units))
         for name, value in {
             "table": table,
             "units": units,
             "arrival": [ceil(Fraction(self.study.gap) * 1000 * jobs.index(task[6])) for task in table],
+            "before": before,
             "draw": [float(uniform(self.seed, "dispatch", r, k - row.index(r))[0]) for k, r in enumerate(row)],
             "able": [[u for u in order if self.rate(units[u], task) > 0] for task in table],
             "by_type": sorted(order, key=lambda u: seen.index(units[u][0])),
@@ -115,14 +144,19 @@ class Naive:
         done = [(-1, -1, -1)] * len(self.table)
         busy: dict[int, int] = {}
         waiting: list[int] = []
-        later, wake, now = sorted(set(self.arrival)), 0, -1
-        while later or busy or waiting:
-            now = min([*later[:1], *busy.values(), *([wake] if wake > now else [])])
+        pending, wake, now = set(range(len(self.table))), 0, -1
+        submitted = list(self.arrival)
+        while pending or busy or waiting:
+            later = [submitted[task] for task in pending if submitted[task] > now]
+            now = min([*later, *busy.values(), *([wake] if wake > now else [])])
             busy = {u: end for u, end in busy.items() if end > now}
-            if later and later[0] == now:
-                later.pop(0)
-                waiting += [task for task in range(len(self.table)) if self.arrival[task] == now]
-                waiting.sort(key=lambda task: (self.classes.get(self.table[task][6], 0), task))
+            over = {task for task, (_, end, _) in enumerate(done) if 0 <= end <= now}
+            ready_now = [task for task in sorted(pending) if submitted[task] <= now and self.before[task] <= over]
+            pending.difference_update(ready_now)
+            for task in ready_now:
+                self.arrival[task] = now
+            waiting += ready_now
+            waiting.sort(key=lambda task: (self.classes.get(self.table[task][6], 0), self.arrival[task], task))
             ready = {u: busy.get(u, now) for u in range(len(self.units))}  # includes tasks that wait for a busy unit
             wakes = []
             for task in list(waiting):
@@ -171,9 +205,10 @@ class Naive:
         return [idle]
 
 
-def compare(seed: int, most: int = 60) -> None:
-    """Check that both engines agree under all tiered policies, on one random study."""
-    case = study(seed, most).case(network=vinesim.Bandwidths(port=1250, uplink=100 + seed % 3))
+def compare(seed: int, most: int = 60, shape: str = "") -> None:
+    """Check that both engines agree under all tiered policies, on one random study, with a task graph if a shape is given."""
+    this = dependent_study(seed, shape, most) if shape else study(seed, most)
+    case = this.case(network=vinesim.Bandwidths(port=1250, uplink=100 + seed % 3))
     model = [case.model, case.model, Affinity(), Ideal(), Transfer(local=seed % 5)][seed % 5]
     for entry in TIERED:
         scheduler = Dispatch(policy_of(entry))

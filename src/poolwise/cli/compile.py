@@ -71,13 +71,17 @@ def families() -> Mapping[str, Callable[[], object]]:
         shared_nodes.load()
         shared_nodes.load_rare()
 
+    def dispatching() -> None:
+        dispatch.load()
+        dispatch.load_graph()
+
     return {
         "list scheduling": loading.load_all,
         "list scheduling on mixed nodes": lambda: loading.load_all(mixed=True),
         "shared nodes": shared,
         "batch placement": Place().prepare,
         "minimum-cost flow": _flow,
-        "task dispatch": dispatch.load,
+        "task dispatch": dispatching,
     }
 
 

@@ -11,7 +11,7 @@ from poolwise.conformance.fake_cluster import Fault, survive
 from poolwise.conformance.findings import DETERMINISTIC, PICKLES, RUNS, UNCHANGED, Check, Findings
 from poolwise.interfaces import Dispatcher, Scheduler
 from poolwise.model import Changes, Decisions, Machine, Queue, Schedule, Snapshot
-from poolwise.platforms.closed_loop import columns_of
+from poolwise.platforms.deferred_arrivals import columns_of
 
 CAPACITY = "respects capacity"
 SUBMITTED = "starts only waiting tasks"

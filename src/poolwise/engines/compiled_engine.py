@@ -77,17 +77,20 @@ def no_engine_for(scheduler: Scheduler) -> Obstacle:
 
 
 def unsupported_by_all(
-    spec: RunSpec, *, follows: bool = False, changes: bool = False, restricted: bool = False
+    spec: RunSpec, *, follows: bool = False, changes: bool = False, restricted: bool = False, dependent: bool = False
 ) -> Obstacle | None:
     """Return what no kernel supports in a run, whatever its scheduler; None if nothing.
 
     An engine that `follows` node outages and access restrictions checks these itself, and so does one that supports only
-    `changes` of capacity. One that supports `restricted` jobs runs them on node sets, without windows, tiers and QOS.
+    `changes` of capacity. One that supports `restricted` jobs runs them on node sets, without windows, tiers and QOS. One that
+    supports `dependent` jobs runs task graphs.
     """
     if len(spec.disturbances) and not (follows or changes):
         return Obstacle("capacity changes during the run", "supported without disturbances")
     if spec.workload.closed_loop:
         return Obstacle("jobs are submitted in a closed loop", "supported without closed_loop")
+    if spec.workload.task_graph is not None and not dependent:
+        return Obstacle("jobs wait for others (predecessors)", "supported by task dispatch, and without predecessors")
     if spec.workload.memory_use is not None:
         return Obstacle("the memory use of jobs varies over time", "supported without memory_use")
     if (restriction := _unsupported_restriction(spec, follows, restricted)) is not None:

@@ -30,7 +30,7 @@ ENGINES = (
         load_for,
         RackSampler,
     ),
-    CompiledEngine("task dispatch", dispatch.unsupported, dispatch.replay, lambda spec: dispatch.load()),
+    CompiledEngine("task dispatch", dispatch.unsupported, dispatch.replay, dispatch.load_for),
 )
 
 

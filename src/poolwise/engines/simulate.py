@@ -15,8 +15,10 @@ from poolwise.interfaces import PerformanceModel, Scheduler
 from poolwise.interfaces.user_class import rule_of
 from poolwise.loop import Observer, run_loop
 from poolwise.model import Initial, Machine, Schedule, Workload
+from poolwise.model.task_graph import PREDECESSORS
 from poolwise.performance.ideal import Ideal
 from poolwise.platforms.closed_loop import ClosedLoop
+from poolwise.platforms.dependent_tasks import DependentTasks
 from poolwise.platforms.failures import draw_failures
 from poolwise.platforms.memory_usage import MemoryUsageMachine
 from poolwise.platforms.simulated import Disturbance, Simulation
@@ -142,13 +144,18 @@ def simulate(
 
 
 def platform_of(workload: Workload) -> type[Simulation]:
-    """Return the class of simulated machine that a workload needs; raise InputError if it needs two."""
-    if workload.memory_use is None:
-        return ClosedLoop if workload.closed_loop else Simulation
-    if workload.closed_loop:
-        problem = "memory_use cannot be combined with closed_loop"
-        raise InputError(problem, field="memory_use", remedy="remove memory_use or closed_loop")
-    return MemoryUsageMachine
+    """Return the class of simulated machine that a workload needs; raise InputError if it needs two, or for a wrong graph."""
+    needs = {
+        "memory_use": (workload.memory_use is not None, MemoryUsageMachine),
+        "closed_loop": (workload.closed_loop, ClosedLoop),
+        PREDECESSORS: (workload.task_graph is not None, DependentTasks),
+    }
+    named = {name: kind for name, (needed, kind) in needs.items() if needed}
+    if len(named) > 1:
+        first, second, *_ = named
+        problem = f"{first} cannot be combined with {second}"
+        raise InputError(problem, field=first, remedy=f"remove {first} or {second}")
+    return next(iter(named.values()), Simulation)
 
 
 def _check_restrictions(machine: Machine, scheduler: Scheduler) -> None:
@@ -172,5 +179,8 @@ def _check_initial(workload: Workload, machine: Machine, scheduler: Scheduler) -
         raise InputError(
             "a closed loop cannot be combined with an initial state", field="closed_loop", remedy="remove closed_loop"
         )
+    if workload.task_graph is not None:
+        problem = "predecessors cannot be combined with an initial state"
+        raise InputError(problem, field=PREDECESSORS, remedy="remove the column predecessors")
     if rule is not None and rule.warm_up:
         raise InputError("a warm-up cannot be combined with an initial state", field="scheduler", remedy="remove the warm-up")

@@ -96,6 +96,7 @@ def held_by(cause: WaitCause, resource: str) -> str:
         WaitCause.WARM_UP: "until the end of the warm-up",
         WaitCause.POSTPONED: "for a better placement or time",
         WaitCause.ROUND: "for the next round",
+        WaitCause.PREDECESSORS: "for other jobs to finish",
         WaitCause.ASIDE: "for a resource that the scheduler does not model",
         WaitCause.UNREPORTED: "for a reason that the scheduler does not report",
     }[cause]

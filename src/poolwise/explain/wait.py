@@ -34,6 +34,7 @@ from poolwise.model import (
     Workload,
 )
 from poolwise.performance.ideal import Ideal
+from poolwise.platforms.dependent_tasks import DependentTasks
 from poolwise.platforms.failures import draw_failures
 from poolwise.schedulers.list import ListScheduler
 from poolwise.schedulers.warm_up import WarmUp
@@ -114,21 +115,50 @@ def explain_wait(
             part.check(machine, workload.table)
     recorder = _WaitRecorder(decided, explained, row, recorded)
     simulated = platform_of(workload)(workload, machine, model, estimate, disturbances=failing, requeue=requeue)
+    dependent = simulated if isinstance(simulated, DependentTasks) else None
     loop = Loop(simulated, recorder, seed)
     for batch in simulated.events():
+        if dependent is not None:
+            recorder.job = dependent.row_in_table(row)
         loop.step(batch)
         if recorder.settled:
             break
     for decision, why in loop.result.refused:
-        if isinstance(decision, Start) and (decision.job == row or decided is not scheduler):
+        if isinstance(decision, Start) and (decision.job == recorder.job or decided is not scheduler):
             raise PolicyError(f"the machine refused to start the job in row {decision.job}: {why}")
-    passes, rejected = tuple(recorder.passes), loop.result.rejected.get(row, "")
-    found = Explanation(
-        workload.job(row), machine, passes, recorder.until, recorder.placement, rejected, holders=recorder.holders
-    )
+    rejected = "" if recorder.job is None else loop.result.rejected.get(recorder.job, "")
+    passes, held = recorder.passes, recorder.holders
+    if dependent is not None:
+        passes = _in_workload(passes, dependent, workload, row)
+        held = {
+            time: tuple(replace(one, job=dependent.row_in_workload(one.job)) for one in several)
+            for time, several in held.items()
+        }
+        if recorder.job is None:
+            loop.result.waiting = tuple(loop.queue.jobs.tolist())
+            rejected, recorder.until = dependent.unfinished(loop.result)[0].get(row, ""), dependent.now
+    found = Explanation(workload.job(row), machine, tuple(passes), recorder.until, recorder.placement, rejected, holders=held)
     if outcomes is not None:
         _check_job(found, recorder.began, outcomes, row)
     return found
+
+
+def _in_workload(
+    passes: list[tuple[int, Reason]], dependent: DependentTasks, workload: Workload, row: int
+) -> list[tuple[int, Reason]]:
+    """Return the passes with blockers as rows of the workload, after the time in which the job waits for its predecessors."""
+    found = [
+        (time, why if why.blocker is None else replace(why, blocker=dependent.row_in_workload(why.blocker)))
+        for time, why in passes
+    ]
+    at, submit = dependent.row_in_table(row), int(workload.submit[row])
+    if at is not None and int(dependent.table.submit[at]) == submit:
+        return found
+    assert workload.task_graph is not None
+    names = [workload.table.name(before) for before in workload.task_graph.predecessors(row)]
+    listed = ", ".join(names) if len(names) <= NEAREST else f"{', '.join(names[:NEAREST])} and {len(names) - NEAREST} more"
+    text = f"it waits for {'jobs' if len(names) > 1 else 'job'} {listed} to finish"
+    return [(submit, Reason(WaitCause.PREDECESSORS, text)), *found]
 
 
 def find_job(workload: Workload, job: int) -> int:
@@ -167,7 +197,7 @@ class _WaitRecorder(Scheduler, Dispatcher):
 
     decided: Scheduler
     explained: Scheduler
-    job: int
+    job: int | None  # its row of the job table; None before a job with predecessors arrives
     recorded: _RecordedStarts
     passes: list[tuple[int, Reason]] = field(default_factory=list)
     holders: dict[int, tuple[Holder, ...]] = field(default_factory=dict)  # ns of the first pass of an episode -> holders
@@ -187,35 +217,36 @@ class _WaitRecorder(Scheduler, Dispatcher):
     def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Decisions:
         """Return the decisions of the deciding dispatcher, and record the reason if the job waits."""
         assert self.deciding is not None
-        decisions = self.deciding.schedule(queue, snapshot, replace(changes, explain=frozenset({self.job})))
-        if self.job in queue:
+        explain = frozenset[int]() if self.job is None else frozenset({self.job})
+        decisions = self.deciding.schedule(queue, snapshot, replace(changes, explain=explain))
+        if self.job is not None and self.job in queue:
             self.until = snapshot.now
-            self._record_reason(queue, snapshot, decisions)
+            self._record_reason(queue, snapshot, decisions, self.job)
         return decisions
 
-    def _record_reason(self, queue: Queue, snapshot: Snapshot, decisions: Decisions) -> None:
-        starts = [start for start in decisions.starts if start.job == self.job]
+    def _record_reason(self, queue: Queue, snapshot: Snapshot, decisions: Decisions, job: int) -> None:
+        starts = [start for start in decisions.starts if start.job == job]
         if starts and self.placement is None:
             self.began, self.placement = snapshot.now, starts[0].placement
         begun = {task for start in starts for task in start.tasks}
-        self.settled = self.job in decisions.rejected or begun >= set(queue.tasks(self.job))
+        self.settled = job in decisions.rejected or begun >= set(queue.tasks(job))
         if decisions.entries and not any(isinstance(decision, Start | Wait) for decision in decisions):
             return  # more decisions follow in this pass, or these did not result from a pass
         if not self.settled:
             assert self.explaining is not None
-            traced = decisions if self.explaining is self.deciding else self._traced(queue, snapshot, decisions)
-            reason = traced.reason(self.job, self.explaining)
+            traced = decisions if self.explaining is self.deciding else self._traced(queue, snapshot, decisions, job)
+            reason = traced.reason(job, self.explaining)
             first = not self.passes or episode_key(self.passes[-1][1]) != episode_key(reason)
             if first and reason.cause is WaitCause.SHORT and (reason.resource or reason.nodes):
-                self.holders[snapshot.now] = holders(snapshot, self.job, reason.resource)
+                self.holders[snapshot.now] = holders(snapshot, job, reason.resource)
             self.passes.append((snapshot.now, reason))
 
-    def _traced(self, queue: Queue, snapshot: Snapshot, decisions: Decisions) -> Decisions:
+    def _traced(self, queue: Queue, snapshot: Snapshot, decisions: Decisions, job: int) -> Decisions:
         """Return the decisions of the scheduler that made a record, with the reason; raise PolicyError if its starts differ."""
         assert self.explaining is not None
         waiting = queue.only(np.setdiff1d(queue.jobs, decisions.rejected)) if decisions.rejected else queue
         self.recorded.starts = decisions.starts
-        traced = self.explaining.schedule(waiting, snapshot, Changes(explain=frozenset({self.job})))
+        traced = self.explaining.schedule(waiting, snapshot, Changes(explain=frozenset({job})))
         if _by_job(traced) != _by_job(decisions):
             raise PolicyError(f"at {snapshot.now} ns, the scheduler starts other jobs than its compiled record")
         return traced

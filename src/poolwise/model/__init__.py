@@ -32,6 +32,7 @@ from poolwise.model.run import Fetch, Resized, Run
 from poolwise.model.schedule import Schedule
 from poolwise.model.snapshot import Snapshot
 from poolwise.model.state import Initial, InitialRun, MachineState
+from poolwise.model.task_graph import TaskGraph
 from poolwise.model.workload import Workload
 
 __all__ = [
@@ -82,6 +83,7 @@ __all__ = [
     "Start",
     "Started",
     "Stop",
+    "TaskGraph",
     "Wait",
     "WaitCause",
     "Wakeup",

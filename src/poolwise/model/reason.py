@@ -26,6 +26,7 @@ class WaitCause(StrEnum):
     WARM_UP = "warm-up"  # other jobs fill the machine first
     POSTPONED = "postponed"  # it fits, but the scheduler waits for a better placement or time
     ROUND = "round"  # the scheduler plans at intervals
+    PREDECESSORS = "predecessors"  # jobs that it waits for have not finished
     ASIDE = "aside"  # the cluster lacks a resource that the scheduler does not model
     UNREPORTED = "unreported"  # the scheduler gives no reason
 

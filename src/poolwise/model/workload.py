@@ -16,6 +16,7 @@ from poolwise.model.html import html_table
 from poolwise.model.job_table import Job, JobTable
 from poolwise.model.machine_builder import DIMENSIONS
 from poolwise.model.memory_use import MemoryUse
+from poolwise.model.task_graph import PREDECESSORS, TaskGraph, graph_of
 from poolwise.short_repr import fit_repr
 from poolwise.units import SECOND, Dimension, format_time, parse
 
@@ -50,7 +51,8 @@ class Workload:
     requested : (n_job,) int64, ns; requested time, which the scheduler knows in place of the duration
     tasks : (n_job,) int64, tasks per job
     requests : resource name -> (n_job,) int64, base units ("nodes", "memory" MiB, "cores", "bandwidth" MB/s, ...)
-    attributes : name -> (n_job,) any other column that a policy or model reads (u, deadline, task_type, user, ...)
+    attributes : name -> (n_job,) any other column that a policy or model reads (u, deadline, task_type, user, ...).
+        "predecessors" holds the ids of the jobs that a job waits for, such as "3,5"; empty for none
     excluded : reason -> rows of the trace that were excluded
     repaired : reason -> rows that were changed while reading
     name : name in reports
@@ -228,6 +230,14 @@ class Workload:
     def table(self) -> JobTable:
         """All jobs as a scheduler sees them after the last arrival: everything but their durations."""
         return JobTable(self.id, self.submit, self.requested, self.tasks, self.requests, self.attributes)
+
+    @cached_property
+    def task_graph(self) -> TaskGraph | None:
+        """Rows that wait for others (attribute "predecessors"); None if all are independent.
+
+        Raises InputError for an unknown id, for a job that waits for itself, and for a cycle.
+        """
+        return graph_of(self.id, self.attributes.get(PREDECESSORS))
 
     def job(self, index: int) -> TraceJob:
         """Return a view of row `index`, its duration included."""

@@ -6,8 +6,7 @@ Source: the Standard Workload Format, fields 17 (preceding job) and 18 (think ti
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,18 +15,11 @@ from poolwise.arrays import IntArray
 from poolwise.errors import InputError
 from poolwise.interfaces import PerformanceModel
 from poolwise.loop import LoopResult
-from poolwise.model import CommitResult, Decisions, Ended, Event, Machine, Outcome, Reject, Schedule, Workload
-from poolwise.platforms.simulated import ARRIVAL, Simulation
+from poolwise.model import CommitResult, Decisions, Ended, Machine, Outcome, Reject, Schedule, Workload
+from poolwise.platforms.deferred_arrivals import DeferredArrivals, columns_of
 from poolwise.units import SECOND
 
 PRECEDING, THINK = "preceding", "think_s"
-
-
-@dataclass(frozen=True, slots=True)
-class _Submission:
-    """Submission of a job (row of the workload)."""
-
-    row: int
 
 
 def predecessors(workload: Workload) -> IntArray:
@@ -47,11 +39,11 @@ def predecessors(workload: Workload) -> IntArray:
     return found
 
 
-class ClosedLoop(Simulation):
+class ClosedLoop(DeferredArrivals):
     """A simulation whose submissions depend on its schedule; takes the parameters of `Simulation`.
 
     A job without a predecessor is submitted at the time in the log. Any other job is submitted once its predecessor has ended,
-    was lost or was rejected, and the think time is over (0 if the log has none). Jobs are appended to the table as they arrive.
+    was lost or was rejected, and the think time is over (0 if the log has none).
     """
 
     def __init__(
@@ -62,11 +54,7 @@ class ClosedLoop(Simulation):
         estimate: PerformanceModel | None = None,
         **settings: Any,
     ) -> None:
-        none = np.zeros(0, dtype=np.int64)
-        super().__init__(replace(workload, **columns_of(workload, none)), machine, model, estimate, **settings)
-        self._source, self._row, self._new = workload, list[int](), dict[int, int]()
-        self._jobs = self.table = workload.table.taken(none)
-        self._exact_estimate = self.model is self.estimate and np.array_equal(workload.duration, workload.requested)
+        super().__init__(workload, machine, model, estimate, **settings)
         before = predecessors(workload)
         self._successors: dict[int, list[int]] = defaultdict(list)
         think = (
@@ -79,15 +67,7 @@ class ClosedLoop(Simulation):
             if first >= 0:
                 self._successors[first].append(row)
             else:
-                self._push(int(workload.submit[row]), ARRIVAL, _Submission(row))
-        self._left = workload.tasks.tolist()  # tasks that are not over
-
-    def _apply(self, event: Any) -> Iterable[Event]:
-        if not isinstance(event, _Submission):
-            return super()._apply(event)
-        one = self._source.table.taken(np.array([event.row]), submit=np.array([self.now], dtype=np.int64))
-        self._row.append(event.row)
-        return (self._add_job(one, self._source.duration[event.row : event.row + 1]),)
+                self._submit(row, int(workload.submit[row]))
 
     def _end(self, number: int, outcome: Outcome, requeue: bool, touched: set[int]) -> Ended:
         ended = super()._end(number, outcome, requeue, touched)
@@ -110,7 +90,7 @@ class ClosedLoop(Simulation):
         self._left[row] -= tasks
         if not self._left[row]:
             for later in self._successors[row]:
-                self._push(self.now + int(self._think[later]), ARRIVAL, _Submission(later))
+                self._submit(later, self.now + int(self._think[later]))
 
     def schedule(self, workload: Workload, machine: Machine, loop: LoopResult) -> Schedule:
         """Return the schedule, with the workload as submitted; jobs never submitted keep the log's time and are waiting."""
@@ -129,12 +109,3 @@ class ClosedLoop(Simulation):
             rejected={int(place[row[job]]): why for job, why in loop.rejected.items()},
             waiting=tuple(sorted(place[[*row[list(loop.waiting)], *never]].tolist())),
         )
-
-
-def columns_of(workload: Workload, rows: IntArray) -> dict[str, Any]:
-    """Return the columns of a workload for some rows, by name."""
-    return {
-        **{name: getattr(workload, name)[rows] for name in ("id", "submit", "duration", "requested", "tasks")},
-        "requests": {name: column[rows] for name, column in workload.requests.items()},
-        "attributes": {name: column[rows] for name, column in workload.attributes.items()},
-    }

@@ -44,8 +44,8 @@ class AzureLLM(TraceFormat):
 
     A request is a job of two tasks that may run on different units. Its prompt takes as long as the next larger prompt that
     was measured (task types prompt-128, prompt-256, ...) and yields the first token. The remaining tokens are one task of type
-    "token". Dispatch does not model dependencies, so the token task arrives when the prompt would finish on the fastest idle
-    unit, not when it does finish. The transfer of the KV cache between units is not modeled. Requests that exceed the largest
+    "token". The token task does not wait for its prompt: it arrives when the prompt would finish on the fastest idle unit, not
+    when it does finish. The transfer of the KV cache between units is not modeled. Requests that exceed the largest
     prompt, or have no tokens, are excluded and counted.
 
     Parameters

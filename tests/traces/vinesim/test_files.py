@@ -128,6 +128,15 @@ def test_corrupted_cell_of_table_is_reported_with_location(folder: Path, row: in
         ("fp-god 0 0 0 1 2 7\n", 1, "task_type", "unknown task_type"),
         (f"2 {2**53} 0 0 1 2 7\n", 1, "data_size", "2\\*\\*53"),
         ("# nothing\n\n", None, None, "no rows"),
+        ("2 0 0 0 1 2 7 0 --\n2 0 0 0 1 2 7\n", 2, "task_id", "7 fields, expected 9"),
+        ("2 0 0 0 1 2 7\n2 0 0 0 1 2 7 0 --\n", 2, "parent_job_id", "9 fields, expected 7"),
+        ("2 0 0 0 1 2 7 0 --\n2 0 0 0 1 2 7 0 --\n", 2, "task_id", "task 0 is also in line 1"),
+        ("2 0 0 0 1 2 7 x --\n", 1, "task_id", "whole number"),
+        ("2 0 0 0 1 2 7 0 --\n2 0 0 0 1 2 7 1 0,2\n", 2, "predecessors", "no task has the number 2"),
+        ("2 0 0 0 1 2 7 0 --\n2 0 0 0 1 2 7 1 0;\n", 2, "predecessors", "'0;' is not a list of task numbers"),
+        ("2 0 0 0 1 2 7 0 --\n2 0 0 0 1 2 7 1 0,\n", 2, "predecessors", "'0,' is not a list of task numbers"),
+        ("2 0 0 0 1 2 7 0 --\n2 0 0 0 1 2 7 4 4\n", 2, "predecessors", "task 4 waits for itself"),
+        ("# x\n2 0 0 0 1 2 7 5 6\n2 0 0 0 1 2 7 6 5\n", 2, "predecessors", "task 5 waits for 6 waits for 5: a cycle"),
     ],
 )
 def test_invalid_trace_is_reported(tmp_path: Path, text: str, line: int | None, field: str | None, words: str) -> None:
@@ -271,3 +280,27 @@ def test_rows_beyond_one_block_keep_line_numbers(tmp_path: Path, monkeypatch: py
     with pytest.raises(InputError) as caught:
         vinesim.read_tasks(path)
     assert caught.value.line == 4
+
+
+GRAPH = "0 0 0 0 10 5 0 7 --\n0 0 0 0 10 5 0 8 7\n0 0 0 0 30 5 0 9 7\n1 0 0 0 5 5 1 3 8,9,8\n"
+
+
+def test_trace_with_dependent_tasks_is_read_and_recognized(tmp_path: Path) -> None:
+    path = tmp_path / "graph.txt"
+    path.write_text(GRAPH, encoding="utf-8")
+    tasks = vinesim.read_tasks(path)
+    assert tasks.graph is not None and [tasks.graph.predecessors(k) for k in range(4)] == [[], [0], [0], [1, 2]]
+    assert vinesim.VineSimFormat().recognizes(path)
+    path.write_text("0 0 0 0 10 5 0 7 --\n0 0 0 0 10 5 0 8 --\n", encoding="utf-8")
+    assert vinesim.read_tasks(path).graph is None, "a trace without dependencies has no graph"
+
+
+def test_first_jobs_of_a_trace_keep_their_dependencies(tmp_path: Path) -> None:
+    path = tmp_path / "graph.txt"
+    path.write_text(GRAPH, encoding="utf-8")
+    tasks = vinesim.read_tasks(path)
+    first = tasks.first_jobs(1)
+    assert first.graph is not None and len(first) == 3 and len(tasks.first_jobs(9)) == 4
+    backwards = vinesim.TaskList.of([(0, 0, 0, 0, 1, 5, 0), (0, 0, 0, 0, 1, 5, 1)], [[1], []])
+    with pytest.raises(InputError, match="a task of the first 1 jobs waits for a task of a later job"):
+        backwards.first_jobs(1)

@@ -45,6 +45,27 @@ def arrays(
     )
 
 
+def graph_arrays(workload: Workload, n_unit: int) -> state.GraphArrays:
+    """Build the arrays of a workload's task graph; a replay modifies them."""
+    graph, n = workload.task_graph, len(workload)
+    assert graph is not None
+    row = np.argsort(workload.id, kind="stable")
+    rank = np.empty(n, dtype=np.int64)
+    rank[row] = np.arange(n)
+    return state.GraphArrays(
+        missing=graph.counts + 1,
+        left=workload.tasks.copy(),
+        rank=read_only(rank),
+        row=read_only(row),
+        turn=blank(n),
+        ready=blank(n),
+        offset=read_only(graph.reversed.offset),
+        successor=read_only(graph.reversed.before),
+        job=blank(n_unit),
+        counts=blank(2),
+    )
+
+
 def _units(machine: Machine, layout: UnitLayout) -> state.UnitArrays:
     """Build the arrays of the units."""
     kind = np.zeros(len(layout.owner), dtype=np.int64)

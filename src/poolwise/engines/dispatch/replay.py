@@ -13,17 +13,19 @@ import numpy as np
 
 from poolwise.engines import compiled_engine
 from poolwise.engines.compiled_engine import RunSpec, no_engine_for, unsupported_by_all
-from poolwise.engines.dispatch.columns import arrays
+from poolwise.engines.dispatch.columns import arrays, graph_arrays
 from poolwise.engines.dispatch.star import StarNetwork
 from poolwise.engines.progress import Obstacle
 from poolwise.interfaces import PerformanceModel
-from poolwise.kernels.dispatch.state import LATE
+from poolwise.kernels.dispatch.state import LATE, DispatchState
 from poolwise.model import Kind, Machine, MachineBuilder, Outcome, Schedule, Workload
 from poolwise.model.snapshot import model_parts
+from poolwise.model.task_graph import PREDECESSORS
 from poolwise.performance.affinity import Affinity
 from poolwise.performance.ideal import Ideal
 from poolwise.performance.transfer import Transfer, places
 from poolwise.platforms.simulated import beyond_horizon
+from poolwise.policies.order.priorities import FCFS
 from poolwise.policies.placement.units.layout import UnitLayout
 from poolwise.policies.placement.units.policies import High
 from poolwise.policies.placement.units.policy import TieredPolicy
@@ -38,11 +40,11 @@ def unsupported(spec: RunSpec) -> Obstacle | None:
     """Return why the kernel does not support a run; None if it does. The scheduler's estimate does not matter here.
 
     Subclasses of the scheduler or of a model are not supported, because they may behave differently. Any order that keeps
-    tasks in arrival order is supported.
+    tasks in arrival order is supported; in a task graph, tasks arrive when they become ready, and only `fcfs` is.
     """
     if type(spec.scheduler) is not Dispatch:
         return no_engine_for(spec.scheduler)
-    if obstacle := unsupported_by_all(spec):
+    if obstacle := unsupported_by_all(spec, dependent=True):
         return obstacle
     why = _reason(spec, spec.scheduler)
     return (
@@ -67,6 +69,8 @@ def _reason(spec: RunSpec, scheduler: Dispatch) -> str:
         return "a unit has several slots"
     if why := _unsupported_network(workload, machine, spec.model):
         return why
+    if workload.task_graph is not None:
+        return "" if type(order) is FCFS else f"order {type(order).__name__} has no kernel for task graphs"
     if order.kind != "static" or not keeps_arrivals(order, machine, workload.table):
         return f"order {type(order).__name__} has no kernel: it is not arrival order"
     return ""
@@ -102,20 +106,18 @@ def replay(spec: RunSpec) -> tuple[Schedule, float]:
 
     Raises InputError as the reference engine does for tasks that no unit can run, and for a run beyond 290 years.
     """
-    load()
+    load_for(spec)
     begun = time.perf_counter()
     schedule = _replay(spec)
     return schedule, time.perf_counter() - begun
 
 
 def _replay(spec: RunSpec) -> Schedule:
-    from poolwise.kernels.dispatch.replay import replay as run_kernel
-
     machine, workload, scheduler = spec.machine, spec.workload, spec.scheduler
     assert isinstance(scheduler, Dispatch)
     scheduler.check(machine, workload.table)  # raises for tasks that no unit can run
     built = arrays(workload, machine, scheduler, spec.model, spec.seed)
-    if run_kernel(built) == LATE:
+    if _run_kernel(built, workload) == LATE:
         raise beyond_horizon()
     layout, runs, count = UnitLayout.of(machine), built.runs, len(built.runs.job)
     return Schedule(
@@ -137,12 +139,40 @@ def _replay(spec: RunSpec) -> Schedule:
     )
 
 
+def _run_kernel(built: DispatchState, workload: Workload) -> int:
+    """Run the kernel of independent tasks, or that of task graphs."""
+    if workload.task_graph is None:
+        from poolwise.kernels.dispatch.replay import replay as run_tasks
+
+        return run_tasks(built)
+    from poolwise.kernels.dispatch.task_graph import replay_graph
+
+    return replay_graph(built, graph_arrays(workload, len(built.units.kind)))
+
+
 @cache
 def load() -> None:
-    """Load the kernel, compiling it if it is not cached on this computer; log that it compiles."""
+    """Load the kernel of independent tasks, compiling it if it is not cached on this computer; log that it compiles."""
     one = np.ones(1, dtype=np.int64)
+    compiled_engine.load(FOLDER, "all", "dispatch", 2.0, lambda: _replay(_on_one_unit(Workload.of(one, one))))
+
+
+@cache
+def load_graph() -> None:
+    """Load the kernel of task graphs, as `load` does."""
+    two = np.ones(2, dtype=np.int64)
+    pair = Workload.of(two, two, attributes={PREDECESSORS: ["", "1"]})
+    compiled_engine.load(FOLDER, "graph", "dispatch of task graphs", 2.0, lambda: _replay(_on_one_unit(pair)))
+
+
+def load_for(spec: RunSpec) -> None:
+    """Load the kernel of a run."""
+    load() if spec.workload.task_graph is None else load_graph()
+
+
+def _on_one_unit(workload: Workload) -> RunSpec:
+    """Return a minimal run, which reaches all steps of its kernel."""
     build = MachineBuilder("one unit")
     build.node("unit", type="unit", slots=1)
     unit = Machine.of(build)
-    task = RunSpec(Workload.of(one, one), unit, Dispatch(High()), Ideal(), Ideal())  # reaches all kernels
-    compiled_engine.load(FOLDER, "all", "dispatch", 2.0, lambda: _replay(task))
+    return RunSpec(workload, unit, Dispatch(High()), Ideal(), Ideal())

@@ -35,7 +35,7 @@ def replay(state: DispatchState) -> int:
         if ends.soonest[row] == time:
             _end(pop(ends, row), time, state.idle, ends)
         while now.next < jobs.submit.size and jobs.submit[now.next] == time:
-            _join(now.next, jobs, state.lanes)
+            join(now.next, jobs, state.lanes)
             now.next += 1
         now.passes += 1
         _pass(state)
@@ -54,7 +54,7 @@ def _end(unit: int, time: int, idle: IdleArrays, ends: Ends) -> None:
 
 
 @step
-def _join(job: int, jobs: TaskArrays, lanes: TaskQueueArrays) -> None:
+def join(job: int, jobs: TaskArrays, lanes: TaskQueueArrays) -> None:
     """Append a row of tasks to its queue."""
     lane = jobs.lane[job]
     if lanes.head[lane] < 0:
@@ -76,18 +76,18 @@ def _pass(state: DispatchState) -> None:
                 job, lane = head, k
         if job < 0:
             return
-        unit = _choose(job, state)
+        unit = choose(job, state)
         if unit < 0:
             lanes.closed[lane] = now.passes
             continue
-        _start(job, unit, state)
+        start_task(job, unit, state)
         lanes.served[job] += 1
         if lanes.served[job] == state.jobs.tasks[job]:
             lanes.head[lane] = lanes.next[job]
 
 
 @step
-def _choose(job: int, state: DispatchState) -> int:
+def choose(job: int, state: DispatchState) -> int:
     """Return an idle unit of the first tier that has one, -1 if none has."""
     jobs, idle, tiers = state.jobs, state.idle, state.tiers
     for tier in range(tiers.tier[jobs.shape[job]], tiers.tier[jobs.shape[job] + 1]):
@@ -128,7 +128,7 @@ def _random(draw: float, low: int, high: int, idle: IdleArrays, tiers: Tiers) ->
 
 
 @step
-def _start(job: int, unit: int, state: DispatchState) -> None:
+def start_task(job: int, unit: int, state: DispatchState) -> None:
     """Start the next task of a row on a unit."""
     jobs, units, runs, now = state.jobs, state.units, state.runs, state.now
     distance = 2

@@ -96,6 +96,23 @@ class TaskRunArrays(NamedTuple):
     unit: IntArray
 
 
+class GraphArrays(NamedTuple):
+    """Rows that wait for others: counts of what is missing, and the successors of each row."""
+
+    # (n_job,) each
+    missing: IntArray  # rows that it waits for and that have not finished, plus one until it is submitted
+    left: IntArray  # tasks that have not finished
+    rank: IntArray  # position by id
+    row: IntArray  # row at each position by id
+    turn: IntArray  # number in the order in which rows joined their queues
+    ready: IntArray  # heap of the positions of the rows that become ready at this instant
+    # rows successor[offset[k]:offset[k + 1]] wait for row k
+    offset: IntArray  # (n_job + 1,)
+    successor: IntArray  # (n_edge,)
+    job: IntArray  # (n_unit,) row of the task on each busy unit
+    counts: IntArray  # (2,) rows in `ready`, and rows that have joined
+
+
 class DispatchNow:
     """Scalars of a replay that change: a record of int64 fields."""
 

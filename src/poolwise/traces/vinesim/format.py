@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-import numpy as np
-
 from poolwise.model import Machine, Workload
 from poolwise.registry import InputFile, register
 from poolwise.traces.numbers import are_whole
 from poolwise.traces.text_files import beginning, stem
 from poolwise.traces.vinesim.arrivals import InterArrival
-from poolwise.traces.vinesim.tasks import FIELDS, TaskList, read_tasks
+from poolwise.traces.vinesim.rows import ABSENT
+from poolwise.traces.vinesim.tasks import FIELDS, WITH_GRAPH, TaskList, read_tasks
 from poolwise.traces.vinesim.types import Types
 from poolwise.traces.vinesim.workload import workload_of_tasks
 
@@ -22,6 +21,8 @@ from poolwise.traces.vinesim.workload import workload_of_tasks
 @dataclass(frozen=True)
 class VineSimFormat:
     """VineSim trace: one row per task (type, data size and location, operations, preferred unit type, job).
+
+    Two more fields in each row, the number of the task and the numbers of the tasks that it waits for, make a task graph.
 
     The machine must be built from a deployment with affinities (`traces.vinesim.machine_of_units`).
 
@@ -46,15 +47,18 @@ class VineSimFormat:
         """Read a trace as a workload; raise InputError with file, line and field."""
         tasks = tasks_of(path, Types.of(self.types))
         if self.jobs is not None:
-            tasks = TaskList.of(tasks.table[np.cumsum(tasks.first_of_job) <= self.jobs])
+            tasks = tasks.first_jobs(self.jobs)
         arrivals = InterArrival.parse(self.inter_arrival).times(int(tasks.first_of_job.sum()), self.seed)
         name = stem(path)
         return workload_of_tasks(tasks, machine, arrivals, name)
 
     def recognizes(self, path: Path) -> bool:
-        """Return whether the first row is seven whole numbers."""
+        """Return whether the first row is seven whole numbers, or eight and a list of task numbers."""
         for line in beginning(path).decode("utf-8", "replace").split("\n"):
             if words := line.partition("#")[0].split():
+                if len(words) == len(WITH_GRAPH):
+                    *words, last = words
+                    return are_whole(words) and (last == ABSENT or are_whole(last.split(",")))
                 return len(words) == len(FIELDS) and are_whole(words)
         return False
 

@@ -75,15 +75,20 @@ def line_blocks(path: Path, fields: Sequence[str] | None = None) -> Iterator[lis
         empty = False
         for row in block if fields is not None else ():
             assert fields is not None
-            if len(row.words) != len(fields):
-                raise row.error(
-                    fields[min(len(row.words), len(fields) - 1)],
-                    f"the row has {len(row.words)} fields, expected {len(fields)}",
-                    f"write: {' '.join(fields)}",
-                )
+            check_width(row, fields)
         yield block
     if empty:
         raise InputError("the file contains no rows", file=path, remedy="see docs/reference/files.md for its format")
+
+
+def check_width(row: Line, fields: Sequence[str]) -> None:
+    """Raise InputError for a row with another number of words than fields."""
+    if len(row.words) != len(fields):
+        raise row.error(
+            fields[min(len(row.words), len(fields) - 1)],
+            f"the row has {len(row.words)} fields, expected {len(fields)}",
+            f"write: {' '.join(fields)}",
+        )
 
 
 def _rows(path: Path) -> Iterator[Line]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
-from poolwise.arrays import IntArray
+from poolwise.arrays import BoolArray, IntArray
 from poolwise.errors import InputError
-from poolwise.model import Machine, Workload
+from poolwise.model import Machine, TaskGraph, Workload
+from poolwise.model.task_graph import PREDECESSORS
 from poolwise.performance.affinity import compute_times, rates
 from poolwise.performance.transfer import places
 from poolwise.traces.vinesim.tasks import FIELDS, TaskList
@@ -18,8 +20,10 @@ def workload_of_tasks(tasks: TaskList, machine: Machine, arrivals: IntArray, nam
     """Build the workload of a trace on a machine from `machine_of_units`.
 
     A row is a run of consecutive tasks of one job with equal fields, so a job with data at several locations has several rows.
-    Columns: those of the trace, "parent" (number of the job, from 0, in file order) and "parent_job_id". The duration is that
-    on the fastest unit of the machine.
+    In a task graph, the tasks of a row also wait for the same tasks, and the same tasks wait for them.
+
+    Columns: those of the trace, "parent" (number of the job, from 0, in file order), "parent_job_id", and in a task graph
+    "predecessors" (the rows that a row waits for). The duration is that on the fastest unit of the machine.
 
     Parameters
     ----------
@@ -31,9 +35,12 @@ def workload_of_tasks(tasks: TaskList, machine: Machine, arrivals: IntArray, nam
     job = np.cumsum(tasks.first_of_job) - 1
     begins = tasks.first_of_job.copy()
     begins[1:] |= (tasks.table[1:] != tasks.table[:-1]).any(axis=1)
+    if tasks.graph is not None:
+        begins |= _graph_changes(tasks.graph)
     first = np.flatnonzero(begins)
     counts = np.diff(np.append(first, len(tasks)))
     columns = {field: tasks.column(field)[first] for field in _COLUMNS}
+    graph = {} if tasks.graph is None else {PREDECESSORS: _predecessors(tasks.graph, first)}
     _check_places(tasks, machine)
     duration = _fastest(columns["task_type"], columns["operations"], machine)
     no_operations = int(counts[columns["operations"] == 0].sum())
@@ -43,10 +50,30 @@ def workload_of_tasks(tasks: TaskList, machine: Machine, arrivals: IntArray, nam
         id=np.arange(len(first), dtype=np.int64),
         tasks=counts,
         requests={"slots": np.ones(len(first), dtype=np.int64)},
-        attributes={**columns, "parent": job[first], "parent_job_id": tasks.column("parent_job_id")[first]},
+        attributes={**columns, **graph, "parent": job[first], "parent_job_id": tasks.column("parent_job_id")[first]},
         repaired={"task without operations, taken as 1 ns": no_operations} if no_operations else {},
         name=name,
     )
+
+
+def _graph_changes(graph: TaskGraph) -> BoolArray:
+    """Return (n_task,) whether a task waits for other tasks than the one before it, or others wait for it."""
+    changes = np.zeros(len(graph), dtype=np.bool_)
+    changes[:1] = True
+    for one in (graph, graph.reversed):
+        offset, before = one.offset.tolist(), one.before.tolist()
+        for k in range(1, len(graph)):
+            changes[k] |= before[offset[k - 1] : offset[k]] != before[offset[k] : offset[k + 1]]
+    return changes
+
+
+def _predecessors(graph: TaskGraph, first: IntArray) -> NDArray[np.object_]:
+    """Return (n_row,) texts of the rows that each row waits for; `first` has the first task of each row."""
+    row = np.searchsorted(first, graph.before, side="right") - 1
+    found = np.empty(len(first), dtype=np.object_)
+    for k, task in enumerate(first.tolist()):
+        found[k] = ",".join(map(str, np.unique(row[graph.offset[task] : graph.offset[task + 1]]).tolist()))
+    return found
 
 
 def _fastest(kinds: IntArray, operations: IntArray, machine: Machine) -> IntArray:

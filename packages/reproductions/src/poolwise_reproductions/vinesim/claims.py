@@ -140,6 +140,9 @@ def figure_4(results: VineSimResults) -> Iterator[KeyedRow]:
     for good in (0.3, 0.5, 0.7):
         condition = f"{round(100 * good)} % FP_GOOD, low load, 50 % GPUs"
         yield ("Figure 4a", condition, "mean job latency"), results.mean(at(20, good))
+    condition = "FP_GOOD, 80 % GPUs, low load, tasks wait for the first of their job"
+    metric = "mean job latency over that of independent tasks, minus 1"
+    yield ("Figure 4a", condition, metric), _less(results.ratio(replace(at(32, 1.0), graph="fork"), at(32, 1.0)), 1)
     for name, good, sign, word in (("FP_GOOD", 1.0, -1, "fall"), ("FP_BAD", 0.0, 1, "rise")):
         means = np.array([results.mean(at(gpus, good, 0)).value for gpus in GPU_SHARES.values()])
         metric = f"minimum {word} of mean job latency from one share of GPUs to the next"

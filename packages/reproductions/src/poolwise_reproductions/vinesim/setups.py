@@ -45,6 +45,7 @@ WATTS = {CPU: (60.0, 150.0), GPU: (40.0, 300.0)}
 MEASURES = (LatencyMeasure(), TaskLatency(), Throughput(), UnitMeasure(), Energy())
 """Measures of each set-up."""
 
+JobGraph = Literal["", "fork"]
 LargeJobs = Literal["five", "even"]
 UnitPlaces = Literal["line", "alternate", "split", "near", "far"]
 JobSet = Literal["single", "thirty", "five", "sizes", "kernels"]
@@ -75,6 +76,7 @@ class Setup(CellCase):
     data : location of task data: on all 40 nodes or on those of the first rack
     large : distribution of the 50 jobs of more than 20 tasks in "sizes": five very large ones and 45 of 21 to 300 tasks, or
         all 50 of similar size (half to one and a half times their mean)
+    graph : "": the tasks of a job are independent; "fork": all other tasks of a job wait for its first
     varied : share of its operations by which a task may differ from the printed number, either way; 0 makes all tasks equal
     policy, tie : placement, and how it breaks ties ("order" or "random")
     preferred : unit type that tasks prefer
@@ -97,6 +99,7 @@ class Setup(CellCase):
     data_size: int = 0
     data: Literal["all", "first rack"] = "all"
     large: LargeJobs = "five"
+    graph: JobGraph = ""
     varied: float = 0.0
     contended: bool = False
     sample: int = 0
@@ -178,6 +181,11 @@ class Setup(CellCase):
         if self.varied:
             draw = 2 * uniform(self.seed, "operations", np.arange(len(table))) - 1
             table[:, 4] = np.rint(operations * (1 + self.varied * draw)).astype(np.int64)
+        if self.graph == "fork":
+            head = np.flatnonzero(tasks.first_of_job)
+            job = np.cumsum(tasks.first_of_job) - 1
+            waits = [[] if tasks.first_of_job[k] else [int(head[job[k]])] for k in range(len(table))]
+            return vinesim.TaskList.of(table, waits)
         if not self.data_size:
             return vinesim.TaskList.of(table)
         if self.layout in ("near", "far"):
