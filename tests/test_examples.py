@@ -29,6 +29,7 @@ def run(folder: Path, *options: str, **environment: str) -> tuple[list[str], str
     return re.findall(r"drawn (-?\d+)", done.stdout), done.stdout
 
 
+@pytest.mark.long
 def test_ci_draws_the_same_examples(tmp_path: Path) -> None:
     first, output = run(tmp_path, CI="true")
     assert first == run(tmp_path, CI="true")[0] and len(first) == 5

@@ -148,6 +148,7 @@ def test_repr_of_a_policy_with_default_settings_is_short(package: ModuleType, na
     assert fits(policy), repr(policy)
 
 
+@pytest.mark.long
 def test_notebooks_show_results_as_html(run: poolwise.SimulatedRun) -> None:
     for thing in (run, MACHINE, WORKLOAD, run.plot("slowdown")):
         assert thing._repr_html_().startswith(("<p>", "<table>", "<figure>"))

@@ -129,11 +129,14 @@ def compare_whole_nodes(seed: int, most: int = 80) -> tuple[Schedule, Schedule]:
 
 @pytest.mark.filterwarnings("ignore:remote latency")
 def test_random_studies_on_whole_nodes() -> None:
-    found = [compare_whole_nodes(seed) for seed in range(3500, 3560)]
-    assert sum(difference(several, one) != "" for several, one in found) > 4, "the number of heads matters"
+    found = [compare_whole_nodes(seed) for seed in range(3500, 3530)]
+    assert sum(difference(several, one) != "" for several, one in found) > 2, "the number of heads matters"
 
 
 @pytest.mark.long
+@pytest.mark.filterwarnings("ignore:remote latency")
 def test_many_random_studies() -> None:
     for seed in range(3200, 3400):
         compare(seed, 200, nodes=40 if seed % 4 == 0 else 9)
+    for seed in range(3530, 3600):
+        compare_whole_nodes(seed)

@@ -124,6 +124,7 @@ def _rebuilt(parts: RunSpec) -> tuple[list[int], list[int]]:
 
 @pytest.mark.parametrize("order", ["fcfs", "fm", "sjf"])
 @pytest.mark.parametrize("factor", [1.0, 2.5])
+@pytest.mark.long
 def test_cached_reservations_match_rebuilt_ones_with_scarce_pools(order: str, factor: float) -> None:
     """Cached reservations equal those of a pass from scratch, and some are reused."""
     machine = Machine.of_racks(6, 256, local=65_536, pool=8 << 20)

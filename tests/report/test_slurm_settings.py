@@ -52,6 +52,7 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> studies.StudyResult:
     return studies.run(studies.load(folder / "study.toml"), folder / "out", 1)
 
 
+@pytest.mark.long
 def test_settings_that_the_scheduler_file_omits_can_be_varied(result: studies.StudyResult) -> None:
     assert len(result.cells) == 8
     waits = {cell.parameters["machine.rack.0.nodes.thin"]: cell.metrics["mean_wait_s"] for cell in result.cells}

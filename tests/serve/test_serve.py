@@ -167,6 +167,7 @@ def test_requested_runs_are_kept_named_and_removed(studies: Path) -> None:
     served(studies, visit)
 
 
+@pytest.mark.long
 def test_numbers_of_a_study_are_asked_and_a_repeated_question_simulates_nothing(studies: Path) -> None:
     text = STUDY.replace('"machine.pool.memory.memory" = ["128 GiB", "384 GiB"]', '"machine.rack.0.count" = [4, 5]')
     (studies / "small.toml").write_text(text)

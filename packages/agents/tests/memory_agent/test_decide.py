@@ -38,6 +38,7 @@ def assert_settles_fairly(workloads: Sequence[SimulatedWorkload], share: float) 
 
 @settings(max_examples=6, deadline=None)
 @given(several, shares)
+@pytest.mark.long
 def test_limits_settle_and_a_single_violation_cannot_be_helped(workloads: list[SimulatedWorkload], share: float) -> None:
     assert_settles_fairly(workloads, share)
 
