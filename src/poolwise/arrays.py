@@ -13,9 +13,9 @@ BoolArray = NDArray[np.bool_]
 
 
 def blocks(size: int) -> Iterator[slice]:
-    """Return slices that cover `size` rows, each small enough for intermediate results to stay in the processor's cache.
+    """Return slices that cover `size` rows, each small enough to keep intermediate results in the processor's cache.
 
-    Touching memory for the first time costs more than a sum or two.
+    The first access to new memory costs more than one or two sums over it.
     """
     step = 1 << 14
     return (slice(first, first + step) for first in range(0, size, step))

@@ -86,7 +86,7 @@ def _ideal_machine(machine: Machine, all_resources: bool) -> Machine:
 
 
 def _reaches(schedule: Schedule, resource: str) -> float:
-    """Return ns at which the load of a resource first reaches the opening load, infinity if never."""
+    """Return the time (ns) at which the load of a resource first reaches the opening load; infinity if it never does."""
     total = int(schedule.machine.capacity[:, schedule.machine.resource(resource)].sum())
     demand = schedule.workload.request(resource)[schedule.job]
     times = np.concatenate([schedule.start, schedule.end])
@@ -153,7 +153,7 @@ def calibrate(mix: NvmeMix, machine: Machine, target: float, *, all_resources: b
 
 
 def _bisect(miss: Callable[[float], float], guess: float, most: int) -> None:
-    """Search a root of a falling function near a guess, until it is within the tolerance or after `most` calls."""
+    """Search for a root of a decreasing function near a guess, until it is within the tolerance or after `most` calls."""
     value, runs, step = miss(guess), 1, 1.06
     low, high = [guess, value], [guess, value]  # gap and value: gap too small (load above the target), gap too large
     while abs(value) > TOLERANCE / 2 and runs < most and guess / FARTHEST < low[0] and high[0] < guess * FARTHEST:

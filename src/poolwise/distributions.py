@@ -1,4 +1,4 @@
-"""Distributions of Poolwise besides the core; they extend it through entry points and share its version."""
+"""Distributions of Poolwise other than the core; they extend it through entry points and share its version."""
 
 from __future__ import annotations
 

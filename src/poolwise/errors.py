@@ -1,4 +1,4 @@
-"""Exceptions. An error that a user can cause says what is wrong, where, and how to fix it."""
+"""Exceptions. An error that a user can cause states what is wrong, where, and how to fix it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from poolwise.user_code import with_location
 
 SHOWN = 100
-"""Number of known names up to which an error lists all of them; of more it lists the closest matches."""
+"""Number of known names up to which an error lists all of them; beyond it, the error lists the closest matches."""
 
 
 class PoolwiseError(Exception):
@@ -52,7 +52,7 @@ class InputError(PoolwiseError):
 
     exit_code = 2
     path: tuple[str | int, ...] = ()
-    """Keys and positions that lead to the value in the table being read; see `at`."""
+    """Keys and positions that lead to the value in the table that is being read; see `at`."""
     located = False
     """True if the error has its final location."""
 
@@ -120,7 +120,7 @@ class ManyErrors(InputError):
 
 
 def flat(errors: Iterable[InputError]) -> list[InputError]:
-    """Return single errors in place of several in one."""
+    """Return the single errors that a combined error contains."""
     return [one for error in errors for one in (error.errors if isinstance(error, ManyErrors) else (error,))]
 
 
@@ -132,7 +132,7 @@ class Problems:
 
     @contextmanager
     def attempt(self, *path: str | int) -> Iterator[None]:
-        """Collect an InputError that is raised in the block; `path` leads to what the block reads."""
+        """Collect an InputError that is raised in the block; `path` leads to the value that the block reads."""
         try:
             yield
         except InputError as error:

@@ -21,16 +21,16 @@ HOUR = 3600 * SECOND
 DAY = 86400 * SECOND
 
 NEVER = 2**63 - 1
-"""An instant (ns) that is never reached: the deadline of a job without one, an end that is not expected."""
+"""An instant (ns) that is never reached, such as the deadline of a job without one, or an end that is not expected."""
 
 UNKNOWN = 2**60
-"""Requested time (ns) of a job without one: 36 years, longer than any real one, yet sums of a few fit 64 bits."""
+"""Requested time (ns) of a job without one: 36 years, longer than any real request, yet sums of a few of them fit 64 bits."""
 
 OVERDUE = SECOND
-"""A run past its expected end is expected to end this many ns from now (specs of the memory pools, backfilling)."""
+"""Time (ns) from now at which a run past its expected end is expected to end (specs of the memory pools, backfilling)."""
 
 HORIZON = 290 * 31_557_600 * SECOND
-"""The latest instant (ns), 290 Julian years: later expected ends are cut off there, and a clock beyond it is an error."""
+"""The latest instant (ns), 290 Julian years: later expected ends are clipped to it, and a clock beyond it is an error."""
 
 LONGEST = 2**63 - 1024
 """The longest time (ns) that int64 and float64 both represent exactly; longer ones saturate there, beyond `HORIZON`."""

@@ -312,8 +312,8 @@ class StatedModel(RemoteMemory):
 
 def test_placement_and_model_with_wrong_rules_are_detected() -> None:
     assert not failed(check_placement(StatedRacks())) and not failed(check_model(StatedModel()))
-    only(check_placement(StatedRacks(said="system")), "follows the rule that it states", "by its rule")
-    only(check_model(StatedModel(factor=1.5)), "follows the rule that it states", "by its rule")
+    only(check_placement(StatedRacks(said="system")), "follows the rule that it states", "under its rule")
+    only(check_model(StatedModel(factor=1.5)), "follows the rule that it states", "under its rule")
 
 
 # Cost models

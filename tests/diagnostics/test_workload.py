@@ -263,4 +263,6 @@ def test_overload_of_a_partition_is_reported_although_the_machine_is_not_overloa
     assert small.partition == "small" and math.isclose(small.load, 150 * 8 * 210 / (8 * 299 * 100))
     assert large.partition == "large" and math.isclose(large.load, 150 * 12 * 150 / (24 * 299 * 100))
     assert [one["overloaded"] for one in found.to_dict()["partitions"]] == [True, False]
-    assert "Overloaded partitions, by the jobs that may run only there: small (105 % of its cores)." in found.sentences
+    assert (
+        "Overloaded partitions, counting only jobs that may not run elsewhere: small (105 % of its cores)." in found.sentences
+    )

@@ -298,7 +298,7 @@ def test_run_that_differs_from_the_record_is_an_error() -> None:
 def test_decisions_that_differ_from_the_compiled_record_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     load, machine = flat([3, 4, 1], [10, 5, 20]), Machine.flat(4)
     monkeypatch.setattr(Easy, "select", Skip.select)
-    with pytest.raises(PolicyError, match="starts other jobs than its compiled record"):
+    with pytest.raises(PolicyError, match="starts jobs that differ from its compiled record"):
         explain_wait(load, machine, ListScheduler(), 2)
 
 

@@ -121,7 +121,7 @@ def test_partitions_without_jobs_do_not_prevent_the_run(tmp_path: Path, capsys: 
         "\n".join(line for line in LOG.read_text().splitlines() if "|old|" in line or "JobID" in line)
     )
     assert imported(tmp_path / "none", log=tmp_path / "log.txt") == 2
-    assert "in other partitions than those of slurm.conf: old" in capsys.readouterr().err
+    assert "use partitions that slurm.conf does not define: old" in capsys.readouterr().err
 
 
 def test_validate_checks_the_log_with_machine_and_scheduler(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -304,7 +304,7 @@ def test_weights_of_nodes_are_attributes_of_shared_nodes_and_named_as_left_out_f
     assert "Weight=" not in capsys.readouterr().err
     conf = edited(tmp_path, ("SelectType=select/cons_tres", "SelectType=select/linear"))
     assert imported(tmp_path / "whole", conf=conf) == 0
-    assert "Weight=10: whole nodes are not chosen by weight" in capsys.readouterr().err
+    assert "Weight=10: the weight does not affect the choice of whole nodes" in capsys.readouterr().err
     assert "weight" not in (tmp_path / "whole" / "machine.toml").read_text()
 
 

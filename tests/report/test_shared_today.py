@@ -48,7 +48,7 @@ def test_certainty_on_one_log_is_over_the_jobs(result: studies.StudyResult) -> N
     assert answer.decision is not None and answer.decision.certainty is not None
     certainty = answer.decision.certainty
     assert certainty.kind in ("better", "alike") and certainty.over == "jobs" and certainty.samples == 395
-    assert "unknown" not in " ".join(answer.because) and "over the jobs, by a block bootstrap" in answer.because[0]
+    assert "unknown" not in " ".join(answer.because) and "over the jobs, from a block bootstrap" in answer.because[0]
     (table,) = [one for one in answer.tables if one.title == "Machines and policies"]
     metrics = {tuple(cell.parameters.values()): cell.metrics["mean_bounded_slowdown_local"] for cell in result.cells}
     gap = metrics["fcfs", "none"] - metrics["sjf", "easy"]

@@ -237,7 +237,7 @@ def test_last_run_of_requeued_job_is_kept_with_its_steps(tmp_path):
         assert found.excluded == {EARLIER: 3}
     for column in ("User", "Cluster"):
         path = export(tmp_path, {**first, column: "a"}, {"JobIDRaw": 7, **again, column: "b"})
-        with pytest.raises(InputError, match=f"another {column}") as caught:
+        with pytest.raises(InputError, match=f"a different {column}") as caught:
             read(path, MACHINE)
         assert (caught.value.line, caught.value.field) == (3, column)
 

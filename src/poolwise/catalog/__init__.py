@@ -37,7 +37,7 @@ def find(kind: str, name: str, *, folder: Path = FOLDER) -> Path:
 
 
 def resolve(kind: str, reference: str | Path) -> Path:
-    """Return the path of "catalog:NAME" among the shipped files of a kind; any other reference is already a path."""
+    """Return the path of "catalog:NAME" among the shipped files of a kind; any other reference is returned as a path."""
     name = str(reference)
     return find(kind, name.removeprefix(PREFIX)) if name.startswith(PREFIX) else Path(reference)
 

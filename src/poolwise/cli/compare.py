@@ -45,7 +45,7 @@ def compare(
 ) -> None:
     """Compare runs of the same jobs.
 
-    Prints metrics, paired differences from the first run with confidence intervals, and the jobs that changed most.
+    Prints the metrics, their paired differences from the first run with confidence intervals, and the jobs that changed most.
     """
     from poolwise.comparison.compare import prepend_today
     from poolwise.comparison.run_comparison import Comparison

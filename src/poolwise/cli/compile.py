@@ -61,7 +61,10 @@ def _load(name: str) -> tuple[str, float]:
 
 
 def families() -> Mapping[str, Callable[[], object]]:
-    """Return family of kernels -> function that compiles or loads it in one process; slow ones first, to balance the cores."""
+    """Return a map from each family of kernels to the function that compiles or loads it.
+
+    Slow ones come first, to balance the cores.
+    """
     from poolwise.batch.methods.place import Place
     from poolwise.engines.dispatch import replay as dispatch
     from poolwise.engines.list_scheduling import loading
@@ -86,7 +89,7 @@ def families() -> Mapping[str, Callable[[], object]]:
 
 
 def _flow() -> None:
-    """Solve a graph of two arcs with each solver of Poolwise, and an incremental one."""
+    """Solve a graph of two arcs with each solver of Poolwise, including the incremental one."""
     from typing import get_args
 
     from poolwise.optimize.min_cost_flow import FlowSolver, min_cost_flow

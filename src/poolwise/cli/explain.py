@@ -50,7 +50,9 @@ class ExplainOutput:
     report: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE.html", help="Write a page with the explanation and the node usage meanwhile.", rich_help_panel=OUTPUT
+            metavar="FILE.html",
+            help="Write a page with the explanation and the node usage during the wait.",
+            rich_help_panel=OUTPUT,
         ),
     ] = None
 

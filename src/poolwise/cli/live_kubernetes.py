@@ -52,7 +52,7 @@ LeaseOption = Annotated[
     str | None,
     typer.Option(
         metavar="NAMESPACE/NAME",
-        help="Schedule only while holding this lease; none: without one. Defaults to --name in the credentials' namespace.",
+        help="Schedule only while holding this lease; 'none' disables it. Defaults to --name in the credentials' namespace.",
         rich_help_panel=ADVANCED,
     ),
 ]
@@ -80,7 +80,9 @@ def schedule(
     machine: Annotated[
         Path | None,
         typer.Option(
-            metavar="OVERLAY.toml", help="Facts that the cluster's objects lack: racks, whole nodes.", rich_help_panel=ADVANCED
+            metavar="OVERLAY.toml",
+            help="File with facts that the objects of the cluster lack: racks, whole nodes.",
+            rich_help_panel=ADVANCED,
         ),
     ] = None,
     lease: LeaseOption = None,
@@ -166,7 +168,7 @@ def doctor(
     lease: LeaseOption = None,
     json: JsonOption = False,
 ) -> int:
-    """Check what would not work on a cluster: version, rights, APIs, device drivers, other schedulers, lease.
+    """Check a cluster for problems before a run: version, rights, APIs, device drivers, other schedulers, lease.
 
     Uses the credentials of the scheduler and changes nothing. Prints one line per check, with the remedy; exits with 1 if any
     check fails.

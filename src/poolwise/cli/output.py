@@ -45,8 +45,8 @@ def show_answer(
     """Print an answer: as JSON if `content` is given, otherwise as text. Exit with 3 if nothing meets the targets.
 
     The text has the same parts in the same order as the page of an answer: the answer in one line, the decision, sentences, and
-    `tables` (by default those above its figures). `more` says how to see all rows of a long table; None prints all. Notes go to
-    stderr.
+    `tables` (by default those above its figures). `more` states how to see all rows of a long table; None prints all of them.
+    Notes go to stderr.
     """
     failed = answer.status != "decided" and not answer.found
     if content is not None:

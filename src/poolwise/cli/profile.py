@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from poolwise.presentation.figure import Figure
 
 commands = typer.Typer(
-    help="Measure and fit slowdown profiles.\n\nA profile is the slowdown of a workload by the share of its memory that is "
-    "remote.",
+    help="Measure and fit slowdown profiles.\n\nA profile is the slowdown of a workload as a function of the "
+    "share of its memory that is remote.",
     no_args_is_help=True,
 )
 
@@ -101,7 +101,7 @@ def _figure(fits: list[Fit], name: str) -> Figure:
         series[f"{found.profile.name}, measured"] = marks.tolist()
     return Curves(
         name=name,
-        title="Slowdown by the share of remote memory",
+        title="Slowdown as a function of the share of remote memory",
         caption="Lines: fitted profiles. Single marks: mean measurements.",
         x=shares.tolist(),
         series=series,

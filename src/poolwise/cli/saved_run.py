@@ -101,8 +101,8 @@ def check_recorded(file: Path, job: int, until: int, started: bool) -> None:
 def choose(runs: Sequence[R], folder: Path, selection: Sequence[str]) -> R:
     """Return the one run that matches all parts of a selection.
 
-    A part is the beginning of a key, PATH=VALUE of a varied parameter (the end of the path suffices), or seed=N. Raises
-    InputError that lists the candidates if none or several match.
+    A part is the beginning of a key, PATH=VALUE of a varied parameter (the end of the path suffices), or seed=N. Raises an
+    InputError that lists the candidates if no run matches, or several do.
     """
     matching = [run for run in runs if all(_matches(run, text) for text in selection)]
     if len({run.key for run in matching}) == 1:  # rows that differ only in power and prices share a run
@@ -131,7 +131,7 @@ def _check_saved(cell: Cell, folder: Path) -> Cell:
     from poolwise.studies.cell_store import CellStore
 
     if CellStore(folder).facts(cell) is None:
-        problem = f"no results of this run ({cell.label}): another version of Poolwise made them, or other inputs"
+        problem = f"no results of this run ({cell.label}): another version of Poolwise computed them, or other inputs were used"
         raise InputError(problem, file=folder, remedy="run the study again")
     return cell
 

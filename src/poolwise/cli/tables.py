@@ -23,9 +23,9 @@ _BETWEEN = re.compile(r"(?<= to) ")
 def print_table(table: Table, most: int | None = None, remedy: str = "") -> None:
     """Print a table within the width of the console.
 
-    Wide columns wrap between words. Quantities wrap only if nothing else helps. A table that does not fit even so is printed as
-    one block of lines per row. Empty columns are left out. Of more than `most` rows, the first are printed, and the `remedy` to
-    see the others.
+    Wide columns wrap between words. Quantities wrap only if nothing else helps. If the table still does not fit, it is printed
+    as one block of lines per row. Empty columns are left out. If there are more than `most` rows, only the first are printed,
+    followed by the `remedy` to see the others.
     """
     kept = [k for k in range(len(table.columns)) if not table.rows or any(row[k] for row in table.rows)]
     columns, *shown = [[row[k] for k in kept] for row in (table.columns, *table.rows[:most])]

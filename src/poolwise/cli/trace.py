@@ -216,7 +216,7 @@ def convert(
     else:
         if memory_bytes_per_job or comment:
             field = "memory_bytes_per_job" if memory_bytes_per_job else "comment"
-            remedy = "convert to SWF first, then that file into a table"
+            remedy = "convert to SWF first, then convert that file to a table"
             raise InputError("this option applies only to SWF output", field=field, remedy=remedy)
         workload = options.read(trace, options.target())
         traces.write_table(workload, out)
@@ -236,7 +236,7 @@ def _to_swf(trace: Path, out: Path, chosen: TraceFormat, memory_bytes_per_job: b
     if not isinstance(chosen, SWF):
         raise InputError("only an SWF log can be written as SWF", file=trace, remedy="convert into .parquet or .csv")
     if chosen != SWF(extra_columns=chosen.extra_columns):
-        remedy = "give the memory options where the log is read"
+        remedy = "pass the memory options to the command that reads the log"
         raise InputError("SWF output keeps rows unchanged", field="memory", remedy=remedy)
     rows, changed = to_swf(
         trace, out, extra_columns=chosen.extra_columns, memory_bytes_per_job=memory_bytes_per_job, comments=comments

@@ -20,7 +20,10 @@ from poolwise.studies.description import read_descriptions
 
 
 def compare_with_today(result: StudyResult, cells: Sequence[CellResult]) -> Comparison | None:
-    """Compare the cells of one setting, one per seed, with today; None if the study has no today, or no job is in both."""
+    """Compare the cells of one setting, one per seed, with today.
+
+    Returns None if the study has no today, or if the two have no jobs in common.
+    """
     if not result.study.today:
         return None
     keys = {cell.key for cell in cells}
@@ -29,7 +32,10 @@ def compare_with_today(result: StudyResult, cells: Sequence[CellResult]) -> Comp
 
 
 def compare_cells_with_today(cells: Sequence[Cell], today: Mapping[str, Cell], store: CellStore) -> Comparison | None:
-    """Compare simulated cells of one setting, one per seed, with the corresponding cells of today; None without common jobs."""
+    """Compare the simulated cells of one setting, one per seed, with the cells of today.
+
+    Returns None if they have no jobs in common.
+    """
     ours = {cell.seed: store.outcomes(cell) for cell in cells}
     current = {cell.seed: store.outcomes(today[cell.key]) for cell in cells}
     if not all((current[seed].finished & ours[seed].finished).any() for seed in current):
@@ -73,7 +79,7 @@ class RunInMemory(SavedRun):
 
     @classmethod
     def of(cls, run: SimulatedRun) -> RunInMemory:
-        """Name a run by its scheduler and its machine, which become part of its label where they differ."""
+        """Name a run after its scheduler and its machine, which become part of its label if they differ between runs."""
         parameters = {"machine": run.machine.name}
         if run.scheduler is not None:
             parameters["scheduler"] = scheduler_text(run.scheduler)

@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 def fairest(ranked: Sequence[T], added_wait: Callable[[T], float], difference: Callable[[T, T], Interval]) -> T:
-    """Return the alternative to recommend: of those that no other is shown to beat, the one that adds the least wait.
+    """Return the alternative to recommend: among those that no other is shown to beat, the one that adds the least wait.
 
     Parameters
     ----------

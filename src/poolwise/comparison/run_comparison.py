@@ -67,7 +67,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class ChangedJob:
-    """A job whose wait differs from the first run; values are means over the seeds if these share their jobs."""
+    """A job whose wait differs from its wait in the first run; values are means over the seeds if these share their jobs."""
 
     run: int
     id: int
@@ -181,13 +181,13 @@ class Comparison:
 
     @cached_property
     def same_jobs(self) -> bool:
-        """True if the seeds share their jobs; false if each seed draws its own workload."""
+        """True if the seeds share their jobs, False if each seed draws its own workload."""
         first = self.runs[0].outcomes[self.seeds[0]]
         others = (self.runs[0].outcomes[seed] for seed in self.seeds[1:])
         return all(np.array_equal(first.id, o.id) and np.array_equal(first.submit, o.submit) for o in others)
 
     def population(self, k: int, seed: int) -> BoolArray:
-        """Return (n_job,) measured jobs of run `k`: after the longest warm-up and finished in every run."""
+        """Return the (n_job,) measured jobs of run `k`: those after the longest warm-up that finished in every run."""
         outcomes = self.runs[k].outcomes[seed]
         everywhere = np.isin(outcomes.id, self._common(seed))
         return everywhere & outcomes.finished
@@ -300,7 +300,7 @@ class Comparison:
         return np.mean(each, axis=0) if alike else np.concatenate(each)
 
     def _waits(self, k: int) -> tuple[IntArray, IntArray, IntArray, FloatArray, FloatArray, FloatArray]:
-        """Return id, submission, nodes, runtime, first run's wait and wait of each job measured under every seed."""
+        """Return id, submission, nodes, runtime and waits (first run, this run) of each job measured under every seed."""
         seeds = self.seeds if self.same_jobs else self.seeds[:1]
         ids = self._common(seeds[0])
         for seed in seeds[1:]:

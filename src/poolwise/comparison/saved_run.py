@@ -178,7 +178,7 @@ def _read_schedule(path: Path) -> SavedRun:
         frame = pl.read_csv(BytesIO(content)) if path.suffix == ".csv" else read_parquet(path)[0]
         frame = frame.select(_TIMES)
     except pl.exceptions.PolarsError as error:
-        remedy = "give what `poolwise simulate --schedule` wrote"
+        remedy = "give a file that `poolwise simulate --schedule` wrote"
         raise InputError(f"not a schedule: {str(error).splitlines()[0]}", file=path, field="RUN", remedy=remedy) from error
     if wrong := [name for name in _TIMES if not frame[name].dtype.is_integer() or frame[name].null_count()]:
         problem = "times must be whole numbers of ns"

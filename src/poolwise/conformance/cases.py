@@ -151,7 +151,7 @@ def _asking(requests: dict[str, np.ndarray], seed: int, name: str) -> Workload:
 
 
 def _stream(rows: np.ndarray, seed: int, gap: int) -> tuple[np.ndarray, np.ndarray]:
-    """Draw submissions less than `gap` times 15 s apart, some at once, and durations of whole minutes."""
+    """Draw submissions that are less than `gap` times 15 s apart, some of them simultaneous, and durations of whole minutes."""
     apart, length = (uniform(seed, name, rows) for name in ("gap", "length"))
     return np.cumsum((apart * gap).astype(np.int64)) * 15 * SECOND, (1 + (length * 8).astype(np.int64)) * 60 * SECOND
 
@@ -170,7 +170,7 @@ def _columns(rows: np.ndarray, seed: int, submit: np.ndarray, duration: np.ndarr
 
 
 def _network() -> Machine:
-    """Make nodes 0..3, devices 4..7 at the same vertices, a link to each and one between the two switches."""
+    """Make nodes 0..3 and devices 4..7 at the same vertices, a link to each of them, and one between the two switches."""
     build = MachineBuilder("devices", ("cores", "bandwidth", "storage"))
     nodes = [build.node(f"node{k}", type="any", rack=k // 2, shelf=k % 2, cores=8) for k in range(4)]
     for node in nodes:
@@ -240,7 +240,7 @@ class Watched(Scheduler, Dispatcher):
 def walk(
     case: Case, visit: Visit, scheduler: Scheduler | None = None, model: PerformanceModel | None = None, seed: int = 0
 ) -> tuple[Schedule, LoopResult, Snapshot]:
-    """Run a case and show every state to a visitor; the last snapshot is that of the end."""
+    """Run a case and show every state to a visitor; the last snapshot is taken at the end."""
     scheduler, model = scheduler if scheduler is not None else case.walker, model if model is not None else case.model
     for part in (scheduler, model):
         part.check(case.machine, case.workload.table)
@@ -253,7 +253,7 @@ RULE = "follows the rule that it states"
 
 
 def compare_engines(scheduler: Scheduler, case: Case, findings: Findings, model: PerformanceModel | None = None) -> None:
-    """Compare the schedule of the reference engine with that by the stated rule, also where pools are small."""
+    """Compare the schedule of the reference engine with the one that follows the stated rule, also with small pools."""
     scarce = case.machine.capacity.copy()
     scarce[case.machine.of_kind(Kind.POOL)] //= 3
     for machine in (case.machine, case.machine.with_capacity(scarce)):
@@ -263,6 +263,6 @@ def compare_engines(scheduler: Scheduler, case: Case, findings: Findings, model:
         )
         for column, verb in (("job_start", "starts"), ("job_end", "ends")):
             other = np.flatnonzero(getattr(called, column) != getattr(by_rule, column))
-            findings.require(RULE, not len(other), f"by its rule the job in row {other[:1]} {verb} at another time")
+            findings.require(RULE, not len(other), f"under its rule, the job in row {other[:1]} {verb} at another time")
         same = called.owner.tobytes() == by_rule.owner.tobytes() and called.amount.tobytes() == by_rule.amount.tobytes()
-        findings.require(RULE, same, "by its rule a job has another placement")
+        findings.require(RULE, same, "under its rule, a job gets a different placement")

@@ -164,7 +164,7 @@ class FakeCluster(Simulation):
     # Platform
 
     def events(self) -> Iterator[EventBatch]:
-        """Yield what happens; after a takeover first the arrival of all waiting jobs."""
+        """Yield the events; after a takeover, the arrival of all waiting jobs comes first."""
         for batch in super().events():
             events, self._take_over = (*self._take_over, *batch.events), ()
             self._reported += [event for event in batch.events if isinstance(event, Arrival | Ended)]
@@ -251,7 +251,7 @@ class FakeCluster(Simulation):
         return [JobWithdrawn(job)]
 
     def _start_recycling(self) -> list[Event]:
-        """Give rows of jobs that are gone to later jobs from now on."""
+        """From now on, reuse the rows of jobs that are gone for later jobs."""
         self._recycles = True
         return []
 
@@ -272,7 +272,7 @@ class FakeCluster(Simulation):
         return [replace(ended, reason="a task could not be bound")]
 
     def _spare_part(self, draw: float) -> tuple[int, ...] | None:
-        """Draw a part of the machine of which another like it stays; None, and one fault fewer, if there is none."""
+        """Draw a part of the machine that has an equal that stays; if there is none, return None and count one fault fewer."""
         here = [part for part in parts_of(self.machine) if self._capacity[list(part)].any()]
         kinds = [self.machine.type[part[0]] for part in here]
         spare = [part for part, kind in zip(here, kinds, strict=True) if kinds.count(kind) > 1]
@@ -282,7 +282,7 @@ class FakeCluster(Simulation):
         return spare[int(draw * len(spare))]
 
     def _leave(self, draw: float) -> list[Event]:
-        """Let a part leave if another like it stays; its runs are lost, and it returns an hour later."""
+        """Let a part leave if an equal part stays; its runs are lost, and it returns an hour later."""
         part = self._spare_part(draw)
         if part is None:
             return []
@@ -315,7 +315,7 @@ class FakeCluster(Simulation):
         return [OwnerJoined(owner) for owner in range(n, self.machine.n_owner)]
 
     def _drain(self, draw: float) -> list[Event]:
-        """Drain a part if another like it stays; it resumes an hour later."""
+        """Drain a part if an equal part stays; it resumes an hour later."""
         part = self._spare_part(draw)
         if part is None:
             return []
@@ -347,7 +347,7 @@ class FakeCluster(Simulation):
     # Consistency
 
     def problems(self, queue: Queue) -> list[str]:
-        """Return what is wrong with the state: amounts, and where each task is."""
+        """Return the errors in the state: wrong amounts, and tasks in wrong places."""
         found: list[str] = []
         held = np.zeros_like(self._capacity)
         running: set[tuple[int, int]] = set()
@@ -364,7 +364,7 @@ class FakeCluster(Simulation):
             found.append("more is allocated than the capacity")
         found += self._overdrawn
         if not np.array_equal(self._capacity - held, self._free):
-            found.append("the free amounts are not the capacity less what runs hold")
+            found.append("the free amounts differ from the capacity minus the amounts that runs hold")
         waiting = {(int(table.id[job]), task) for job in queue.jobs.tolist() for task in queue.tasks(job)}
         real = {(int(table.id[job]), task) for job, tasks in self._waiting.items() for task in tasks}
         real = {name for name in real if name[0] not in self.gone}

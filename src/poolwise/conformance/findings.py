@@ -79,7 +79,7 @@ class Findings:
             self.blame(name, problem)
 
     def demand(self, name: str, holds: bool, problem: str) -> None:
-        """Do the same as `require`, and end the check if the promise is broken."""
+        """Record a promise like `require`, and end the check if the promise is broken."""
         self.require(name, holds, problem)
         if not holds:
             raise Broken
@@ -99,7 +99,7 @@ class Findings:
             self.blame(RUNS, f"raised {raised}" if own is None else f"raised {' '.join(own.split())}")
 
     def pickled(self, thing: Any) -> Any:
-        """Return the object sent through pickle, or the object itself if that fails."""
+        """Return a pickled copy of the object, or the object itself if pickling fails."""
         try:
             other = pickle.loads(pickle.dumps(thing))
         except Exception as error:  # pickle raises what the object raises

@@ -69,7 +69,7 @@ class _RunVisitor:
             require(DETERMINISTIC, _answers(other, run, snapshot) == first, f"two calls about run {run.id} in one state differ")
 
     def _compare(self, run: Run, snapshot: Snapshot, what: str, slowdown: float, touches: tuple[int, ...]) -> None:
-        """Compare a slowdown with the last one of the same phase, and the occupancy of the owners that it may depend on."""
+        """Compare a slowdown and the occupancy of the owners that it may depend on with those seen before in the same phase."""
         finite = isinstance(slowdown, float | int) and -1.0 < slowdown < math.inf
         self.findings.demand(SLOWDOWN, finite, f"{what} {slowdown!r} for run {run.id}")
         known_owners = all(isinstance(owner, int) and 0 <= owner < snapshot.machine.n_owner for owner in touches)

@@ -135,7 +135,7 @@ class _PlanLog(Watched):
         return decisions
 
     def parts_from(self, other: _PlanLog, at_latest: int | None) -> int:
-        """Return ns of the first pass before which other runs had ended, or `at_latest` if that is earlier."""
+        """Return the time (ns) of the first pass before which different runs had ended, or `at_latest` if that is earlier."""
         pairs = zip(self.running, other.running, strict=False)
         instants = [min(one[0], two[0]) for one, two in pairs if one != two]
         ends = [time for time in (at_latest, *instants[:1]) if time is not None]

@@ -16,7 +16,7 @@ from poolwise.units import format_memory
 
 Found = TypeVar("Found")
 CHEAP = 5_000_000
-"""Largest number of simulated jobs in the runs behind an answer that are repeated without the few jobs."""
+"""Largest number of simulated jobs, over the runs behind an answer, up to which the runs are repeated without the few jobs."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,9 @@ class LeftOut:
 
 
 def fewest(group: Largest, answer: Found, answer_without: Callable[[tuple[int, ...]], Found]) -> tuple[int, Found] | None:
-    """Return the fewest of the largest jobs that change the answer as all of the few do, and that answer; None if none do.
+    """Return the smallest set of largest jobs that changes the answer as all of the few do, and that answer.
+
+    Returns None if there is none.
 
     `answer_without` computes the answer without the jobs with some ids; it is first called for all of the few. The binary
     search assumes that the answer no longer changes once it equals the one without all of them.

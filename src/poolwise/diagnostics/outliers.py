@@ -50,7 +50,7 @@ def few(jobs: int) -> int:
 
 
 class _Quantity(NamedTuple):
-    """A quantity by which jobs are compared, the format of its amounts, and phrases with {} for one job and for several."""
+    """A quantity for comparing jobs, the format of its amounts, and phrases with {} for one job and for several."""
 
     name: str
     of: Callable[[Outcomes], FloatArray]

@@ -116,7 +116,7 @@ class Diagnostics:
 
     @property
     def backlog_s(self) -> float:
-        """Smallest possible work left when the last job arrives, in seconds of the whole machine at reference speed."""
+        """Lower bound on the work left when the last job arrives, in seconds of the whole machine at reference speed."""
         return (self.load - 1) * self.span_s if self.overloaded else 0.0
 
     @property
@@ -170,7 +170,7 @@ class Diagnostics:
     def _partition_loads(self) -> tuple[str, ...]:
         full = [one for one in self.partitions if one.load >= 1]
         names = ", ".join(f"{one.partition} ({100 * one.load:.3g} % of its {one.resource})" for one in full)
-        return (f"Overloaded partitions, by the jobs that may run only there: {names}.",) if full else ()
+        return (f"Overloaded partitions, counting only jobs that may not run elsewhere: {names}.",) if full else ()
 
     def _never(self) -> tuple[str, ...]:
         if not self.never:

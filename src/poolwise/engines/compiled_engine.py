@@ -43,7 +43,7 @@ class Sampler(Protocol):
     """Replays variants of a run from an initial state: the same jobs with other durations and submit times."""
 
     def starts(self, workload: Workload) -> IntArray:
-        """Return (k,) ns at which the awaited jobs start, `NEVER` for those that have not started when the replay stops.
+        """Return the (k,) start times (ns) of the awaited jobs, `NEVER` for those that have not started when the replay stops.
 
         The workload differs from that of the run only in durations and submit times, row by row.
         """
@@ -79,7 +79,7 @@ def no_engine_for(scheduler: Scheduler) -> Obstacle:
 def unsupported_by_all(
     spec: RunSpec, *, follows: bool = False, changes: bool = False, restricted: bool = False, dependent: bool = False
 ) -> Obstacle | None:
-    """Return what no kernel supports in a run, whatever its scheduler; None if nothing.
+    """Return the feature of a run that no kernel supports, whatever its scheduler; None if there is none.
 
     An engine that `follows` node outages and access restrictions checks these itself, and so does one that supports only
     `changes` of capacity. One that supports `restricted` jobs runs them on node sets, without windows, tiers and QOS. One that
@@ -101,7 +101,7 @@ def unsupported_by_all(
 
 
 def _unsupported_restriction(spec: RunSpec, follows: bool, restricted: bool) -> Obstacle | None:
-    """Return which access restriction of a machine no kernel supports; None if there is none."""
+    """Return the access restriction of a machine that no kernel supports; None if there is none."""
     machine, table = spec.machine, spec.workload.table
     if any(qos.per_user or qos.total or not follows for qos in machine.qos):
         return Obstacle("QOS limits apply", "supported without [[qos]]")

@@ -21,13 +21,13 @@ def blank(*shape: int) -> IntArray:
 
 
 def zeros_of(kind: type[A], size: int, /, **given: Any) -> A:
-    """Return a named tuple of arrays: those given, and (size,) integer zeros for each other field."""
+    """Return a named tuple of arrays: the given ones, and (size,) integer zeros for every other field."""
     fields: tuple[str, ...] = getattr(kind, "_fields")  # noqa: B009  # not known to the type checker
     return kind(**{name: given[name] if name in given else blank(size) for name in fields})
 
 
 def read_only(column: NDArray[T]) -> NDArray[T]:
-    """Return a contiguous read-only view; with one array type, no kernel is compiled twice."""
+    """Return a contiguous read-only view; with a single array type, no kernel is compiled twice."""
     view = np.ascontiguousarray(column).view()
     view.setflags(write=False)
     return view
@@ -57,7 +57,10 @@ class ArrayTemplates:
 
 
 def starts_of(job: IntArray, start: IntArray, awaited: IntArray, jobs: int) -> IntArray:
-    """Return (k,) ns at which `awaited` rows of `jobs` jobs start, given the runs (n_run,); `NEVER` for a job without a run."""
+    """Return the (k,) start times (ns) of the `awaited` rows among `jobs` jobs, given the runs (n_run,).
+
+    The time is `NEVER` without a run.
+    """
     found = np.full(jobs, NEVER)
     found[job] = start
     out: IntArray = found[awaited]

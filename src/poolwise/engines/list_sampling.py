@@ -38,7 +38,7 @@ class _Awaited:
         return read_only(found)
 
     def starts(self, state: RackState | SharedState) -> IntArray:
-        """Return (k,) ns at which the awaited jobs started, `NEVER` for one that did not."""
+        """Return the (k,) start times (ns) of the awaited jobs, `NEVER` for a job that did not start."""
         runs, count = state.runs, state.now.started
         return starts_of(runs.job[:count], runs.start[:count], self._rows, len(state.jobs.submit))
 
@@ -65,7 +65,7 @@ class RackSampler:
         self._trees: Trees | None = None
 
     def starts(self, workload: Workload) -> IntArray:
-        """Return (k,) ns at which the awaited jobs start, `NEVER` for one that does not."""
+        """Return the (k,) start times (ns) of the awaited jobs, `NEVER` for a job that does not start."""
         columns, state = self._columns, self._arrays.state
         columns.set_workload(workload)
         self._awaited.restore()
@@ -101,7 +101,7 @@ class SharedSampler:
         self._arrays = arrays.with_state(jobs=state.jobs._replace(awaited=self._awaited.flags(len(spec.workload))))
 
     def starts(self, workload: Workload) -> IntArray:
-        """Return (k,) ns at which the awaited jobs start, `NEVER` for one that does not."""
+        """Return the (k,) start times (ns) of the awaited jobs, `NEVER` for a job that does not start."""
         columns, jobs = self._columns, self._arrays.state.jobs
         columns.set_workload(workload)
         self._awaited.restore()

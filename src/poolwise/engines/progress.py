@@ -33,7 +33,7 @@ class Obstacle(NamedTuple):
 
 
 MISMATCH = Obstacle(
-    "a current run holds other resources than its job requests", "supported if initial placements match the requests"
+    "a current run holds resources other than those that its job requests", "supported if initial placements match the requests"
 )
 """Obstacle of initial runs that kernels cannot represent."""
 

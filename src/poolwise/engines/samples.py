@@ -23,7 +23,7 @@ class PlainSampler:
     until: int
 
     def starts(self, workload: Workload) -> IntArray:
-        """Return (k,) ns at which the awaited jobs start, `NEVER` for one that does not."""
+        """Return the (k,) start times (ns) of the awaited jobs, `NEVER` for a job that does not start."""
         spec = self.spec
         found = simulate(
             workload,

@@ -14,7 +14,7 @@ from poolwise.units import format_memory, format_time, to_seconds
 
 
 def answer_sentence(found: Explanation) -> str:
-    """Return how long a job waited, the cause that held it back longest and for what share, and the blocking job."""
+    """Return how long a job waited, the cause that held it back longest, the share of that cause, and the blocking job."""
     job, wait = f"Job {found.job.id}", duration(found.wait)
     if found.rejected:
         return f"{job} can never run: {found.rejected}."
@@ -39,7 +39,10 @@ def _longest(found: Explanation, cause: WaitCause, resource: str) -> str:
 
 
 def holders_sentence(found: Explanation) -> str:
-    """Return which running jobs held most of what was short when the longest such episode began; empty if none is known."""
+    """Return the running jobs that held most of the scarce resource when the longest such episode began.
+
+    The result is empty if none is known.
+    """
     known = [episode for episode in found.episodes if episode.holders]
     if not known:
         return ""

@@ -178,7 +178,7 @@ def find_job(workload: Workload, job: int) -> int:
 
 
 class _RecordedStarts(BackfillPolicy):
-    """Starts what the record starts, in place of a backfill whose state cannot be rebuilt in the middle of a run."""
+    """Starts the jobs that the record starts, in place of a backfill whose state cannot be rebuilt in the middle of a run."""
 
     name, starts = "", tuple[Start, ...]()
 
@@ -248,7 +248,7 @@ class _WaitRecorder(Scheduler, Dispatcher):
         self.recorded.starts = decisions.starts
         traced = self.explaining.schedule(waiting, snapshot, Changes(explain=frozenset({job})))
         if _by_job(traced) != _by_job(decisions):
-            raise PolicyError(f"at {snapshot.now} ns, the scheduler starts other jobs than its compiled record")
+            raise PolicyError(f"at {snapshot.now} ns, the scheduler starts jobs that differ from its compiled record")
         return traced
 
 
@@ -269,7 +269,7 @@ def _check_job(found: Explanation, began: int, outcomes: Outcomes, row: int) -> 
     """Raise InputError unless the job's wait and start match the record."""
     status, start, job = Status(int(outcomes.status[row])), int(outcomes.start[row]), found.job.id
     if int(outcomes.id[row]) != job:
-        raise _mismatch(f"the record lists other jobs than the trace, starting with job {job}")
+        raise _mismatch(f"the record lists jobs that differ from the trace, starting with job {job}")
     if status is Status.FINISHED and began != start:
         raise _mismatch(f"job {job} started at {start} ns in the record; in the replay it is {found.status} at {began} ns")
     if status in (Status.REJECTED, Status.WAITING) and found.status != status.name.lower():

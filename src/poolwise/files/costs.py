@@ -112,7 +112,7 @@ class Costs:
 
 
 def loads_by_type(machine: Machine, load: Load) -> dict[str, list[float]]:
-    """Sum the load of a machine's owners by type.
+    """Sum the load of the owners of a machine by type.
 
     Whole nodes that form one owner are awake in proportion to their use.
 

@@ -21,7 +21,7 @@ def load_scheduler(file: Path) -> SchedulerFile:
 
 
 def check_composition(section: SchedulerSection) -> None:
-    """Check that the parts of a valid section make a scheduler; raises InputError with its path in the section."""
+    """Check that the parts of a valid section form a scheduler; raises InputError with its path in the section."""
     check_parts(section)
     with errors_below("settings"):
         scheduler_of(section)

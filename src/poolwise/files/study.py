@@ -140,7 +140,7 @@ class MeasureSection(Section):
 
     warm_up: Count = Field(
         default=500,
-        description="number of first jobs excluded from metrics; FCFS without backfilling schedules them "
+        description="number of initial jobs excluded from metrics; FCFS without backfilling schedules them "
         "if the scheduler has an order and a backfill",
     )
     population: Literal["common", "paper"] = Field(

@@ -215,7 +215,7 @@ def _finite(wait: float) -> float | None:
 def forecast_answer(
     situation: KnownState, request: ForecastRequest, policy: str, local: tzinfo, called: str | None = None
 ) -> ForecastAnswer:
-    """Forecast the requested starts; `called` is the display name of a job that is not yet in the cluster."""
+    """Forecast the requested starts; `called` is the display name of a job that has not been submitted to the cluster."""
     sought = np.array(request.sought, dtype=np.int64)
     epoch, notes = situation.jobs.epoch, []
     if not situation.ended.any():

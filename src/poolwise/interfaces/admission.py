@@ -41,7 +41,7 @@ class AdmissionPolicy(Protocol):
         return
 
     def never(self, job: int, snapshot: Snapshot) -> Refusal | None:
-        """Return why a job may never run, whatever else runs; None if it may. The answer must not change.
+        """Return why a job may never run, whatever else runs; None if it may. The answer must not change during a run.
 
         Parameters
         ----------

@@ -53,7 +53,10 @@ class BackfillPolicy(Protocol):
         return self
 
     def next_wakeup(self, now: int) -> int | None:
-        """Return ns of the next pass if nothing else happens while a fitting job waits; None for the next event."""
+        """Return the time (ns) of the next pass if nothing else happens while a fitting job waits.
+
+        Returns None to wait for the next event.
+        """
         return None
 
     def select(self, cycle: SchedulingPass) -> Iterable[Start]:
@@ -74,5 +77,5 @@ class BackfillPolicy(Protocol):
         ...
 
     def rule(self) -> BackfillRule | None:
-        """Return the rule by which compiled engines choose the same starts as `select`; None if no rule describes it."""
+        """Return the rule with which compiled engines choose the same starts as `select`; None if no rule describes it."""
         return None

@@ -58,7 +58,7 @@ class CappedOrder(PreparedOrder):
 
     @final
     def priority(self, queue: Queue, snapshot: Snapshot) -> FloatArray:
-        """Return (n_queued,) priorities; infinity for jobs beyond the limit, so that the first submitted is first."""
+        """Return (n_queued,) priorities; infinity for jobs beyond the limit, among which the first submitted comes first."""
         priority = self.order.priority(queue, snapshot)
         backlog = int(node_seconds(queue.table)[queue.jobs].sum())
         submitted_by = snapshot.now - cap(self, backlog, machine_nodes(snapshot.machine))
@@ -75,7 +75,7 @@ KIND_CLASSES: Mapping[OrderKind, type[QueuePolicy]] = {
 
 
 def cap(order: CappedOrder, backlog: int, nodes: int) -> int:
-    """Return ns of waiting after which a job comes first, for a backlog of node-seconds on a machine with some nodes.
+    """Return the wait (ns) after which a job comes first, given the backlog in node-seconds and the nodes of the machine.
 
     `kernels.list_scheduling.waiting.front` computes the same in the kernels.
     """

@@ -13,7 +13,7 @@ from poolwise.model import JobTable, Machine, Queue, Snapshot
 
 OrderKind = Literal["static", "linear", "cubic", "affine", "capped", "recalculated", "opaque"]
 EXTREME = 1e60
-"""Largest magnitude in the columns of an `AgingOrder` or `AffineOrder`, and its inverse the least: nothing overflows."""
+"""Largest magnitude in the columns of an `AgingOrder` or `AffineOrder`, with its inverse as the smallest: nothing overflows."""
 
 
 class QueuePolicy(Protocol):
@@ -87,12 +87,12 @@ class RecalculatedOrder(QueuePolicy):
 
     @abstractmethod
     def last(self, now: int) -> int:
-        """Return ns of the last recalculation up to a time."""
+        """Return the time (ns) of the last recalculation up to a time."""
         ...
 
     @abstractmethod
     def following(self, recalculated: int) -> int:
-        """Return ns of the recalculation after another."""
+        """Return the time (ns) of the recalculation that follows another."""
         ...
 
     @abstractmethod

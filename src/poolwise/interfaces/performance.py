@@ -24,7 +24,7 @@ class PerformanceModel(Estimate, Protocol):
     setups (`performance.combined.Combined`).
 
     A run takes its setup, then the time to fetch its data, if any, then the time of its work. The setup is fixed at the start;
-    the pace of the other two depends on the surroundings.
+    the pace of the other two depends on neighboring runs.
 
     Examples
     --------
@@ -47,7 +47,9 @@ class PerformanceModel(Estimate, Protocol):
 
     @property
     def parts(self) -> tuple[Estimate, ...]:
-        """Models that it consists of: their rates multiply, their setups add. None means that a run takes just its work.
+        """Models that it consists of: their rates multiply, their setups add.
+
+        None means that a run takes only the time of its work.
 
         It holds only for the class that defines it (`model_parts`).
         """
@@ -104,7 +106,7 @@ class PerformanceModel(Estimate, Protocol):
     def fixed(self, table: JobTable, rows: slice, machine: Machine) -> FixedSlowdown | None:
         """Return the slowdowns of some rows of the job table on racks, if nothing else takes time and neighbors do not matter.
 
-        None, the default, if that does not describe the model. A subclass inherits it unless it overrides a method
+        Return None, the default, if that does not describe the model. A subclass inherits it unless it overrides a method
         (`fixed_slowdown`).
         """
         return None

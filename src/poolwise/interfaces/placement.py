@@ -62,7 +62,7 @@ class PlacementPolicy(Protocol):
     def prefilter(self, jobs: IntArray, free: IntArray, snapshot: Snapshot) -> BoolArray:
         """Filter out jobs that `place` would surely refuse. It may let others through, but must not reject a job that fits.
 
-        A job that passes must also pass with more free: backfills find the first such state by bisection.
+        A job that passes must also pass with more free resources: backfills find the first such state by bisection.
 
         Parameters
         ----------
@@ -87,7 +87,7 @@ class PlacementPolicy(Protocol):
         return None
 
     def rule(self) -> RackRule | NodeRule | None:
-        """Return the rule by which compiled engines place the same way as `place`; None if no rule describes it."""
+        """Return the rule with which compiled engines make the same placements as `place`; None if no rule describes it."""
         return None
 
 

@@ -28,7 +28,7 @@ class Platform(Protocol):
     table: JobTable
 
     def events(self) -> Iterator[EventBatch]:
-        """Yield what happened, instant by instant; the next batch is requested after the decisions on this one are committed.
+        """Yield the events, instant by instant; the next batch is requested after the decisions on this one are committed.
 
         A repeated event has no effect. When another process takes over, the platform first yields the arrival of all waiting
         jobs; running jobs are in the snapshot.
@@ -42,7 +42,7 @@ class Platform(Protocol):
     def commit(self, decisions: Decisions) -> CommitResult:
         """Commit decisions one by one; a start that does not fit is refused completely.
 
-        A committed start has its run number at once. Binding it may take time: then follows `Started`, or an end
-        with the outcome REFUSED that undoes all of it, and none of its tasks starts again while another is still bound.
+        A committed start has its run number at once. Binding it may take time: `Started` then follows, or an end with the
+        outcome REFUSED that undoes all of it, and none of its tasks starts again while another is still bound.
         """
         ...

@@ -76,7 +76,7 @@ class Scheduler(Protocol):
         return
 
     def rule(self) -> ListRule | None:
-        """Return the list scheduling that it is, for compiled engines (`rule_of`); None if it is another algorithm."""
+        """Return its description as list scheduling, for compiled engines (`rule_of`); None if it is another algorithm."""
         return None
 
 
@@ -109,7 +109,7 @@ class Dispatcher(Protocol):
     """Interface of a dispatcher: one run of a scheduler.
 
     It may keep only caches that can be rebuilt from the queue and a snapshot (`Scheduler.keeps_state` declares exceptions): a
-    dispatcher that has run for a week and a new one decide alike, whatever `changes` they get.
+    dispatcher that has run for a week and a new one make the same decisions, whatever `changes` they get.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""One pass of a list scheduler: what its policies decide from, and the reasons that they record."""
+"""One pass of a list scheduler: the state from which its policies decide, and the reasons that they record."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class SchedulingPass:
     snapshot : the state now; `with_started` and `at` return imagined states
     placement : placement policy of the scheduler
     explain : rows of the waiting jobs whose wait is to be explained; empty in ordinary passes
-    reasons : row -> reason, as recorded so far; of several reasons for one job, the last counts
+    reasons : row -> reason, as recorded so far; if there are several reasons for one job, the last counts
 
     Examples
     --------

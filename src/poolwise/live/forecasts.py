@@ -27,7 +27,7 @@ class ForecastMetrics:
         gauge = partial(Gauge, registry=self.registry)
         start = "Time by which a job starts with this probability"
         self._start = gauge("poolwise_forecast_start_timestamp_seconds", start, ["job", "chance"])
-        median = "Time until a job starts with this probability, median of all waiting jobs"
+        median = "Median over all waiting jobs of the time until a job starts with this probability"
         self._wait = gauge("poolwise_forecast_wait_seconds", median, ["chance"])
         self._jobs = gauge("poolwise_forecast_jobs", "Waiting jobs")
         self._never = gauge("poolwise_forecast_never_jobs", "Waiting jobs without a foreseeable start")

@@ -46,7 +46,7 @@ EVENTS: Mapping[str, LogEvent] = {
     "watch_interrupted": LogEvent(
         "info", "A watch of `path` ended with an error and is resumed, or its objects are listed again."
     ),
-    "lease_renewal_failed": LogEvent("info", "A renewal of the lease failed and is repeated."),
+    "lease_renewal_failed": LogEvent("info", "A renewal of the lease failed and is retried."),
     "lease_release_failed": LogEvent("info", "A successor has to wait until the lease expires."),
     "no_usable_nodes": LogEvent("info", "The run begins without a node that can run jobs."),
     "resource_excluded": LogEvent("warning", "The node or device `name` is not part of the machine."),
@@ -55,7 +55,7 @@ EVENTS: Mapping[str, LogEvent] = {
     "taint_rule_not_evaluated": LogEvent("warning", "`rule` has an expression that fails; its other criteria decide."),
     "start_lost": LogEvent("info", "The devices or nodes of the start of `job` vanished; it is undone unless they return."),
     "device_allocated_twice": LogEvent("warning", "`device` is in the `claims`; all but the first one release it."),
-    "watch_forbidden": LogEvent("warning", "The role does not permit to watch objects of `kind`, which are not considered."),
+    "watch_forbidden": LogEvent("warning", "The role does not permit watching objects of `kind`, which are not considered."),
     "event_write_failed": LogEvent("info", "An event about `pod` could not be written."),
     "pod_not_adopted": LogEvent("info", "A bound pod with invalid requests is not tracked as a run."),
     "start_abandoned": LogEvent("info", "The interrupted start of `job` could not be resumed."),
@@ -96,7 +96,7 @@ EVENTS: Mapping[str, LogEvent] = {
     "claim_prepared": LogEvent("info", "The devices of `claim` were prepared."),
     "claim_released": LogEvent("info", "The devices of `claim` were released."),
     "claim_reported": LogEvent("info", "Device conditions of `claim` were written."),
-    "claim_retry": LogEvent("warning", "An operation on `claim` failed and is repeated."),
+    "claim_retry": LogEvent("warning", "An operation on `claim` failed and is retried."),
     "orphaned_cdi_file_removed": LogEvent("warning", "A CDI file without a saved record was removed."),
     "link_read_failed": LogEvent("warning", "The counters of `link` could not be read."),
     "attach_failed": LogEvent("warning", "A device could not be attached."),

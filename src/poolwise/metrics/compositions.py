@@ -56,7 +56,7 @@ def _place_faults(
     homes = {int(machine.home[d]) for d in devices}
     places = {(home, int(machine.rack[d]) if home < 0 else -1) for d in devices for home in [int(machine.home[d])]}
     if len(places) > 1:
-        faults.append(f"a composition combines devices of several places at {time} ns")
+        faults.append(f"a composition combines devices of several locations at {time} ns")
     if homes != {-1} and homes != {node}:
         faults.append(f"a device inside a node is attached to another node at {time} ns")
     bandwidth = machine.resource("bandwidth")

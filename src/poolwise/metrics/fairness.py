@@ -2,7 +2,7 @@
 
 b_i = wait of job i under the baseline - wait under the policy, with the same memory configuration: positive for jobs that
 benefit. Source: Ngubiri and van Vliet 2009, as in Li et al., Fair Memory, section II-C. All sums are in seconds and grow with
-the number of jobs, so compare them only over one population.
+the number of jobs, so compare them only over the same population.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ class ResourceLoad:
 
 
 def loads(workload: Workload, machine: Machine, counted: BoolArray, few: int) -> list[ResourceLoad]:
-    """Return the load of each resource of a machine, the scarcest first; empty if all jobs are submitted at once.
+    """Return the load of each resource of a machine, the scarcest resource first; empty if all jobs are submitted at once.
 
     Parameters
     ----------
@@ -50,9 +50,9 @@ def loads(workload: Workload, machine: Machine, counted: BoolArray, few: int) ->
 
 
 def partition_loads(workload: Workload, machine: Machine, counted: BoolArray, few: int) -> list[ResourceLoad]:
-    """Return the load of the scarcest resource of each partition, by the jobs that may run only there, the highest first.
+    """Return the load of the scarcest resource of each partition, the highest first.
 
-    Jobs that several partitions accept count for these partitions together.
+    Only jobs that may run nowhere else count; jobs that several partitions accept count for these partitions together.
     """
     if not machine.partitions:
         return []

@@ -183,7 +183,9 @@ class MemoryDollars(Measure):
     metrics: ClassVar[Mapping[str, Metric]] = {
         "memory_dollars": Metric("price of the installed memory", "$", "lower"),
         "throughput_per_100s_per_memory_dollar": Metric("throughput per memory dollar", "jobs / 100 s / $", "higher"),
-        "throughput_per_memory_dollar_gain": Metric("throughput per memory dollar / that of the memory baseline", "", "higher"),
+        "throughput_per_memory_dollar_gain": Metric(
+            "throughput per memory dollar, relative to the memory baseline", "", "higher"
+        ),
     }
 
     applies = MemoryMeasure.applies
@@ -333,7 +335,9 @@ class ResourceMeasure(Measure):
 
     metrics: ClassVar[Mapping[str, Metric]] = {
         "resource_used": Metric("mean share in use", "fraction", "higher", per="resource"),
-        "resource_stranded": Metric("mean share free while jobs wait for it", "fraction", "lower", per="resource"),
+        "resource_stranded": Metric(
+            "mean share that is free while jobs wait for the resource", "fraction", "lower", per="resource"
+        ),
     }
 
     def applies(self, run: MeasuredRun) -> bool:

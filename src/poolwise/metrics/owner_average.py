@@ -1,4 +1,4 @@
-"""Used and unreachable share of every resource of every owner, as the machine drawing shows them."""
+"""Used and unreachable shares of every resource of every owner, as shown in the machine drawing."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class OwnerAverage:
     resource : name
     installed : base units
     used : share that jobs hold
-    unreachable : share that is free but out of reach: on nodes without a free node or core, or in the pool of a rack (or of the
-        machine) without one
+    unreachable : share that is free but unusable: it is on nodes without a free node or core, or in the pool of a rack (or of
+    the machine) that has no free node or core
     """
 
     owner: int
@@ -120,7 +120,10 @@ def _shares(window: Window, installed: int, held: _Steps, taken: _Steps, total: 
 
 
 def _gates(machine: Machine, owner: int, name: str, system: bool) -> list[int]:
-    """Return the nodes of which a job needs at least one to use a resource of an owner; empty without such a constraint."""
+    """Return the nodes of which a job needs at least one to use a resource of an owner.
+
+    The result is empty if there is no such constraint.
+    """
     primary = next((n for n in _PRIMARY if n in machine.resources), None)
     if primary is None or machine.kind[owner] == Kind.LINK or name == primary:
         return []

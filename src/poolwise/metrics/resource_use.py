@@ -22,8 +22,8 @@ class ResourceUse:
     resource : name; devices that are taken whole count under the name of their type
     installed : base units in nodes, pools and devices
     used : share that runs hold
-    stranded : share that is free while waiting jobs request at least as much. It is not free together with their other
-        resources, or not in the right place, or an order or backfill rule reserves it. The rest is free and unrequested.
+    stranded : share that is free while waiting jobs request at least as much. Either the other resources that they request are
+    not free in the same place, or an order or backfill rule reserves it. The rest is free and unrequested.
     """
 
     resource: str
@@ -79,7 +79,7 @@ def _use(schedule: Schedule, window: Window, name: str, total: int, counts: np.n
 
 
 def requested_amounts(workload: Workload, name: str) -> FloatArray:
-    """Return (n_job,) amounts of a resource that jobs request on all of their nodes and tasks."""
+    """Return the (n_job,) amounts of a resource that jobs request, summed over all of their nodes and tasks."""
     each = np.ones(len(workload), dtype=np.int64) if name == "nodes" else workload.request(name)
     amounts: FloatArray = (each * workload.nodes * workload.tasks).astype(np.float64)
     return amounts

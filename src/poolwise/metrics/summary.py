@@ -17,7 +17,7 @@ from poolwise.metrics.window import Window, after_warm_up
 from poolwise.model import Schedule, Workload
 
 STANDARD: Sequence[Measure] = (Waits(), Throughput(), Fairness(), MemoryMeasure(), MemoryDollars())
-"""Measures that outcomes alone suffice for; every run is measured by them, a saved run too."""
+"""Measures that need only the outcomes; they apply to every run, including saved ones."""
 
 
 def metrics_of(measures: Iterable[Measure]) -> Mapping[str, Metric]:

@@ -1,4 +1,4 @@
-"""State that a run must persist so that another process can continue it; all else is read from the machine again."""
+"""State that a run must persist so that another process can continue it; everything else is read from the machine again."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Continuation:
         return cls(table.epoch, seed, draws, 1 + max(draws.values(), default=-1), passes)
 
     def draw(self, name: str) -> int | None:
-        """Return the counter of draws of a job of the earlier run, None for any other job."""
+        """Return the counter of random draws of a job from the earlier run, None for any other job."""
         return self.draws.get(name)
 
     def to_json(self) -> str:

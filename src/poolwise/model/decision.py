@@ -13,7 +13,7 @@ from poolwise.short_repr import short_repr
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Start tasks of a job at a placement now, all of it or nothing.
+    """Start tasks of a job at a placement now, all of them or none.
 
     All tasks of one start form one run and end together; a job whose tasks end separately gets one start per task.
 
@@ -64,9 +64,9 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class Resize:
-    """Give a run another placement from now on, all of it or nothing.
+    """Give a run a different placement from now on; the change applies completely or not at all.
 
-    Only memory may change: its amount, and the owners that give it. All other rows must be those of the run.
+    Only memory may change: its amount, and the owners that provide it. All other rows must be those of the run.
 
     Attributes
     ----------
@@ -140,7 +140,7 @@ class Decisions:
     Attributes
     ----------
     entries : starts, stops, resizes, rejections and explanations of waits
-    next_wakeup : ns of the next pass if nothing else happens before; for rounds, delay scheduling and postponement
+    next_wakeup : time (ns) of the next pass if no event occurs before; for rounds, delay scheduling and postponement
     reasons : row -> reason, for those jobs of `Changes.explain` that are left waiting
 
     Examples

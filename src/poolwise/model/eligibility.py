@@ -21,7 +21,7 @@ from poolwise.units import SECOND, UNKNOWN, format_time, to_seconds
 
 PARTITION, CONSTRAINT = "partition", "constraint"
 TIME_LIMIT = "time_limit_s"
-"""Attribute with each job's time limit in seconds, NaN without one, where logs have jobs that ran longer than their limit."""
+"""Attribute with each job's time limit in seconds, NaN without one, for logs in which jobs ran longer than their limit."""
 NO_PARTITION = "!"
 """Partitions of a job that no partition accepts: it can never run."""
 _NOTHING = ("", "-1")  # SWF numbers the partitions, and writes -1 for none
@@ -30,8 +30,8 @@ _NOTHING = ("", "-1")  # SWF numbers the partitions, and writes -1 for none
 def eligible_sets(machine: Machine, table: JobTable) -> Kinds:
     """Assign each job the number of its set of eligible nodes; `eligible_owners(machine, *value)` returns a set.
 
-    A job's attribute "partition" names one of the machine's `node_sets` or several, separated by commas, of which any
-    will do; "constraint" names sets joined by "&", in all of which its nodes must be. A job that names none may run
+    A job's attribute "partition" names one of the machine's `node_sets` or several, separated by commas, any of which is
+    acceptable; "constraint" names sets joined by "&", and its nodes must be in all of them. A job that names none may run
     anywhere, and on a machine without sets all jobs may.
     """
     key = ("eligible", bool(machine.node_sets), machine.partitions)
@@ -46,7 +46,9 @@ def _named(machine: Machine, table: JobTable, rows: slice) -> tuple[Column, Colu
 
 
 def taking_partitions(machine: Machine, table: JobTable, rows: slice) -> Column:
-    """Return (k,) partitions that accept each of some rows, as text; `NO_PARTITION` if none of those that it names does.
+    """Return the (k,) partitions that accept each of some rows, as text.
+
+    `NO_PARTITION` for a job that none of its partitions accepts.
 
     Raises UnknownNameError for a partition that the machine does not have.
     """
@@ -130,8 +132,8 @@ def exceeded_limits(machine: Machine, table: JobTable, job: int) -> str:
 def _exceeded_limit(part: Partition, requested: int) -> str:
     """Return the limit of a partition that a job exceeds."""
     if part.max_time < requested < UNKNOWN:
-        return f"partition '{part.name}' allows {format_time(to_seconds(part.max_time))} a job"
-    return f"partition '{part.name}' allows {part.max_nodes} nodes a job"
+        return f"partition '{part.name}' allows {format_time(to_seconds(part.max_time))} per job"
+    return f"partition '{part.name}' allows {part.max_nodes} nodes per job"
 
 
 @lru_cache(maxsize=1024)  # a machine is compared by identity

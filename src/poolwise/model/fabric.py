@@ -101,7 +101,7 @@ class Fabric:
         return {}
 
     def bottleneck(self, links: Sequence[int], amounts: IntArray) -> int:
-        """Return the least of the (n_owner,) `amounts` among the links of a path, which must not be empty."""
+        """Return the smallest of the (n_owner,) `amounts` over the links of a path, which must not be empty."""
         return min(int(amounts[self.link[k]]) for k in links)
 
     def link_owners(self, links: Sequence[int]) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""Failures of a machine and their repairs. The simulation knows them beforehand, a scheduler never does. Plain data."""
+"""Failures of a machine and their repairs. The simulation knows them beforehand; a scheduler never does. Plain data."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Outage:
 
 @dataclass(frozen=True)
 class Failures:
-    """Outages that are given, others that are drawn, and what happens to the jobs.
+    """Given and randomly drawn outages, and their effect on jobs.
 
     Attributes
     ----------

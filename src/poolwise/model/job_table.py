@@ -15,7 +15,7 @@ from poolwise.model.table_columns import Column, Kinds, Scalar, ShownColumns, gr
 from poolwise.units import SECOND
 
 SPARE_ROWS = 2048
-"""Number of rows of jobs that are gone from which on a table is crowded."""
+"""Minimum number of rows of jobs that are gone for a table to count as crowded."""
 _NOTHING = (None, 0, np.zeros(0), 0)
 
 
@@ -33,10 +33,10 @@ class _Held:
 class JobTable:
     """Jobs that have arrived, one row each.
 
-    A row identifies a job for as long as the job lives, but says nothing about its position: jobs are ordered by submission,
+    A row identifies a job for as long as the job exists, but does not define its position: jobs are ordered by submission,
     then id, then name (`order_key`). On a real cluster, rows of jobs that are gone are given to later jobs: the platform then
-    replaces the table by another, in which all other jobs keep their rows (`recycled`). So within one table, what is known of
-    a row that a job has used stays valid. The table contains neither real durations nor jobs that have not arrived.
+    replaces the table by another, in which all other jobs keep their rows (`recycled`). Within one table, information about a
+    row that a job has used therefore stays valid. The table contains neither real durations nor jobs that have not arrived.
 
     A job has one or more identical tasks. A task that requests `nodes` gets that many, and its other requests are per
     node: whole nodes, or parts of different nodes where nodes are shared. Any other task gets one node.
@@ -197,7 +197,7 @@ class JobTable:
         return known
 
     def _standard(self, key: str, make: Callable[[JobTable, slice], NDArray[Scalar]]) -> NDArray[Scalar]:
-        """Cache the columns below as `derived` does; a table that is part of another takes them from the other."""
+        """Cache the columns below, like `derived`; a table that is part of another one takes them from that table."""
         view: NDArray[Scalar]
         _, done, view, refills = self._derived.get(key, _NOTHING)
         if done == self._length and refills == len(self._refilled):  # called many times per pass
@@ -308,7 +308,7 @@ class JobTable:
         return table
 
     def replaced(self, rows: Sequence[int], jobs: JobTable) -> JobTable:
-        """Return a table with the columns of `jobs`, the jobs in `rows`, (k,); of the other rows, name and times are kept."""
+        """Return a table with the columns of `jobs`, which fill the (k,) `rows`; other rows keep only their names and times."""
 
         def spread(column: NDArray[Scalar]) -> NDArray[Scalar]:
             blank = "" if column.dtype == np.object_ else column.dtype.type()

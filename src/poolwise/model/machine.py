@@ -231,7 +231,10 @@ class Machine:
 
     @property
     def restricted(self) -> bool:
-        """True if it restricts which jobs may use which nodes when; a scheduler that ignores this must not run there."""
+        """True if it restricts which jobs may use which nodes at which times.
+
+        A scheduler that ignores this must not run there.
+        """
         return bool(self.node_sets or self.partitions or self.qos or self.windows)
 
     def of_kind(self, kind: Kind) -> IntArray:
@@ -291,7 +294,7 @@ class Machine:
 
     @cached_property
     def local_memory(self) -> int:
-        """MiB of local memory per node, that of the smallest node where they differ; for shared nodes their capacity."""
+        """MiB of local memory per node: that of the smallest node if they differ, and for shared nodes their capacity."""
         if "nodes" not in self.resources:
             nodes = self.of_kind(Kind.NODE)
             return int(self.capacity[nodes, self.resource("memory")].min()) if "memory" in self.resources and len(nodes) else 0
@@ -300,7 +303,7 @@ class Machine:
 
 
 _NOT_FURTHER = ("nodes", "memory", "cores")
-"""Resources of whole nodes that are not further ones."""
+"""Basic resources of whole nodes; all others count as further resources."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -346,7 +349,7 @@ class RackLayout:
         return not self.uniform or any(name in requests for name in self.others)
 
     def further(self, requests: Iterable[str]) -> dict[str, int]:
-        """Return the largest amount that a node brings of each further resource of nodes that jobs request."""
+        """Return the largest amount that a node brings, for each further resource of nodes that jobs request."""
         return {name: self.most[name] for name in requests if name in self.most}
 
     def node_counts(self, placement: Placement) -> dict[int, int]:

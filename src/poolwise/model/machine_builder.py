@@ -1,4 +1,4 @@
-"""Builder of machines: owners are added one by one, with readable arguments in place of parallel arrays."""
+"""Builder of machines: owners are added one by one, with readable arguments instead of parallel arrays."""
 
 from __future__ import annotations
 

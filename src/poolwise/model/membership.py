@@ -1,4 +1,4 @@
-"""Machines whose owners join and leave: numbers are kept, a new owner is appended, one that left has no capacity."""
+"""Machines whose owners join and leave: numbers are kept, new owners are appended, and an owner that left has no capacity."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def left(machine: Machine, owners: tuple[int, ...]) -> Machine:
 
 
 def joined(machine: Machine, like: tuple[int, ...], capacity: IntArray, suffix: str) -> Machine:
-    """Return the machine with more owners after those it has, each a copy of one of the owners named.
+    """Return the machine with more owners appended to its own, each a copy of one of the named owners.
 
     Parameters
     ----------

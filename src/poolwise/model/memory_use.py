@@ -17,8 +17,8 @@ from poolwise.short_repr import short_repr
 class MemoryUse:
     """Memory that each node of a job uses over its run. Like the duration it is hidden from schedulers (see `MemoryInUse`).
 
-    Job k has the steps offset[k]:offset[k + 1]. A step holds from its position in the work until the next one; the first is at
-    0. Positions count work, not time: a run that is slowed down reaches them later.
+    Job k has the steps offset[k]:offset[k + 1]. A step applies from its position in the work until the next one; the first is
+    at 0. Positions count work, not time: a run that is slowed down reaches them later.
 
     Attributes
     ----------
@@ -69,7 +69,8 @@ class MemoryInUse:
     Attributes
     ----------
     used : run -> MiB on each of its nodes
-    stalled : run -> ns since which it makes no progress because it needs more than it holds; in the order of these times
+    stalled : run -> time (ns) since which it has made no progress because it needs more than it holds; in the order of these
+    times
     """
 
     __repr__ = short_repr

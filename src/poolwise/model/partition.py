@@ -1,6 +1,6 @@
 """Limits of a machine: partitions, qualities of service, and windows kept free. Plain data.
 
-`Machine.node_sets` has the nodes of a partition under its name; `model.eligibility` says which jobs may use them.
+`Machine.node_sets` has the nodes of a partition under its name; `model.eligibility` determines which jobs may use them.
 """
 
 from __future__ import annotations
@@ -55,14 +55,14 @@ class QualityOfService:
 
 @dataclass(frozen=True, eq=False)
 class ReservedWindow:
-    """A time in which some nodes are kept free, known beforehand: maintenance, or a reservation.
+    """A period, known beforehand, in which some nodes are kept free: maintenance, or a reservation.
 
     Attributes
     ----------
     name : name in reports
     start, end : ns
     owners : (n_owner,) the nodes
-    users, accounts : whose jobs may use the nodes nevertheless; none in maintenance
+    users, accounts : users and accounts whose jobs may use the nodes nevertheless; none in maintenance
     """
 
     name: str

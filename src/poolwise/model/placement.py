@@ -96,8 +96,8 @@ class Refusal:
     reason : a few words, without the job
     resource : name of the resource that was short; "" if none was
     needed, free : needed and free amount of that resource, base units
-    nodes, fitting : number of nodes of which each must have the needed amount, and how many have it now; 0 if the amounts are
-        totals. Without a resource, the nodes must have all that the job requests
+    nodes, fitting : number of nodes that must each have the needed amount, and number of nodes that have it now; 0 if the
+    amounts are totals. Without a resource, the nodes must have all that the job requests
 
     Examples
     --------

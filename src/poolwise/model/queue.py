@@ -146,7 +146,7 @@ class Queue:
         self._jobs = None
 
     def _sorted_keys(self) -> list[tuple[int, int, str]]:
-        """Return the keys of the rows, in which a job's position is looked up."""
+        """Return the keys of the rows, which are searched for a job's position."""
         if self._keys is None:
             self._keys = [self.table.order_key(job) for job in self._rows]
         return self._keys

@@ -41,7 +41,7 @@ class Reason:
     text : the reason in words, including whose need it is
     resource, needed, free : the resource that was short and its amounts, base units; "" if none was. Under the cause "order" it
         is what the head of the queue lacks, under "reservation" what is short for both jobs at once
-    nodes, fitting : number of nodes of which each must have the needed amount, and how many have it, as in `Refusal`
+    nodes, fitting : number of nodes that must each have the needed amount, and number of nodes that have it, as in `Refusal`
     blocker : row of the job that blocked it, None without one
     reserved : ns at which the blocker's reservation begins, None without one
     ahead : number of waiting jobs of higher priority

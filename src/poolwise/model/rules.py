@@ -78,7 +78,7 @@ class BackfillRule(NamedTuple):
 
 
 class RackRule(NamedTuple):
-    """Rule of a placement that does the same as `policies.RackPlacement`.
+    """Rule of a placement that is equivalent to `policies.RackPlacement`.
 
     Attributes
     ----------
@@ -95,7 +95,7 @@ class RackRule(NamedTuple):
 
 
 class NodeRule(NamedTuple):
-    """Rule of a placement on shared nodes that does the same as one of `policies.placement.nodes`.
+    """Rule of a placement on shared nodes that is equivalent to one in `policies.placement.nodes`.
 
     Attributes
     ----------

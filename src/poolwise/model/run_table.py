@@ -67,7 +67,7 @@ class RunTable:
         return self._touched[run][0]
 
     def widen(self, n_cell: int) -> None:
-        """Make room for the cells of owners that joined after those that were there."""
+        """Make room for the cells of owners that have joined."""
         self.n_cell = n_cell
         self.version += 1
         self.arrangement = next(_arrangements)

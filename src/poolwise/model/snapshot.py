@@ -1,4 +1,4 @@
-"""Snapshots: the machine as a scheduler sees it now, and as it will be when running jobs end as expected."""
+"""Snapshots: the machine as a scheduler sees it now, and as it will be if running jobs end as expected."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from poolwise.model.run_table import RunTable
 from poolwise.units import HORIZON, OVERDUE, with_slowdown
 
 WIDE = 1024
-"""Number of cells from which rows are added up one by one: `np.cumsum` down the columns takes three times as long."""
+"""Number of cells above which rows are added up one by one, because `np.cumsum` down the columns takes three times as long."""
 
 
 class Estimate(Protocol):
@@ -33,7 +33,7 @@ class Estimate(Protocol):
         ...
 
     def setup(self, run: Run, snapshot: Snapshot) -> int:
-        """Return ns before anything else."""
+        """Return the setup time (ns), before anything else."""
         ...
 
     def fetch(self, run: Run, snapshot: Snapshot) -> Fetch | None:
@@ -273,7 +273,7 @@ class Snapshot:
 
     @property
     def stalled(self) -> Mapping[int, int]:
-        """Run -> ns since which it makes no progress for lack of memory, in the order of these times."""
+        """Run -> time (ns) since which it has made no progress for lack of memory, in the order of these times."""
         return {} if self.in_use is None else self.in_use.stalled
 
     def composition(self, device: int) -> tuple[int, ...]:
@@ -313,7 +313,7 @@ class Snapshot:
         )
 
     def expected_end(self, job: int, placement: Placement) -> int:
-        """Return the ns at which a job that starts now is expected to end, at most `HORIZON`.
+        """Return the time (ns) at which a job that starts now is expected to end, at most `HORIZON`.
 
         It is now + setup + fetching * (1 + its expected slowdown) + work * (1 + its expected slowdown).
         """
@@ -364,7 +364,7 @@ class Snapshot:
     def at(self, time: int) -> Snapshot:
         """Return the state at `time` after the expected releases until then; overdue runs are expected to end at now + 1 s."""
         if time < self.now:
-            raise ValueError(f"the snapshot is at {self.now} ns; time must not be before, got {time}")
+            raise ValueError(f"the snapshot is at {self.now} ns; time must not be earlier, got {time}")
         free = self.free.copy()
         due = self._expected(self._runs.ends) <= time
         if self._ended is not None:

@@ -41,7 +41,7 @@ class InitialRun(NamedTuple):
 
 
 class Initial(NamedTuple):
-    """The point from which an engine continues a workload.
+    """The state from which an engine continues a workload.
 
     Runs that end at `now` end, jobs that were submitted by then and do not run arrive, and a scheduling pass follows. Jobs that
     ended before must not be in the workload.

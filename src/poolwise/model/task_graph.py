@@ -18,7 +18,7 @@ PREDECESSORS = "predecessors"
 
 @dataclass(frozen=True, eq=False)
 class TaskGraph:
-    """Rows with the rows that they wait for, in compressed form: a row is ready once all tasks of these rows have finished.
+    """Task graph in compressed form: a row is ready once all tasks of the rows that it waits for have finished.
 
     Attributes
     ----------

@@ -129,7 +129,7 @@ class Workload:
     ) -> Workload:
         """Make a workload from columns in any order of rows; it is sorted by (submit, id).
 
-        Amounts are arrays of integers in base units, or texts with units; a single value holds for all jobs.
+        Amounts are arrays of integers in base units, or texts with units; a single value applies to all jobs.
 
         Parameters
         ----------

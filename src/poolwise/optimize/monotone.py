@@ -1,4 +1,4 @@
-"""Cheapest element of a grid that satisfies a monotone predicate: one that holds for everything larger too if it holds.
+"""Cheapest element of a grid that satisfies a monotone predicate: if it holds for an element, it holds for every larger one.
 
 The predicate is evaluated at one element at a time, the one that best divides the remaining ones: along one axis this is
 bisection, along several it follows the boundary. Monotonicity is verified: as soon as two answers contradict it, it is no
@@ -53,7 +53,7 @@ def cheapest(
 
 
 def contradictions(answers: Answers) -> list[tuple[Element, Element]]:
-    """Return the pairs (x, y), x <= y, where it holds at x and not at y: none if the answers fit a monotone predicate."""
+    """Return the pairs (x, y), x <= y, for which it holds at x but not at y: none if the answers fit a monotone predicate."""
     held = [x for x, answer in answers.items() if answer]
     failed = [y for y, answer in answers.items() if not answer]
     return [(x, y) for x in held for y in failed if below(x, y)]
@@ -85,7 +85,7 @@ def _up_to(element: Element) -> tuple[slice, ...]:
 
 
 def _divide(left: BoolArray, rank: IntArray) -> Element:
-    """Choose the element that decides most in the worse case: all costlier ones if it holds, else all below it."""
+    """Choose the element whose answer decides most in the worse case: all costlier elements if it holds, else all below it."""
     if_not = left.astype(np.int64)
     for axis in range(left.ndim):
         if_not = np.cumsum(if_not, axis=axis)

@@ -1,4 +1,4 @@
-"""Models with measured profiles: slowdown by remote memory and CPU frequency, (1 + P^m) P^f - 1, per job.
+"""Models with measured profiles: the slowdown of each job due to remote memory and CPU frequency, (1 + P^m) P^f - 1.
 
 Source: Sefati et al., IRoP, equations (2) and (3).
 """
@@ -59,7 +59,7 @@ class CpuFrequency(SimpleModel):
 @register("models", "profiled_memory")
 @dataclass(frozen=True)
 class ProfiledMemory(SimpleModel):
-    """Slowdown P^m by each job's own profile on racks of whole nodes with memory pools, instead of a random sensitivity.
+    """Slowdown P^m from each job's own profile, instead of a random sensitivity, on racks of whole nodes with memory pools.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Model of jobs with local or remote devices: time by profile, co-located runs on the node, load of the links.
+"""Model of jobs with local or remote devices: time from a profile, with the effects of co-located runs and of link load.
 
 Source: Amaral et al., DRMaestro, "Trace-driven simulation implementation"; flow-placement spec, "Simulation".
 """
@@ -24,7 +24,7 @@ from poolwise.units import to_ns
 @register("models", "device_network")
 @dataclass(frozen=True)
 class DeviceNetwork(PerformanceModel):
-    """Slowdown relative to an exclusive run with local devices, whose duration is drawn from a profile's local times.
+    """Slowdown relative to an exclusive run with local devices, whose duration is drawn from the local times of a profile.
 
     (1 + slowdown) = co-location factor x, if a device is remote, remote_s / local_s x (1 + sensitivity x load). The load is
     the greater load of the two links on the path, caused by all other runs. The co-location factor adds the profile's

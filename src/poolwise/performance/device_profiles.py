@@ -114,7 +114,7 @@ def device_profiles_csv(profiles: Iterable[DeviceProfile]) -> str:
 
 
 def learn_device_profiles(schedule: Schedule, profiles: Mapping[str, DeviceProfile]) -> dict[str, DeviceProfile]:
-    """Replace the times in profiles by the mean times of finished jobs of each kind, by the location of their devices.
+    """Replace the times in profiles with the mean times of finished jobs of each kind, for each location of their devices.
 
     A kind that did not run in one of the states keeps its time for that state; the relative slowdown by a loaded network is
     kept. Jobs of unknown kinds are ignored: they have no goal, and cost the neutral 1.

@@ -1,7 +1,7 @@
 """Fit of profiles to measured completion times: P^m, piecewise linear, monotone and convex, and the share of CPU frequency.
 
-Source: Sefati et al., IRoP, section II-B and Table III. Every such curve is a sum of hinges with coefficients of one sign, so
-the best one solves a least-squares problem with a few nonnegative unknowns.
+Source: Sefati et al., IRoP, section II-B and Table III. Every such curve is a sum of hinges whose coefficients have the same
+sign, so the best curve solves a least-squares problem with a few nonnegative unknowns.
 """
 
 from __future__ import annotations

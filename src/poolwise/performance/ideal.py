@@ -41,7 +41,7 @@ class Ideal(SimpleModel):
 
     @property
     def parts(self) -> tuple[PerformanceModel, ...]:
-        """No models: estimates by this model take base times."""
+        """No models: estimates with this model use base times."""
         return ()
 
     def slowdown(self, run: Run, snapshot: Snapshot) -> float:

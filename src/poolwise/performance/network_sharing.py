@@ -123,7 +123,7 @@ def _names(machine: Machine, path: tuple[int, ...], capacity: IntArray) -> list[
 
 
 def max_min_shares(demand: FloatArray, capacity: FloatArray, flow: IntArray, link: IntArray) -> FloatArray:
-    """Share links max-min fairly: no flow can gain without a loss for a flow that has no more; return (n_flow,) rates.
+    """Share links max-min fairly: no flow can gain without a loss for a flow with no higher rate; return (n_flow,) rates.
 
     Progressive filling: the rates of all flows rise together; a flow stops when it has its demand or when a link on its path is
     full. Each round fixes at least one flow. Flow `flow[k]` crosses link `link[k]`, each pair once (n_hop,). Demands and

@@ -1,4 +1,4 @@
-"""NVMe-sharing model: measured run times by composition size and number of sharers.
+"""NVMe-sharing model: measured run times for each composition size and number of sharers.
 
 Source: Call et al., section IV-A and Figure 3; NVMe-composition spec, "Workloads".
 """

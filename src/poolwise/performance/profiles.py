@@ -1,4 +1,4 @@
-"""Memory profiles: slowdown P^m of a workload by fraction of remote memory, piecewise linear, and its frequency dependence.
+"""Memory profiles: slowdown P^m as a piecewise linear function of the remote share, and its dependence on frequency.
 
 Source: Sefati et al., IRoP, equations (2) and (3).
 """
@@ -20,12 +20,12 @@ from poolwise.performance.csv_table import number, table_rows
 
 COLUMNS = ("workload", "remote", "slowdown", "frequency_share", "source")
 TOLERANCE = 1e-9
-"""Fraction of a slowdown that counts as rounding of reading and fitting, and does not make a curve concave."""
+"""Fraction of a slowdown that counts as a rounding error of reading and fitting, and does not make a curve concave."""
 
 
 @dataclass(frozen=True)
 class Profile:
-    """Slowdown of a workload by the fraction of its memory that is remote, linear between knots.
+    """Slowdown of a workload as a function of the fraction of its memory that is remote, linear between knots.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Remote-memory model: slowdown by added latency, sensitivity of the job, and fraction of remote memory.
+"""Remote-memory model: the slowdown depends on added latency, sensitivity of the job, and fraction of remote memory.
 
 Source: Li et al., Fair Memory, section III-A; runtime = r + ceil(r * (sld_factor * rm_ratio)).
 """
@@ -179,7 +179,7 @@ class RemoteMemory(SimpleModel):
             sensitivity(jobs, self.seed)
 
     def slowdown(self, run: Run, snapshot: Snapshot) -> float:
-        """Return sld_factor * rm_ratio of the run at its placement, by the memory that it uses if that is measured."""
+        """Return sld_factor * rm_ratio of the run at its placement, based on the memory that it uses if that is measured."""
         workload, memory = snapshot.table, snapshot.memory_of(run)
         if "nodes" not in snapshot.machine.resources:
             return self._of_parts(run, memory, snapshot)

@@ -107,6 +107,6 @@ def _warn_of_falls(path: Path, table: SharingTable) -> None:
             if more < fewer * (1 - TOLERATED_FALL):
                 fall = 100 * (1 - more / fewer)
                 warnings.warn(
-                    f"{path}: devices={k}, sharers={s}: {fall:.1f} % faster than with one sharer less; check the measurement",
+                    f"{path}: devices={k}, sharers={s}: {fall:.1f} % faster than with one fewer sharer; check the measurement",
                     stacklevel=7,
                 )

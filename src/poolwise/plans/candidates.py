@@ -69,7 +69,7 @@ class CertaintySection(Section):
 
 @dataclass(frozen=True)
 class CandidateVerdict:
-    """CandidateVerdict on whether a candidate meets the targets.
+    """Verdict on whether a candidate meets the targets.
 
     Attributes
     ----------
@@ -273,7 +273,7 @@ class CandidateRuns:
         return self.store.outcomes(self.cells(element)[seed])
 
     def population(self, seed: int) -> BoolArray:
-        """Return (n_job,) measured jobs: those after the warm-up that the largest candidate and the reference finish."""
+        """Return the (n_job,) measured jobs: those after the warm-up that largest candidate and reference finish."""
         if seed not in self._common:
             runs = [self._outcomes(self.largest, seed)]
             if self.relative:

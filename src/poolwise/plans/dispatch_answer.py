@@ -181,7 +181,7 @@ def _describe(found: _Measured, k: int) -> str:
 
 
 def _difference(more: Interval) -> str:
-    """Describe the latency difference to the runner-up."""
+    """Describe the difference in latency from the runner-up."""
     if more.n < 2:
         return "With one seed, the certainty of the difference is unknown."
     text = f"Its latency is {microseconds(more.mean)} higher [{microseconds(more.low)} to {microseconds(more.high)}]"

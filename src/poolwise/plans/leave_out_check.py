@@ -12,7 +12,7 @@ from poolwise.studies.cells import workload_of
 
 
 def leave_out(runs: CandidateRuns, cost: FloatArray, found: Search) -> tuple[LeftOut, ...]:
-    """Repeat the search without the few largest jobs, for each sized resource; return () if no few jobs are the largest.
+    """Repeat the search without the few largest jobs, for each sized resource; return () if no few jobs stand out.
 
     Cached runs are reused. If the check would take too long, `LeftOut.text` states that.
     """

@@ -141,7 +141,7 @@ def _because(runs: Mapping[str, list[Json]], chosen: str, first: str, device: st
         nodes = {key: fmean(run["nodes"][key] for run in runs[name]) for key in runs[name][0]["nodes"]}
         use = ", ".join(f"{100 * share:.0f} % of {key}" for key, share in nodes.items())
         sentences.append(
-            f'With "{name}", {idle:,.0f} {device}s are idle: {whole:,.0f} whole ones, and otherwise parts of shared ones. '
+            f'With "{name}", {idle:,.0f} {device}s are idle: {whole:,.0f} whole devices; the rest are parts of shared devices. '
             f"Nodes use {use}."
         )
     away = fmean(run["away"] for run in runs[chosen])

@@ -118,7 +118,7 @@ def draw_jobs(workload: Workload, resource: str, amount: int, seed: int) -> Work
 
 
 def _uses_other_node(start: Start, machine: Machine) -> bool:
-    """Return whether a start uses a device inside a node of which it uses nothing else."""
+    """Return whether a start uses a device inside a node but no other resource of that node."""
     owners = np.array(start.placement.owners())
     devices = owners[machine.kind[owners] == Kind.DEVICE]
     return not bool(np.isin(machine.home[devices], owners).all())

@@ -43,7 +43,7 @@ class PoolsSection(Section):
     sensitivity: float = Field(
         default=0.1, ge=0, lt=1, description="share by which targets are tightened and loosened; 0 for none"
     )
-    checks: Count = Field(default=2, description="number of candidates to run that only the assumption rules out")
+    checks: Count = Field(default=2, description="number of candidates to simulate although the assumption rules them out")
 
 
 class PoolsFile(RunFile):

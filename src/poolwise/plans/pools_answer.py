@@ -265,7 +265,7 @@ def _certainty(runs: CandidateRuns, found: Search) -> Iterator[str]:
         )
     elif certainty.over == "jobs":
         yield (
-            f"One seed; {level} intervals by a block bootstrap over the jobs in submission order, paired if a target is "
+            f"One seed; {level} intervals from a block bootstrap over the jobs in submission order, paired if a target is "
             "relative. Metrics of the whole run have no such interval; their value decides."
         )
     else:

@@ -102,7 +102,7 @@ def _number(value: float) -> float | None:
 
 
 def at_other_prices(runs: CandidateRuns, prices: Prices, found: Search) -> list[Json]:
-    """Return the cheapest candidate at either end of each price, as plain data."""
+    """Return the cheapest candidate at either end of each price range, as plain data."""
     return [
         {
             "size": prices.sizes[which].key,

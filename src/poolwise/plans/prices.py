@@ -44,7 +44,7 @@ class Prices:
 
     @property
     def other_costs(self) -> list[FloatArray]:
-        """(n_1, ..., n_d) cost of each candidate, $, with one price at an end of its range, in the order of `ends`."""
+        """(n_1, ..., n_d) cost of each candidate ($) with one price at an end of its range, in the order of `ends`."""
         return [priced(self.sizes, self.amounts, {k: end}) for k, end in self.ends]
 
     def cost(self, element: Element) -> Cost:
@@ -70,7 +70,7 @@ def bought_today(sizes: Sequence[Size], document: Document, machine: Json) -> Fl
 
 
 def price_sentences(prices: Prices, found: Search, label: Callable[[Element], str]) -> Iterator[str]:
-    """Describe the cheapest candidate at either end of each price."""
+    """Describe the cheapest candidate at either end of each price range."""
     same = [k for k, element in enumerate(found.elsewhere) if element == found.best]
     for k, (which, end) in enumerate(prices.ends):
         if k not in same:

@@ -60,7 +60,7 @@ def search(runs: CandidateRuns, cost: FloatArray, share: float, checks: int, oth
     share
         Share by which targets are moved for the sensitivity; 0 for none.
     checks
-        Number of candidates to judge that only the assumption rules out, the most expensive ones below the best first.
+        Number of candidates to judge although the assumption rules them out; the most expensive ones below the best come first.
     other_costs
         (n_1, ..., n_d) each: $ of each candidate at other prices, under which the cheapest is searched too.
     """

@@ -166,7 +166,7 @@ def _read(section: SizeSection, document: Document, path: tuple[str | int, ...])
     prices = [section.price] * 3 if isinstance(section.price, str) else section.price
     units, amounts = zip(*(_price(text, document, (*path, "price")) for text in prices), strict=True)
     if len(set(units)) > 1 or sorted(amounts) != list(amounts):
-        message = f"{', '.join(prices)} are not the least, the likely and the most in one unit"
+        message = f"{', '.join(prices)} are not the least, the likely and the highest price in one unit"
         raise document.error((*path, "price"), message, 'write three ascending prices in one unit, such as "3 $/GiB"')
     dimension = _dimension(units[0])
     try:
@@ -178,7 +178,7 @@ def _read(section: SizeSection, document: Document, path: tuple[str | int, ...])
     except ValueError as error:
         raise document.error(path, str(error), "write values in the unit of the price") from None
     if not len(amount) or (np.diff(amount) <= 0).any():
-        raise document.error((*path, field), "the values do not ascend", "write each value once, the smallest first")
+        raise document.error((*path, field), "the values do not ascend", "write each value once, in ascending order")
     try:
         document.get(section.key)
     except InputError as error:

@@ -73,7 +73,7 @@ class UnitStudy:
 
     @classmethod
     def of(cls, document: Document, section: UnitPlanSection, workload: Json, machine: Json, order: str | None) -> UnitStudy:
-        """Write the study of a plan: its `machine` in addition to the tables of units, and its `workload`."""
+        """Build the study of a plan from its `machine`, in addition to the tables of units, and its `workload`."""
         files = section.files(*_TABLES)
         tables: Json = {
             "version": 1,
@@ -222,7 +222,7 @@ class MeasuredUnits:
 
 
 def seeds_note(seeds: int) -> str:
-    """State over how many seeds the values of candidates are means."""
+    """State the number of seeds over which the values of candidates are averaged."""
     return f"Means over {seeds} seeds, the same for all candidates." if seeds > 1 else "One seed."
 
 

@@ -76,7 +76,7 @@ class ClosedLoop(DeferredArrivals):
         return ended
 
     def commit(self, decisions: Decisions) -> CommitResult:
-        """Carry out decisions; a rejected job is over."""
+        """Carry out decisions; a rejected job counts as ended."""
         waiting = {job: len(self._waiting.get(job, ())) for job in decisions.rejected}
         result = super().commit(decisions)
         for decision in result.committed:

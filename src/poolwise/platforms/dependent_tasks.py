@@ -62,7 +62,7 @@ class DependentTasks(DeferredArrivals):
         return replace(record, job=row[record.job], rejected=rejected, waiting=tuple(sorted(waiting)))
 
     def unfinished(self, loop: LoopResult) -> tuple[dict[int, str], set[int]]:
-        """Return row of the workload -> reason of the rejected jobs, and the rows of those that wait, once all events are over.
+        """Return, after all events, row -> reason of the rejected jobs and the rows of the waiting jobs, as in the workload.
 
         Jobs that never became ready are rejected if a predecessor was rejected or lost, and wait otherwise.
         """

@@ -1,4 +1,4 @@
-"""Simulated machine whose jobs use a varying amount of memory and stall when it is not available.
+"""Simulated machine whose jobs use varying amounts of memory and stall when memory is not available.
 
 Two rules hold under any scheduler. A run that uses more memory than it holds makes no progress until it holds enough. If it
 also uses more than its job requested, it is killed and not requeued, because the request was too small. The scheduler decides

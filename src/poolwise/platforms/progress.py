@@ -56,7 +56,10 @@ class RemainingPhases:
 
     @property
     def phase_end(self) -> int:
-        """Ns at which the current phase ends: the fetching, or the work if nothing is left to fetch; `NEVER` if stalled."""
+        """Time (ns) at which the current phase ends: the fetching, or the work if nothing is left to fetch.
+
+        The time is `NEVER` if stalled.
+        """
         if self.pace == STALLED:
             return NEVER
         if self.fetch is None:
@@ -65,7 +68,7 @@ class RemainingPhases:
 
     @property
     def end(self) -> int:
-        """Ns at which the run ends."""
+        """Time (ns) at which the run ends."""
         if self.fetch is None or self.pace == STALLED:
             return self.phase_end
         return self.phase_end + with_slowdown(self.work, self.pace.working)

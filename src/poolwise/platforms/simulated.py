@@ -285,7 +285,7 @@ class Simulation:
         return (event,)
 
     def _change_capacity(self, event: CapacityChanged) -> list[Event]:
-        """Change a capacity; if it is overcommitted, the latest started runs there are lost."""
+        """Change a capacity; if it is overcommitted afterwards, the most recently started runs there are lost."""
         cell = (event.owner, event.resource)
         self._pending_gains -= event.amount > 0
         self._freed_at = self.now
@@ -357,7 +357,7 @@ class Simulation:
         return sensitive if self.estimate is self.model else (*sensitive, *self.estimate.touches(placement, seen))
 
     def _fetched(self, number: int) -> None:
-        """Begin the work of a run if its data are fetched; other runs get the links from now on."""
+        """Begin the work of a run if its data have been fetched; other runs get its share of the links from now on."""
         progress = self._progress.get(number)
         if progress is None or progress.end != self.now or self._runs[number].fetch is None:
             return  # superseded: the fetching changed pace, or the run is gone

@@ -95,8 +95,8 @@ class DecisionCard:
     choice, effects : rows of what is recommended, and of what it costs and brings
     certainty : certainty of the choice; None where it does not apply
     reference : name of the third column; "" without a reference
-    note : what a reader needs with the numbers
-    recommended, certainty_of : name of the second column, and label of the certainty
+    note : information that a reader needs with the numbers recommended, certainty_of : name of the second column, and label of
+    the certainty
     """
 
     choice: CardRows

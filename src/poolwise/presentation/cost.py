@@ -44,7 +44,10 @@ class CostLine:
 
 @dataclass(frozen=True)
 class Cost:
-    """Bills of the recommendation and of today, line by line; `has_today` states whether the study has a `[today]`."""
+    """Bills of the recommendation and of today's machine, line by line.
+
+    `has_today` states whether the study has a `[today]`.
+    """
 
     lines: tuple[CostLine, ...]
     has_today: bool
@@ -77,7 +80,7 @@ class Cost:
         return sorted((line for line in self.lines if effect[line] > 0), key=lambda line: effect[line])
 
     def range_over(self, line: CostLine) -> tuple[float, float]:
-        """Return $ saved (without a today: spent) with one price at its least and at its most, the others likely."""
+        """Return the $ saved (spent, without a `[today]`) with one price at each end of its range and the others likely."""
         base, weight = (self.saved[1], line.today - line.recommended) if self.has_today else (self.total[1], line.recommended)
         least, likely, most = line.price
         return base + weight * (least - likely), base + weight * (most - likely)
@@ -144,7 +147,7 @@ def cost_sentences(cost: Cost) -> list[str]:
 
 
 def _added(saved: PriceRange) -> str:
-    """Return by how much a recommendation costs more than today; where price ends differ in sign, name both."""
+    """Describe how much more a recommendation costs than today; if the ends of the price ranges differ in sign, name both."""
     least, likely, most = saved
     if most > 0:
         return f"It costs {-likely:,.0f} $ more than today (from {-least:,.0f} $ more to {most:,.0f} $ less)."

@@ -93,7 +93,7 @@ _JOB, _BLOCKING, _OTHERS, _WAIT = "this job", "blocking jobs", "other jobs", "wa
 
 
 def with_wait_figures(answer: Answer, found: Explanation, schedule: Schedule) -> Answer:
-    """Add to the answer of an explained wait the nodes meanwhile, and the memory of the job over its runs."""
+    """Add the nodes during the wait, and the memory of the job over its runs, to the answer of an explained wait."""
     drawable = _lane_resource(schedule.machine) is not None
     return replace(answer, main=gantt(found, schedule) if drawable else None, figures=_memory(found))
 

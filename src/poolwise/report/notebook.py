@@ -44,7 +44,10 @@ class Plot:
     figure: Figure
 
     def save(self, path: str | Path) -> Path:
-        """Write the figure to a file; its ending (.png, .svg or .pdf) says the format. Raises InputError for another."""
+        """Write the figure to a file, whose ending (.png, .svg or .pdf) determines the format.
+
+        Raises InputError for another.
+        """
         file = Path(path)
         kind = file.suffix.removeprefix(".").lower()
         if kind not in FORMATS:

@@ -104,7 +104,7 @@ class CombinationResult:
 def standings(result: StudyResult, sweep: Sweep) -> list[CombinationResult]:
     """Return all combinations, best first; empty if a run has no resource measurements, or if sizes are varied.
 
-    Of the policies on the best machine that no others are shown to beat, those that add the least wait are the first.
+    Among the policies on the best machine that no others are shown to beat, those that add the least wait come first.
     """
     found = []
     for series in sweep.series if len(sweep.x) == 1 else ():
@@ -144,7 +144,7 @@ def because(ranked: Sequence[CombinationResult]) -> list[str]:
     seeds = len(best.cells)
     known = any(one.behind(best).n > 1 for one in ranked[1:])
     spread = f" Intervals (95 %) are over {seeds} seeds." if seeds > 1 else ""
-    spread = " Intervals (95 %) are over the jobs, by a block bootstrap." if known and seeds == 1 else spread
+    spread = " Intervals (95 %) are over the jobs, from a block bootstrap." if known and seeds == 1 else spread
     sentences = [
         f"The mean bounded slowdown is {format_interval(mean_interval(best.metric(GOAL)))}: time from submission to end over "
         f"the runtime with local resources.{spread}"
@@ -248,7 +248,10 @@ def _amount(value: float) -> str:
 
 
 def by_tables(result: StudyResult, ranked: Sequence[CombinationResult]) -> Table | None:
-    """Return watts and dollars of each machine's best combination by every power table and price list; None with one each."""
+    """Return watts and dollars of each machine's best combination under every power table and price list.
+
+    Returns None if there is one of each.
+    """
     rows = []
     for top in _best_by_machine(ranked).values():
         found: dict[str, list[CellResult]] = {}

@@ -82,7 +82,7 @@ def mean_over_parts(begin: IntArray, end: IntArray, weight: FloatArray, edges: F
     """Return (n - 1,) mean total weight of the spans [begin, end) that cover an instant, between n edges (ns)."""
 
     def until(times: IntArray) -> FloatArray:
-        """Return the integral, up to each edge, of the weight of spans whose `times` have passed."""
+        """Return the integral, up to each edge, of the total weight of the spans whose `times` have passed."""
         order = np.argsort(times, kind="stable")
         at = np.searchsorted(times[order], edges)
         sums = np.concatenate([[0.0], np.cumsum(weight[order])])
@@ -256,7 +256,7 @@ def best_of(points: Mapping[str, tuple[float, float]]) -> set[str]:
 
 
 def _point(result: StudyResult, cells: Sequence[CellResult]) -> tuple[float, ...]:
-    """Return mean, low and high of the slowdown, then of the discrimination per job in hours."""
+    """Return the mean and interval of the slowdown, then those of the discrimination per job in hours."""
     slowdowns: list[FloatArray] = []
     losses: list[FloatArray] = []
     for cell in cells:

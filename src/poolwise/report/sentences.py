@@ -29,7 +29,7 @@ SAME = 0.005
 
 
 def sampled(shown: Sweep, omitted: int) -> str:
-    """State that charts and tables omit some series."""
+    """State that charts and tables omit some of the series."""
     drawn = len(shown.series)
     return (
         f"Charts and tables show {drawn} of {drawn + omitted:,} combinations: the best, and others at even distances in rank. "

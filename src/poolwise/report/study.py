@@ -41,7 +41,7 @@ from poolwise.units import shared_time_unit
 
 
 def write_study_report(result: StudyResult, path: Path, first: Sequence[str] | None = None) -> None:
-    """Write the report of a study atomically. `first` are sentences to read with the answer."""
+    """Write the report of a study atomically. `first` contains sentences that the reader needs with the answer."""
     write_report(study_answer(result, first), path)
 
 
@@ -96,7 +96,7 @@ def changes_against_today(result: StudyResult) -> Comparison | None:
 
 
 def _with_resources(whole: Answer, result: StudyResult, sweep: Sweep) -> Answer:
-    """Replace the answer by that on machines and policies together, if the resources of shared nodes were measured."""
+    """If the resources of shared nodes were measured, replace the answer with one about machines and policies together."""
     ranked = resources.standings(result, sweep)
     if not ranked:
         return whole

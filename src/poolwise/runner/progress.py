@@ -79,7 +79,7 @@ class Pace:
         return max(*own, (sum(own) + waiting) / len(own)) if min(own) > 0 else None
 
     def _is_uneven(self) -> bool:
-        """Return whether the finished tasks differ so much that their mean says little about those that wait."""
+        """Return whether the finished tasks differ so much that their mean is a poor estimate for the waiting ones."""
         if self._new < 2:
             return False
         mean = self._seconds / self._new
@@ -87,7 +87,7 @@ class Pace:
         return bool(variance / self._new > (UNEVEN * mean) ** 2)
 
     def text(self, running: Sequence[Running] = ()) -> str:
-        """Return the time left in words; "" if it is unknown."""
+        """Return the time left in words, "" if it is unknown."""
         return "done" if self.done >= self.total else time_left(self.left_s(running))
 
 

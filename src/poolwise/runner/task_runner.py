@@ -60,7 +60,7 @@ class TaskRunner(Generic[Records]):
     def _stored(self, key: str) -> Json:
         content = self.store.content(key)
         if content is None:
-            remedy = "check what else writes to the folder"
+            remedy = "check whether another process writes to the folder"
             raise InputError("cannot read back the result just written", file=self.store.file, remedy=remedy)
         return content
 

@@ -41,7 +41,7 @@ from poolwise.short_repr import short_repr
 @register("schedulers", "batch")
 @dataclass(frozen=True)
 class BatchScheduler(Scheduler):
-    """Places all waiting jobs together on shared nodes and one memory pool (IRoP's problem on the free resources).
+    """Places all waiting jobs together on shared nodes and one memory pool, as IRoP's problem over the free resources.
 
     Nodes have cores, memory and the attributes frequency, static and dynamic (energy). Jobs request cores and memory and may
     have the attributes frequency, tolerance, priority and profile. Jobs without a place wait, lowest priority first; jobs
@@ -183,7 +183,7 @@ class BatchDispatcher(Dispatcher):
         return Limit(effort) if self.scheduler.method == "place" else Limit.by_work(effort)
 
     def _reason(self, job: int, snapshot: Snapshot) -> Reason:
-        """Return the resource that is short after the decisions, or that the batch placement omitted a job that fits alone."""
+        """Return the resource that is short after the decisions, or state that the placement omitted a job that fits alone."""
         if not Rounds(self.scheduler.every_s).due(snapshot.now):
             return BETWEEN
         short = _shortage(self.problem(np.array([job], dtype=np.int64), snapshot, snapshot.free))

@@ -103,7 +103,7 @@ class DispatchDispatcher(Dispatcher):
     _cache: _Cache | None = None
 
     def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Decisions:
-        """Start tasks lined up at units that have become free, then serve the FIFOs."""
+        """Start the tasks queued at units that have become free, then serve the FIFOs."""
         starts = None if self._cache is None else self._cache.follow(queue, snapshot, changes)
         if starts is None or self._cache is None:
             self._cache, starts = _Cache(self.policy, self.order, self.seed, queue, snapshot), []
@@ -120,7 +120,7 @@ class DispatchDispatcher(Dispatcher):
         return Decisions((*waits, *started), units.ask_at if units.ask_at < NEVER else None, reasons)
 
     def _reasons(self, explain: Collection[int], queue: Queue, snapshot: Snapshot, started: list[Start]) -> dict[int, Reason]:
-        """Return that no idle unit may run the job's tasks after the starts, or that the policy waits for a better unit."""
+        """Return the reason: no idle unit may run the job's tasks after the starts, or the policy waits for a better unit."""
         assert self._cache is not None
         units, starts, reasons, ahead = self._cache.units, Counter[int](), dict[int, Reason](), 0
         for start in started:
@@ -167,7 +167,7 @@ class _Cache:
         self._last_in_line: TaskQueueTurn | None = None  # latest turn of all tasks that were ever in line
 
     def follow(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> list[tuple[Task, int]] | None:
-        """Apply the changes; return the tasks that were in line at units that are free now.
+        """Apply the changes; return the tasks that were queued at units that are now free.
 
         Returns None if the run deviates from the expected state, which must then be rebuilt.
         """

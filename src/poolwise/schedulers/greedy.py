@@ -54,7 +54,7 @@ class Greedy(Scheduler):
 @register("schedulers", "least_allocated")
 @dataclass(frozen=True)
 class LeastAllocated(Greedy):
-    """Places each waiting task on the node with the largest free share after placement, among those with enough of everything.
+    """Places each waiting task on the node with enough of everything that has the largest free share after placement.
 
     The share is the mean over the node's resources. A job starts completely or is skipped, and a skipped job blocks no other,
     so gangs may starve.

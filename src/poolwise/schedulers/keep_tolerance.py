@@ -24,11 +24,11 @@ from poolwise.short_repr import short_repr
 @register("schedulers", "keep_tolerance")
 @dataclass(frozen=True)
 class KeepTolerance(BatchScheduler):
-    """Batch scheduling in which running jobs hold only their least accepted local memory while others wait for it.
+    """Batch scheduling in which running jobs hold only the least local memory that they accept while other jobs wait for it.
 
-    Each pass assumes that all running jobs hold their least local share (equation 6), places the queue on what is then free,
-    and assigns the remaining local memory to the running jobs in which a MiB reduces slowdown most. Resizes move the memory of
-    jobs whose split has changed; moving is assumed to cost nothing. Parameters are those of `BatchScheduler`.
+    Each pass assumes that all running jobs hold their least local share (equation 6), places the queue on the resources that
+    are then free, and assigns the remaining local memory to the running jobs whose slowdown a MiB reduces most. Resizes move
+    the memory of jobs whose split has changed; moving is assumed to cost nothing. Parameters are those of `BatchScheduler`.
     """
 
     __repr__ = short_repr
@@ -113,7 +113,7 @@ class KeepToleranceDispatcher(BatchDispatcher):
         return found
 
     def _move(self, free: IntArray, job: SplitMemory, amount: int) -> None:
-        """Move MiB of a job from the pool to its node in the free amounts (negative: from the node to the pool)."""
+        """Move MiB of a job from the pool to its node in the free amounts (a negative amount from the node to the pool)."""
         free[job.node, self.layout.memory] -= amount
         if self.layout.pool >= 0:
             free[self.layout.pool, self.layout.memory] += amount
@@ -127,7 +127,10 @@ class KeepToleranceDispatcher(BatchDispatcher):
 
 
 def _local_requests(job: SplitMemory, local: int) -> list[tuple[int, float]]:
-    """Return requests for local memory as (MiB, slowdown reduction per MiB), first what restores the tolerance."""
+    """Return requests for local memory as (MiB, slowdown reduction per MiB).
+
+    The memory that restores the tolerance comes first.
+    """
     found = [(job.least - local, math.inf)] if local < job.least else []
     return found + [(math.ceil(size), gain) for size, gain in job.steps if gain > 0]
 

@@ -152,7 +152,10 @@ class ListDispatcher(Dispatcher):
         return Decisions((*unfit, *starts), self._next_wakeup(snapshot) if len(starts) < len(queue) else None, reasons)
 
     def _unfit(self, never: dict[int, Refusal]) -> tuple[Wait, ...]:
-        """Return why jobs wait that do not fit on the empty machine; those of the last pass if nothing has changed."""
+        """Return the reasons of waiting jobs that do not fit on the empty machine.
+
+        Those of the last pass if nothing has changed.
+        """
         if never != self._last_unfit[0]:
             self._last_unfit = never, tuple(Wait(job, refusal) for job, refusal in never.items())
         return self._last_unfit[1]
@@ -182,7 +185,7 @@ class ListDispatcher(Dispatcher):
         return tuple(starts)
 
     def _admitted(self, cycle: SchedulingPass) -> BoolArray | None:
-        """Return which waiting jobs are admitted, (n_queued,), None for all; record why others are not."""
+        """Return a mask of the admitted waiting jobs, (n_queued,), or None for all; record why the others are not admitted."""
         admission = self.scheduler.admission
         admitted = admission.admits(cycle)
         if admitted is not None and cycle.explain:

@@ -15,7 +15,7 @@ from poolwise.policies.order.priorities import FCFS
 from poolwise.schedulers.list import ListScheduler
 
 WITHOUT_BACKFILL = NoBackfill(heads="machine")
-"""Backfill of warm-ups: all jobs wait behind one head, on machines with partitions too."""
+"""Backfill of warm-ups: all jobs wait behind a single head, also on machines with partitions."""
 
 
 @dataclass(frozen=True)
@@ -121,6 +121,9 @@ def _of(changes: Changes, which: BoolArray) -> Changes:
 
 
 def warm_up_end(jobs: int, starts: np.ndarray) -> int:
-    """Return the ns at which the last of the first `jobs` jobs started; `starts` (n_job,) is -1 for jobs that never did."""
+    """Return the time (ns) at which the last of the first `jobs` jobs started.
+
+    `starts` (n_job,) is -1 for jobs that never did.
+    """
     warm = starts[:jobs]
     return int(warm.max()) if len(warm) and int(warm.max()) >= 0 else 0

@@ -61,11 +61,10 @@ class SearchResult:
     Attributes
     ----------
     judged : orders evaluated on the validation workloads, found ones first
-    chosen : found order that satisfies the constraints, with the lowest first objective on the validation workloads; of those
-        that no other is shown to beat in it, the one with the lowest D10; or None
-    trained : (n_candidate, 4) ratios of every candidate on the training workloads
-    notes : caveats of the numbers
-    opened : number of times that the test workloads have been used in this folder, including this time; 0 if never
+    chosen : found order that satisfies the constraints and has the lowest first objective on the validation workloads; among
+    the orders that no other is shown to beat in it, the one with the lowest D10; None if there is none trained : (n_candidate,
+    4) ratios of every candidate on the training workloads notes : caveats of the numbers opened : number of times that the test
+    workloads have been used in this folder, including this time; 0 if never
     """
 
     search: OrderSearchProblem
@@ -303,7 +302,7 @@ def _choose(search: OrderSearchProblem, evaluator: Evaluator, judged: Sequence[J
 
 
 def _log_opening(out: Path, search: OrderSearchProblem, before: int, chosen: JudgedOrder | None) -> int:
-    """Log a use of the test workloads before it begins; the entry stays if the search is then interrupted."""
+    """Log a use of the test workloads before it begins; the entry remains if the search is then interrupted."""
     entry = {
         "opening": before + 1,
         "at": datetime.now(UTC).isoformat(timespec="seconds"),

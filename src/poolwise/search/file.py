@@ -48,7 +48,7 @@ class WorkloadsSection(Section):
     machine: str | dict[str, Any]
     workload: WorkloadSection
     performance: PerformanceSection = PerformanceSection()
-    warm_up: Count = Field(default=0, description="number of first jobs, run under FCFS without backfilling and not measured")
+    warm_up: Count = Field(default=0, description="initial jobs that run under FCFS without backfilling and are not measured")
     seeds: SeedsSection = SeedsSection()
 
 

@@ -1,7 +1,7 @@
 """Samplers of candidates: Optuna proposes them generation by generation and receives their objectives.
 
 A sampler's state is not stored, but the evaluations of its candidates are. A resumed search creates a sampler with the same
-seed, answers its first proposals from the store, and so reaches the point at which the search stopped.
+seed, answers its first proposals from the store, and thus reaches the point at which the search stopped.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def sample(search: OrderSearchProblem, evaluate: Evaluate, folder: Path) -> tupl
 
 
 def excess(search: OrderSearchProblem, logs: FloatArray) -> dict[ObjectiveName, float]:
-    """Return how far (4,) log ratios exceed each constraint; at most 0 if it is satisfied."""
+    """Return by how much (4,) log ratios exceed each constraint; at most 0 for a satisfied constraint."""
     return {name: float(logs[OBJECTIVES.index(name)] - np.log(most)) for name, most in search.objectives.at_most.items()}
 
 

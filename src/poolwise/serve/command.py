@@ -93,7 +93,7 @@ class Commands:
         return self._known.get(number)
 
     async def open(self) -> None:
-        """Start a worker, which loads what the studies of the folder need."""
+        """Start a worker, which loads the modules and kernels that the studies of the folder need."""
         self._idle.append(await self._worker())
 
     async def close(self) -> None:

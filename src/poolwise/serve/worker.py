@@ -30,7 +30,7 @@ from poolwise.studies.study import parse_setting
 from poolwise.user_code import loads_user_code
 
 ALONE = 50_000
-"""Jobs in all runs of a question, up to which starting further processes takes longer than the runs."""
+"""Number of jobs, over all runs of a question, up to which starting further processes takes longer than the runs."""
 _NAMES_CODE = re.compile(r"\.py\b|\w:[A-Z]")
 """References to classes outside Poolwise in a study file."""
 

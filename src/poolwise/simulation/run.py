@@ -40,27 +40,27 @@ def simulate(
     machine
         Machine, from `load_machine`, `Machine.of_racks`, `Machine.flat` or a `MachineBuilder`.
     order, backfill, placement
-        Parts of a list scheduler: policies, or their names (registered, "module:Name" or "file.py:Name"). Without a
-        placement, it is "racks" on a machine with whole nodes and "first_fit" on one whose nodes are all shared.
+        Parts of a list scheduler: policies, or their names (registered, "module:Name" or "file.py:Name"). Without a placement,
+        `simulate` uses "racks" on a machine with whole nodes and "first_fit" on one whose nodes are all shared.
     scope
         Setting of the placement "racks": "rack" (a node uses the pool of its own rack) or "system" (any pool).
     scheduler
         Scheduler that replaces order, backfill, placement and scope: an object, SCHEDULER.toml, "catalog:NAME", a registered
         name, "module:Name" or "file.py:Name".
     model
-        Performance model that decides how long runs take: an object or a name. By default `RemoteMemory` where racks have
-        memory pools, else `Ideal`.
+        Performance model that decides how long runs take: an object or a name. By default `RemoteMemory` if racks have memory
+        pools, else `Ideal`.
     estimate
         Performance model that the scheduler believes: an object or a name; `model` if not given.
     seed
         Random seed: sensitivities of jobs to remote memory, failures, and draws of the scheduler.
     engine
-        "reference" (readable, runs any scheduler), "compiled" (kernels with the same results, an InputError where none runs
-        this) or "auto" (the fastest engine that can run this).
+        "reference" (readable, runs any scheduler), "compiled" (kernels with the same results, an InputError if none supports
+        this run) or "auto" (the fastest engine that supports this run).
     pass_per_event
         Make a scheduling pass after each event, not once after all events of an instant.
     baseline
-        Schedule of the same workload under FCFS without backfilling, against which fairness is measured.
+        Schedule of the same workload under FCFS without backfilling, the reference for fairness.
     metrics
         Metrics in addition to those that are registered, as objects or names.
 

@@ -25,8 +25,8 @@ def list_scheduler(
     Parameters
     ----------
     order, backfill, placement
-        Policies, or their names: registered ("fm"), "module:Name" or "file.py:Name". Without a placement, it is
-        "first_fit" on a machine whose nodes are all shared, and "racks" on any other and where no machine is given.
+        Policies, or their names: registered ("fm"), "module:Name" or "file.py:Name". Without a placement, "first_fit" is used
+        on a machine whose nodes are all shared, and "racks" on any other machine or if no machine is given.
     scope
         Setting of the placement: "rack" (a node uses the pool of its own rack) or "system" (any pool).
     machine
@@ -85,8 +85,9 @@ def choose_scheduler(
 ) -> tuple[Scheduler, str]:
     """Return a scheduler for the machine of a state, and its name.
 
-    It is the one given, as an object or a reference to a file; else a list scheduler of the parts given, by default FCFS, EASY
-    and the default placement of the machine. Without any of these, it is the scheduler that the state names (`known`).
+    A given scheduler, an object or a reference to a file, is used as it is; else the given parts form a list scheduler, by
+    default FCFS, EASY and the default placement of the machine. Without any of these, it is the scheduler that the state names
+    (`known`).
     """
     parts = (order, backfill, placement)
     if scheduler is None and known and not any(parts):
@@ -106,7 +107,7 @@ def default_placement_name(machine: Machine) -> Literal["racks", "first_fit"]:
 
 
 def default_model(machine: Machine, seed: int) -> PerformanceModel:
-    """Return the performance model for a machine if none is given: remote memory where racks have pools, else ideal."""
+    """Return the performance model for a machine if none is given: remote memory if racks have pools, else ideal."""
     return RemoteMemory(seed=seed) if default_model_name(machine) == "remote_memory" else Ideal()
 
 

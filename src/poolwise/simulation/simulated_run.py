@@ -29,7 +29,7 @@ from poolwise.short_repr import fit_repr, short_value
 from poolwise.units import SECOND, format_time
 
 SPARSE_SHARE = 0.05
-"""Below this share of jobs that need remote memory, a note says that pools can have little effect."""
+"""Share of jobs that need remote memory below which a note states that pools can have little effect."""
 _IN_REPR = ("mean_bounded_slowdown", "p99_bounded_slowdown", "mean_wait_s", "utilization", "throughput_per_100s", "makespan_s")
 """Metrics that the representation of a run shows."""
 _IN_HEADLINE = ("mean_bounded_slowdown", "mean_wait_s", "utilization")
@@ -69,7 +69,7 @@ class RunPlot(Protocol):
     figure: Figure
 
     def save(self, path: str | Path) -> Path:
-        """Write the figure to a file whose ending (.png, .svg or .pdf) says the format; return its path."""
+        """Write the figure to a file whose ending (.png, .svg or .pdf) determines the format; return its path."""
         ...
 
     def _repr_svg_(self) -> str: ...
@@ -126,7 +126,7 @@ class SimulatedRun:
 
     @property
     def jobs(self) -> int:
-        """Number of jobs of which every task finished."""
+        """Number of jobs all of whose tasks finished."""
         return int(np.count_nonzero(~np.isnan(job_latency_us(self.schedule))))
 
     @property
@@ -287,8 +287,8 @@ def measured(
 ) -> SimulatedRun:
     """Measure a schedule over all jobs that finished after a warm-up; without one, from the first submission to the last end.
 
-    `asked` are measures in addition to the registered ones, and `said` are notes that follow those of the schedule; fairness is
-    measured against a `baseline`, the schedule under FCFS without backfilling.
+    `asked` are measures in addition to the registered ones, and `said` are notes that follow those of the schedule; the
+    reference for fairness is a `baseline`, the schedule under FCFS without backfilling.
     """
     run, measures = MeasuredRun.of(schedule, baseline, warm_up), every_measure(asked)
     metrics = measure_run(run, measures)

@@ -49,7 +49,7 @@ class NodeSize:
 
 
 def node_sizes(conf: SlurmConf, listing: Path | None = None) -> dict[str, NodeSize]:
-    """Return node name -> size, without nodes in state FUTURE; a listing replaces what slurm.conf says about its nodes.
+    """Return node name -> size, without nodes in state FUTURE; a listing replaces the values of its nodes in slurm.conf.
 
     Raises InputError with file, line and field.
     """

@@ -50,7 +50,10 @@ class SlurmReservation:
     problem: str
 
     def occurrences(self, first: datetime, last: datetime) -> list[tuple[datetime, datetime]]:
-        """Return the start and end of each occurrence that overlaps a period; those of a repeated one precede it, too."""
+        """Return the start and end of each occurrence that overlaps a period.
+
+        Occurrences of a repeated reservation may also precede it.
+        """
         step = next((REPEATS[flag] for flag in self.flags if flag in REPEATS), None)
         if step is None:
             return [(self.start, self.end)] if self.end > first and self.start <= last else []
@@ -107,13 +110,13 @@ def _reservation(path: Path, line: int, values: dict[str, str]) -> SlurmReservat
     if not nodes:
         problem = "it reserves no nodes"
     elif "CoreIDs" in values:
-        problem = "it reserves some cores of a node, and windows reserve whole nodes"
+        problem = "it reserves some cores of a node, but windows reserve whole nodes"
     elif "TIME_FLOAT" in flags:
         problem = "its start moves with the present time (TIME_FLOAT)"
     elif words("Groups"):
-        problem = "it is for groups, and the log has users and accounts only"
+        problem = "it is for groups, but the log has only users and accounts"
     elif any(name.startswith("-") for name in (*users, *accounts)):
-        problem = "it excludes users or accounts, and windows list those that are allowed"
+        problem = "it excludes users or accounts, but windows list those that are allowed"
     return SlurmReservation(
         values["ReservationName"], line, time("StartTime"), time("EndTime"), nodes, users, accounts, flags, problem
     )

@@ -45,7 +45,7 @@ class Cells(TaskType[Cell]):
         return simulate_cell(task, listener())
 
     def cost_kind(self, task: Cell) -> str:
-        """Return what decides the engine and the cost of a pass, except the queue order."""
+        """Return everything except the queue order that determines the engine and the cost of a pass."""
         chosen = task.scheduler
         return str((chosen.kind, chosen.backfill, chosen.placement, chosen.admission, task.performance.model, task.memory_use))
 
@@ -58,7 +58,7 @@ class Cells(TaskType[Cell]):
 
 @dataclass(frozen=True)
 class CellMeasurement(Cells):
-    """Base of task types that measure something else of cells; results depend on the fields and the module of a subclass."""
+    """Base of task types that measure other properties of cells; results depend on the fields and the module of a subclass."""
 
     def key(self, task: Cell) -> str:
         """Return the SHA-256 of a cell and of what is measured."""
@@ -149,7 +149,7 @@ def simulate_again(cell: Cell, outcomes: Outcomes | None = None) -> Schedule:
     found = Outcomes.of(schedule)
     if outcomes is not None and not (np.array_equal(found.start, outcomes.start) and np.array_equal(found.end, outcomes.end)):
         raise InputError(
-            "a metric needs the schedule of a run, but simulating the run again gave a different schedule",
+            "a metric needs the schedule of a run, but a new simulation of the run gave a different schedule",
             field="metrics",
             remedy="run it again with this version of Poolwise",
         )

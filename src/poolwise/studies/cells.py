@@ -157,7 +157,7 @@ class FunctionSource:
 
 
 def _left_out(ids: tuple[int, ...]) -> Json:
-    """Return the part of the content that lists jobs left out; empty if there are none."""
+    """Return the part of the content that lists omitted jobs; empty if there are none."""
     return {"without": list(ids)} if ids else {}
 
 
@@ -250,7 +250,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class _Nodes:
-    """Machine properties that reading a trace depends on: nodes, and which resources exist. Pool sizes do not count."""
+    """Machine properties on which reading a trace depends: the nodes, and the resources that exist. Pool sizes do not count."""
 
     content: str
     machine: Machine = field(compare=False)

@@ -23,7 +23,7 @@ from poolwise.studies.variants import ResolvedStudy, StudyVariant
 from poolwise.traces.generators import configure
 
 MOST_PROBLEMS = 1000
-"""Problems after which no further variants are checked."""
+"""Number of problems after which no further variants are checked."""
 
 
 class ValidStudy(NamedTuple):
@@ -41,7 +41,7 @@ class Expansion:
     ----------
     file : the valid study
     cells : the cells, in order
-    today : key of a cell -> the run of what runs today that it is compared with
+    today : key of a cell -> the run of today's configuration with which it is compared
     """
 
     file: StudyFile
@@ -74,7 +74,7 @@ class Expansion:
         found = read_machine(part.with_tables(**tables_with_name(part)))
         if {_cores(cell.machine) for cell in self.cells} != {_cores(found.machine)}:  # one trace would give different jobs
             path = ("measure", "memory_baseline")
-            raise document.error(path, "its nodes have different core counts", "use a machine that differs in memory only")
+            raise document.error(path, "its nodes have different core counts", "use a machine that differs only in memory")
         return found
 
     def _add(self, variant: StudyVariant, written: Document) -> None:

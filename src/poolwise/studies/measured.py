@@ -100,7 +100,7 @@ class Runs:
         return found
 
     def population(self, cell: Cell) -> BoolArray:
-        """(n_job,) jobs that every cell on the same workload finished, or by the paper's rule for one cell."""
+        """(n_job,) jobs that every cell on the same workload finished, or those that the paper's rule selects for one cell."""
         if self._study.measure.population == "paper":
             return paper_population(self.outcomes(cell), cell.warm_up)
         workload = _workload_name(cell)

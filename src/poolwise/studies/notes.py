@@ -72,7 +72,10 @@ def runs_text(study: Study) -> str:
 
 
 def _further_runs(study: Study) -> dict[str, set[str]]:
-    """Return the keys of the runs in addition to the study's cells by purpose; a run with several counts for the first."""
+    """Return the keys of the runs in addition to the study's cells by purpose.
+
+    A run with several purposes counts for the first.
+    """
     found: dict[str, set[str]] = {}
     for runs, purpose in (
         (study.baselines, "under FCFS without backfilling for fairness"),

@@ -273,7 +273,7 @@ def _shared(counts: tuple[tuple[str, int], ...]) -> Mapping[str, int]:
 
 
 def watts_and_dollars(facts: Json, cell: Cell) -> tuple[float, float]:
-    """Return the mean power (W) and purchase price ($) of a run, by the cell's tables or its machine; NaN if unknown."""
+    """Return the mean power (W) and purchase price ($) of a run, from the cell's tables or its machine; NaN if unknown."""
     stored: Json = facts.get("resources", {})
     watts, dollars = (math.nan if stored.get(name) is None else float(stored[name]) for name in ("watts", "dollars"))
     measured = {name: [math.nan if v is None else v for v in values] for name, values in stored.get("things", {}).items()}

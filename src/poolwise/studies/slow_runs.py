@@ -24,7 +24,7 @@ from poolwise.units import format_time
 MANY = 1000
 """Number of jobs above which a run on the reference engine is announced."""
 MOST_KINDS = 64
-"""Number of different settings that are tested."""
+"""Maximum number of different settings that are tested."""
 SAMPLE_S = 1.0
 """Seconds from which a sample of the first jobs is a basis for an estimate."""
 
@@ -37,7 +37,7 @@ class SlowRuns:
     ----------
     obstacle : why no kernel supports them, and what would
     runs, jobs : number of runs, and of jobs of the longest log
-    seconds : least estimated seconds of each run, by a sample of its first jobs
+    seconds : lower estimate of the seconds of each run, from a sample of its first jobs
     """
 
     obstacle: Obstacle
@@ -102,7 +102,10 @@ def _spec(cell: Cell, workload: Workload) -> RunSpec:
 
 
 def _estimated_seconds(cell: Cell) -> float:
-    """Return the seconds of a run on the reference engine, by its first jobs; passes take longer as the queue grows."""
+    """Return the seconds of a run on the reference engine, estimated from its first jobs.
+
+    Passes take longer as the queue grows.
+    """
     workload, scheduler = workload_of(cell), scheduler_of(cell.scheduler, 0)
     model, estimate = models_of(cell.performance, cell.seed)
     jobs, spent = min(50, len(workload)), list[tuple[int, float]]()

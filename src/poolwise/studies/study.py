@@ -40,7 +40,7 @@ class Study:
     memory_machine : machine of `measure.memory_baseline`, None if there is none
     metrics : additional metrics of `measure.metrics`, with absolute paths
     measures : the same, configured
-    today : key of a cell -> the run of what runs today that it is compared with
+    today : key of a cell -> the run of today's configuration with which it is compared
 
     Examples
     --------

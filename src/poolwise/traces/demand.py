@@ -103,7 +103,7 @@ class Demand:
         return Request(np.ones_like(nodes), {"nodes": nodes, "memory": memory, **amounts}, repaired)
 
     def _node_sizes(self, machine: Machine, name: str) -> tuple[IntArray, IntArray]:
-        """Return (n_job,) the smallest and the largest amount of a resource among the whole nodes on which each job may run."""
+        """Return the (n_job,) smallest and largest amounts of a resource among the whole nodes on which each job may run."""
         groups = machine.racks.nodes
         amounts = machine.per_node[name][groups]
         least, most = (np.full(len(self.parts), int(size)) for size in (amounts.min(), amounts.max()))

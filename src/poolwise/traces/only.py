@@ -18,7 +18,7 @@ from poolwise.traces.selection import select
 from poolwise.units import parse
 
 Filter = str | int | Sequence[str | int]
-"""A value, or several of which any will do."""
+"""A value, or several, any of which is accepted."""
 
 FROM, TO = "from", "to"
 

@@ -35,7 +35,8 @@ def read(
     path
         File, or "catalog:NAME" for a shipped trace.
     machine
-        Machine on which the jobs will run. It decides how many nodes the processors of a log are, and which rows are excluded.
+        Machine on which the jobs will run. It determines how many nodes the processors of a log occupy, and which rows are
+        excluded.
     format
         Registered format, "module:Name" or "file.py:Name"; "auto" detects it, and reads a table that no format recognizes as
         "columns".

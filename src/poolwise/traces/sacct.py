@@ -332,6 +332,9 @@ def _texts(jobs: SacctRows, machine: Machine) -> tuple[dict[str, NDArray[np.str_
 
 
 def supported_constraint(constraint: str, machine: Machine) -> str:
-    """Return the features that a constraint requires all of, without those that the machine lacks; "" for other constraints."""
+    """Return the features that a constraint requires together, without those that the machine lacks.
+
+    "" for other constraints.
+    """
     terms = constraint.split("&")
     return "" if set(constraint) & set("|*[](),") else "&".join(term for term in terms if term in machine.node_sets)

@@ -117,7 +117,7 @@ def _check_same_job(rows: SacctRows, name: str, candidates: list[int]) -> None:
             index = rows.names.index(column)
             other = next((row for row in candidates if rows.cells[row][index] != rows.cells[candidates[0]][index]), None)
             if other is not None:
-                problem = f"job {name} is already in line {rows.line[candidates[0]]}, with another {column}"
+                problem = f"job {name} is already in line {rows.line[candidates[0]]}, with a different {column}"
                 remedy = "export one cluster, and a period in which its job numbers did not restart"
                 raise InputError(problem, file=rows.path, line=int(rows.line[other]), field=column, remedy=remedy)
 

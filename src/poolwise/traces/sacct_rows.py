@@ -35,7 +35,7 @@ USED_COLUMNS = (
     "JobIDRaw", "JobID", "User", "Account", "QOS", "Partition", "Constraints", "Submit", "Start", "State", "NNodes",
     "AllocCPUS", "ElapsedRaw", "TimelimitRaw", "ReqMem", "MaxRSS", "NTasks", "AllocTRES",
 )  # fmt: skip
-"""Columns to export so that the format does not derive any and knows of all partitions, constraints and GPUs."""
+"""Columns to export so that the format need not derive any, and receives all partitions, constraints and GPUs."""
 
 _FREE_TEXT = ("JobName", "Comment", "AdminComment", "SubmitLine", "WorkDir")
 """Columns whose text may contain "|"."""

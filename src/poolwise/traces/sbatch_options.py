@@ -55,7 +55,7 @@ class InvalidOption(ValueError):
 
 
 def parse_options(text: str) -> dict[str, str]:
-    """Return the options of a command line by long name, "" for flags; of a repeated option, the last value counts.
+    """Return the options of a command line by long name, "" for flags; if an option is repeated, the last value counts.
 
     The name of the script and its arguments are ignored, except for "-sleep". Raises InvalidOption.
     """

@@ -45,7 +45,7 @@ FIELDS = (
 ) = range(18)  # fmt: skip
 
 _FRACTIONS = (SUBMIT, WAIT, RUN, CPU, USED_MEMORY, REQUESTED_TIME, REQUESTED_MEMORY, THINK)
-"""Fields in which logs may have fractions, of seconds or KB; the other fields are counts and ids."""
+"""Fields that may contain fractions of seconds or KB; the other fields are counts and ids."""
 
 _EXACT = 2.0**53
 _BLOCK = 20_000  # lines split at once, which bounds the memory for their words

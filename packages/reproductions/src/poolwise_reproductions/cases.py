@@ -25,7 +25,7 @@ class MeasuredCase(ABC):
 
     @abstractmethod
     def inputs(self) -> Json:
-        """Return what the measurement depends on besides the fields and the code, such as files."""
+        """Return everything other than the fields and the code on which the measurement depends, such as files."""
 
     @abstractmethod
     def measure(self) -> Json:
@@ -42,11 +42,11 @@ class MeasuredCase(ABC):
 
 
 class CellCase(MeasuredCase):
-    """Measurement of a simulated cell, such as a study or a plan has."""
+    """Measurement of a simulated cell, like those of a study or a plan."""
 
     @abstractmethod
     def cell(self) -> Cell:
-        """Return machine, workload, scheduler, performance model and seed of the run."""
+        """Return the machine, workload, scheduler, performance model and seed of the run."""
 
     @abstractmethod
     def measured(self, schedule: Schedule) -> Json:

@@ -7,7 +7,7 @@ A template is text with two kinds of marks:
 - `measured`, `low`, `high`, `published` or `switched`: of the claim itself,
 - a reading, such as `as run`: the claim's measurement under it,
 - `VALUE of ROW`, with ROW as "artifact | condition | metric": of another row,
-- `100 - VALUE`: a number less a value,
+- `100 - VALUE`: a number minus a value,
 - `=TEXT | PLACE`: a number of the paper, and where it is printed.
 
 `[...]` is a clause that is omitted unless all its values were measured, as in a quick run.
@@ -20,7 +20,8 @@ import re
 from collections.abc import Callable, Iterator
 
 Lookup = Callable[[str, str], float]
-"""Function from a kind of value ("measured", "as run", ...) and a row ("" for the claim itself) to the value, NaN without."""
+"""Function from a kind of value ("measured", "as run", ...) and a row ("" for the claim itself) to the value; NaN if
+missing."""
 
 _CLAUSE = re.compile(r"\[([^\]]*)\]")
 _MARK = re.compile(r"\{([^}]*)\}")

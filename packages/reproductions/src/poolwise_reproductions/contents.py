@@ -1,4 +1,4 @@
-"""Contents of a page by the paper's figures and tables, with links to our figures and to the rows that judge them."""
+"""Contents of a page: the paper's figures and tables, with links to our figures and to the rows that judge them."""
 
 from __future__ import annotations
 

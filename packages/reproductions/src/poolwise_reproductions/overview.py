@@ -29,7 +29,7 @@ ComparisonRows = list[dict[str, str]]
 """Rows of a comparison.csv, column -> text."""
 
 MAX_CAUSES = 6
-"""Maximum number of causes listed per paper; its page and its CSV list all."""
+"""Maximum number of causes listed per paper; the paper's page and CSV list all of them."""
 
 _INDEPENDENT = """Many rows test one claim of a paper, so the independent claims are counted separately. The page of each
 reproduction quotes them and states which rows each rests on, and whether all of them, most or one must hold. A claim is
@@ -165,7 +165,7 @@ def _answer(rows: ComparisonRows, claim: Headline) -> HeadlineVerdict:
 
 
 def _causes(rows: ComparisonRows) -> Iterable[str]:
-    """Yield the causes of claims that do not hold, each once, those of most rows first."""
+    """Yield the causes of claims that do not hold, each once; causes of the most rows come first."""
     mine = [row for row in _paper(rows) if row["verdict"] != "holds"]
     if not mine:
         yield "Every testable claim holds."

@@ -19,7 +19,8 @@ from poolwise_reproductions import catalog
 from poolwise_reproductions.published import SEPARATOR, ClaimRow
 
 PrintedKind = Literal["value", "ratio", "divided", "reduction", "position"]
-"""How a mark follows from the printed number p: p itself, our value times p, over p, or p % less, or our value at a place p."""
+"""How a mark follows from the printed number p: p itself, our value times p, divided by p, or reduced by p %, or our value at
+p."""
 PRINTED = "paper (printed)"
 RATIO = "paper (printed ratio)"
 POSITION = "paper (printed place)"

@@ -121,7 +121,7 @@ def _number(text: str) -> float:
 
 
 def recorded_figures(name: str, page: str) -> Iterator[tuple[Figure, bool]]:
-    """Yield the figures of a recorded page, each with whether the paper has none such."""
+    """Yield the figures of a recorded page, each with whether it has no counterpart in the paper."""
     with catalog.find("figures", f"{name}.csv").open(newline="", encoding="utf-8") as file:
         commands = {row["figure"]: row["command"] for row in csv.DictReader(file)}
     for found in _FIGURE.finditer(page):

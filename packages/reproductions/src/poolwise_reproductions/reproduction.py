@@ -129,7 +129,7 @@ ALL = Wanted()
 class Reproduction(Protocol):
     """Reproduction of the results of a published system. Register with an entry point of the group `poolwise.reproductions`.
 
-    `drawn` names figures of the paper that are drawn, but to which no claim refers by itself.
+    `drawn` names figures of the paper that are drawn although no claim refers to them alone.
     """
 
     title: ClassVar[str]
@@ -137,7 +137,7 @@ class Reproduction(Protocol):
     drawn: ClassVar[tuple[str, ...]] = ()
 
     def run(self, measure: Measurer, *, quick: bool, wanted: Wanted = ALL) -> ReproductionResult:
-        """Measure everything, or what one figure or table of the paper, such as "Figure 8", needs.
+        """Measure everything, or only the cases that one figure or table of the paper, such as "Figure 8", needs.
 
         With `quick`, use fewer seeds and sizes, and omit the rows that this does not cover. A figure alone gives the same rows
         as a run of everything with the same `quick`.

@@ -1,4 +1,4 @@
-"""Results of cases over their seeds, and the rows and curves that are made of them."""
+"""Results of cases over their seeds, and the rows and curves derived from them."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from poolwise.registry import register
 @register("methods", "heep")
 @dataclass(frozen=True)
 class Heep(Method):
-    """First fit of workloads by cores, then memory, descending, on modules by energy per core and frequency.
+    """First fit of workloads in descending order of cores, then memory, on modules in order of energy per core and frequency.
 
     Local memory shares follow equation (6).
     """

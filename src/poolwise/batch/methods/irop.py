@@ -1,8 +1,8 @@
 """IRoP: iterative rounding. Fix one workload at a time at its largest value in the LP relaxation of F-DWLP, and solve again.
 
 Source: Sefati et al., IRoP, Algorithm 1 and equation (6). Modules without a workload are identical within a group and share one
-column per workload. The relaxation has the value of the literal one; its solution is read as spread evenly over these
-modules, as an interior point method returns it. A module that gets a workload gets rows and columns of its own.
+column per workload. The relaxation has the value of the literal one; its solution is read as if it were spread evenly over
+these modules, like that of an interior point method. A module that gets a workload gets rows and columns of its own.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Irop(Method):
 
 
 def approximation_ratio(problem: Problem) -> float:
-    """Return psi of Theorem 1, by which the energy of IRoP exceeds that of its relaxation at most; inf if it is unbounded.
+    """Return psi of Theorem 1: the largest ratio of IRoP's energy to that of its relaxation; inf if it is unbounded.
 
     psi = max(C N S, D): C modules, N the largest ratio of a module's cores to a workload's, S and D the largest ratios of
     static and of dynamic energy between modules. The batch must not be empty.
@@ -139,7 +139,10 @@ class Rounding:
                 self._solve()
 
     def _fits(self, w: int, module: int) -> bool:
-        """Return whether a module holds a workload along with those fixed there; if not, the solver need not be called."""
+        """Return whether a module has room for a workload in addition to those fixed there.
+
+        If not, the solver need not be called.
+        """
         problem, g = self.problem, int(self.problem.groups.of_module[module])
         rows = [w, *(v for v, fixed in self.module_of.items() if fixed == module)]
         cores = int(problem.batch.cores[rows].sum())

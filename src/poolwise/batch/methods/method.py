@@ -91,7 +91,7 @@ def unplaced(problem: Problem, dropped: Sequence[int]) -> str:
 
 
 def possible(problem: Problem) -> BoolArray:
-    """Return whether each workload could run if it were alone, (n,)."""
+    """Return whether each workload could run on an otherwise empty machine, (n,)."""
     most = np.where(problem.allowed, problem.groups.memory, -np.inf).max(axis=1, initial=-np.inf)
     fits: BoolArray = problem.batch.memory - most <= problem.remote
     return fits
@@ -104,7 +104,9 @@ def impossible(problem: Problem, w: int) -> str:
         outside = float((batch.memory[w] - groups.memory[problem.allowed[w]]).min())
         if outside <= problem.remote:
             return ""
-        return f"workload {batch.name[w]} needs {outside:.6g} MiB of remote memory, which has only {problem.remote:.6g} (4g)"
+        return (
+            f"workload {batch.name[w]} needs {outside:.6g} MiB of remote memory, but only {problem.remote:.6g} MiB exist (4g)"
+        )
     name = batch.name[w]
     wide = groups.free_cores >= batch.cores[w]
     if not wide.any():

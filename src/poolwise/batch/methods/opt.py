@@ -22,7 +22,7 @@ from poolwise.registry import register
 NODES = 1000
 """Nodes of branch and bound per unit of work; the root node is always solved."""
 FEASIBILITY = 1e-9
-"""Violation of a row, and of integrality, that the solvers accept.
+"""Largest violation of a row, or of integrality, that the solvers accept.
 
 Rows of memory are divided by their limits, so a module or the remote memory exceeds its limit by at most this fraction.
 Rounding a binary variable that is off by this much adds at most this fraction of the memory of the workloads. The sum is far
@@ -69,7 +69,7 @@ class Opt(Method):
         if answer.status not in ("optimal", "feasible"):
             detail = f"{answer.status}: {answer.detail}" if answer.detail else answer.status
             raise PoolwiseError(
-                f"the solver found no assignment in {limit} ({detail})\n  remedy: increase the limit, or use --method place"
+                f"the solver found no assignment within {limit} ({detail})\n  remedy: increase the limit, or use --method place"
             )
         assignment = program.read(answer.values)
         status = "optimal" if answer.status == "optimal" else "limit"

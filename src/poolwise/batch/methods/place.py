@@ -101,7 +101,7 @@ class Place(Method):
 
 
 def _initial_packing(problem: Problem, costs: FillCosts, effort: Effort) -> tuple[BinPacking, PackingPrices] | None:
-    """Place everything within the remote memory, at most at the cost of HEEP or first fit; return None if this fails."""
+    """Place everything within the remote memory, at no higher cost than HEEP or first fit; return None if this fails."""
     greedy, remote = greedy_packings(problem, effort.limit), problem.remote
     found = _search(costs, greedy, effort)
     if found is None or outside(costs, found[0]) <= remote * FULL:
@@ -138,7 +138,7 @@ def _search(costs: FillCosts, greedy: list[BinPacking], effort: Effort) -> tuple
 
 
 def greedy_packings(problem: Problem, limit: Limit) -> list[BinPacking]:
-    """Return the valid packings among those of HEEP and first fit, so that the search starts no worse than they end."""
+    """Return the valid packings among those of HEEP and first fit, so that the result is never worse than theirs."""
     found = []
     for method in (Heep(), FirstFit()):
         assignment = method.solve(problem, limit).assignment

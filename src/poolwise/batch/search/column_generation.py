@@ -40,7 +40,7 @@ DEARER, FAR = 4.0, 1e9
 KEEP = 20
 """Columns kept from one pricing of one group."""
 LOOKS, LOOKS_MOST = 50_000, 20_000_000
-"""Items that one pricing visits, and the limit after pricings without a column; beyond it the relaxation bounds the pricing."""
+"""Items visited by one pricing, and the limit after pricings without a column; beyond it the relaxation is the bound."""
 ROUNDS = 5
 """Steps of the search for the price of room in one pricing."""
 ROOM = 4000

@@ -1,4 +1,4 @@
-"""Arrays for the search: requirements, costs and savings of each workload on each group of modules."""
+"""Arrays for the search: the requirements, costs and savings of each workload on each group of modules."""
 
 from __future__ import annotations
 

@@ -29,8 +29,8 @@ class Content(NamedTuple):
 def pack_few(costs: FillCosts, remote: float) -> BinPacking | None:
     """Pack all items at least cost; return None if no packing keeps within `remote` MiB of remote memory.
 
-    `costs` must not charge for remote memory. Branch and bound: the next bin contains the first remaining item; the bound of
-    an item is its least share of a bin's cost, if that is divided evenly.
+    `costs` must not charge for remote memory. Branch and bound: the next bin contains the first remaining item; the bound of an
+    item is its least share of a bin's cost, divided evenly over the items of the bin.
     """
     n = len(costs.load)
     contents = _contents(costs)

@@ -54,7 +54,7 @@ class ListArrays(NamedTuple):
         return self._replace(tree=tree, heads=heads, changes=self.changes or no_changes())
 
     def without_trees(self) -> ListArrays:
-        """Return the arguments of the kernel that scans queues; the arguments of reservations as they are."""
+        """Return the arguments of the kernel that scans queues; the arguments of reservations are unchanged."""
         return self._replace(tree=None, heads=None, changes=None if self.profile is None else self.changes)
 
     @property
@@ -253,7 +253,7 @@ class RunColumns(ListColumns):
         return out
 
     def _able(self, remote: IntArray, mixed: state.MixedArrays | None, racks: state.RackArrays) -> BoolArray:
-        """Return (n_job,) which jobs fit the empty machine, with the peak capacity of its racks."""
+        """Return, per job, whether it fits the empty machine with the peak capacity of its racks, (n_job,)."""
         from poolwise.kernels.list_scheduling.racks import screen
 
         able, most = np.zeros(len(remote), dtype=np.bool_), (racks.free, racks.pool)
@@ -266,7 +266,7 @@ class RunColumns(ListColumns):
         return able
 
     def _lacking(self) -> BoolArray:
-        """Return (n_job,) which jobs request more of a further resource, such as GPUs, than any node brings."""
+        """Return, per job, whether it requests more of a further resource, such as GPUs, than any node has, (n_job,)."""
         table = self.workload.table
         found = np.zeros(len(table), dtype=np.bool_)
         for name, most in self.machine.racks.further(table.requests).items():

@@ -108,7 +108,7 @@ def _is_supported_model(model: PerformanceModel, spec: RunSpec) -> bool:
 
 
 def _unsupported_workload(workload: Workload) -> Obstacle | None:
-    """Return what of the workload the kernels do not support; None if nothing."""
+    """Return the feature of the workload that the kernels do not support; None if there is none."""
     if not len(workload):
         return Obstacle("the workload is empty", "add jobs")
     if float((workload.nodes * workload.tasks).max()) * float(workload.memory.max()) > 2.0**52:

@@ -76,7 +76,7 @@ def with_steps(profile: ProfileSteps, size: int) -> ProfileSteps:
 
 
 KEPT_KINDS = 1024
-"""Kinds of jobs for which a backfill pass keeps when each node can hold a part."""
+"""Number of kinds of jobs for which a backfill pass stores the time at which each node can hold a part."""
 
 PREFERENCES = ("first", "fullest", "emptiest", "packed")
 """Values of `NodeRule.prefers`, in the order of the constants `kernels.shared_nodes.state.FIRST_FIT` and following."""

@@ -26,7 +26,7 @@ class NodeHoldings(NamedTuple):
 
     @classmethod
     def of(cls, state: SharedState, initial: Initial) -> NodeHoldings | None:
-        """Split placements by part; return None if a run holds other resources than its job requests."""
+        """Split placements by part; return None if a run holds resources other than those that its job requests."""
         places = _Places(state.nodes)
         parts, devices = list[list[int]](), list[list[int]]()
         for run in initial.runs:

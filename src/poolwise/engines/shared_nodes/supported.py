@@ -23,7 +23,7 @@ from poolwise.policies.placement.nodes.layout import NodeLayout, node_layout
 
 _MAX_DEVICES = 62  # of a type in a node, since they are bits of an int64
 MAX_HEADS = 64
-"""Most sets of nodes of partitions, each of which may have a head."""
+"""Maximum number of node sets of partitions, each of which may have a head."""
 _MAX_KINDS = 2**23  # of jobs, including all sets of closed groups: a gigabyte
 
 
@@ -87,7 +87,10 @@ def _reason(spec: RunSpec, scheduler: ListRule) -> str:
 
 
 def _unsupported_heads(spec: RunSpec, scheduler: ListRule) -> str:
-    """Return with what the kernels do not support several heads; empty if they do, or if there is one head."""
+    """Return the feature that the kernels do not support together with several heads.
+
+    The result is empty if there is none, or only one head.
+    """
     rule = rule_of(scheduler.backfill)
     if rule is None or not has_several_heads(rule, spec.machine, spec.workload.table):
         return ""
@@ -103,7 +106,7 @@ def _unsupported_heads(spec: RunSpec, scheduler: ListRule) -> str:
 
 
 def _unsupported_outages(spec: RunSpec) -> str:
-    """Return which changes of capacity are not outages that the kernels support; empty if none."""
+    """Return the changes of capacity that are not outages supported by the kernels; empty if there are none."""
     if node_changes(spec.machine, node_layout(spec.machine).nodes, spec.disturbances) is None:
         return "capacity changes during the run, not only by failures and repairs of nodes"
     if len(barred(spec.machine, spec.workload.table)):
@@ -133,7 +136,7 @@ def _unsupported_windows(spec: RunSpec, scheduler: ListRule) -> str:
 
 
 def _unsupported_with(what: str, spec: RunSpec, scheduler: ListRule) -> str:
-    """Return what the kernels do not support in combination with outages or windows; empty if nothing."""
+    """Return the feature that the kernels do not support in combination with outages or windows; empty if there is none."""
     if scheduler.order.kind not in IN_KERNELS:
         return f"{what}, and order {type(scheduler.order).__name__} is called at each pass"
     rule = rule_of(scheduler.backfill)
@@ -151,7 +154,7 @@ def _is_supported_model(model: PerformanceModel, spec: RunSpec) -> bool:
 
 
 def _unsupported_machine(layout: NodeLayout, conservative: bool) -> str:
-    """Return what of a machine the kernels do not support; empty if nothing."""
+    """Return the feature of a machine that the kernels do not support; empty if there is none."""
     if conservative and (layout.inside or bool((layout.pool >= 0).any())):
         return "conservative backfilling on nodes with devices or memory pools has no kernel"
     if max((owners.shape[1] for owners in layout.inside.values()), default=0) > _MAX_DEVICES:
@@ -160,7 +163,7 @@ def _unsupported_machine(layout: NodeLayout, conservative: bool) -> str:
 
 
 def _unsupported_workload(workload: Workload, layout: NodeLayout) -> str:
-    """Return what of the workload the kernels do not support; empty if nothing."""
+    """Return the feature of the workload that the kernels do not support; empty if there is none."""
     if not len(workload):
         return "the workload is empty"
     if int(workload.tasks.max()) > 1:

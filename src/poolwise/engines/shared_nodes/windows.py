@@ -15,7 +15,7 @@ from poolwise.policies.placement.nodes.layout import NodeLayout
 from poolwise.units import NEVER
 
 MAX_GROUPS = 4
-"""Most groups of nodes with windows: each kind of job has a number for each set of them."""
+"""Maximum number of node groups with windows: each kind of job has a number for each set of them."""
 
 
 def window_groups(machine: Machine, nodes: IntArray) -> tuple[BoolArray, IntArray]:

@@ -19,7 +19,7 @@ from poolwise.slurm.keys import AFFECTS, READ, known
 MACHINE, SCHEDULER, CONF, STUDY = "machine.toml", "slurm.toml", "slurm.conf", "study.toml"
 LABEL = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*")
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
-INVALID_NAME = "its name has other characters than letters, digits, _ and -"
+INVALID_NAME = "its name contains characters other than letters, digits, _ and -"
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ def _file(place: str) -> str:
 
 
 _SELECTION = {
-    "CR_PACK_NODES": "the tasks of a job are placed as the log has them",
+    "CR_PACK_NODES": "the tasks of a job are placed as in the log",
     "CR_ONE_TASK_PER_CORE": "jobs get the CPUs that they request",
     "CR_SOCKET": "jobs get cores, not whole sockets",
     "CR_SOCKET_MEMORY": "jobs get cores, not whole sockets",
@@ -186,7 +186,7 @@ class SlurmCluster:
 
     @property
     def weighted(self) -> bool:
-        """True if nodes have different weights."""
+        """True if the nodes have different weights."""
         return len({self.sizes[hosts[0]].weight for hosts in self.types.values()}) > 1
 
     @property

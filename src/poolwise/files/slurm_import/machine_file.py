@@ -35,10 +35,10 @@ def machine_text(cluster: SlurmCluster, qualities: Iterable[str] = (), windows: 
 def _node(cluster: SlurmCluster, name: str, hosts: list[str], memory: bool) -> list[str]:
     size: NodeSize = cluster.sizes[hosts[0]]
     if cluster.weighted and cluster.whole[0]:
-        cluster.leave_out(f"{size.source}: Weight={size.weight}: whole nodes are not chosen by weight")
+        cluster.leave_out(f"{size.source}: Weight={size.weight}: the weight does not affect the choice of whole nodes")
     features = [word for word in size.features if LABEL.fullmatch(word) and _may_be_set(cluster, word)]
     for word in sorted({*size.features} - {*features}):
-        problem = f"feature {word} is left out: a partition with other nodes has its name, or {INVALID_NAME}"
+        problem = f"feature {word} is left out: a partition with different nodes has the same name, or {INVALID_NAME}"
         cluster.leave_out(f"{size.source}: {problem}")
     return [
         "",

@@ -67,7 +67,7 @@ def scheduler_texts(cluster: SlurmCluster) -> dict[str, str]:
 
 
 def _weights(cluster: SlurmCluster, kept: dict[str, str]) -> dict[str, str]:
-    """Return the dumps that the order needs; set the weights without their dump, and unsupported flags, aside."""
+    """Return the dumps that the order needs; set aside weights without their dump, and unsupported flags."""
     conf, dumps = cluster.conf, dict[str, str]()
     shares = cluster.files.shares.name if cluster.files.shares is not None else SHARES if cluster.files.associations else None
     for key, name, dump in (

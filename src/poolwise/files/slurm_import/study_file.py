@@ -20,7 +20,7 @@ LICENSE = "license/"
 
 
 def study_text(cluster: SlurmCluster, log: str, workload: Workload, options: Mapping[str, Any], folder: Path) -> str:
-    """Return study.toml for a log, a file or "catalog:NAME", whose jobs, read for the machine, are given."""
+    """Return study.toml for a log (a file or "catalog:NAME"); its jobs, read for the machine, are given."""
     trace = log if log.startswith(catalog.PREFIX) else Path(os.path.relpath(log, folder)).as_posix()
     partitions = workload.attributes.get("partition", np.array([], dtype=np.str_))
     unknown = sorted({*partitions.tolist()} - {*cluster.members, ""})
@@ -36,14 +36,14 @@ def study_text(cluster: SlurmCluster, log: str, workload: Workload, options: Map
     ]
     if options:
         entries = ", ".join(f"{name} = {toml(value)}" for name, value in options.items())
-        lines.append(f"options = {{ {entries} }}  # Slurm starts jobs by the memory that they request")
+        lines.append(f"options = {{ {entries} }}  # Slurm starts jobs according to the memory that they request")
     if cluster.files.reservations is not None:
         lines.append('clock = "trace"  # the windows of the machine begin at times from the first job of the log')
     if unknown:
         named = [name for name in ("", *cluster.members) if name in partitions]
         if not named:
             remedy = f"export jobs of {', '.join(cluster.members)}, or give the slurm.conf of the cluster of the log"
-            problem = f"its jobs are in other partitions than those of slurm.conf: {', '.join(unknown)}"
+            problem = f"its jobs use partitions that slurm.conf does not define: {', '.join(unknown)}"
             raise InputError(problem, file=log, field="Partition", remedy=remedy)
         lines.append(f"only = {{ partition = {toml(named)} }}  # not in slurm.conf: {', '.join(unknown)}")
         count = f"{int(np.isin(partitions, unknown).sum()):,} of {len(workload):,} jobs"

@@ -65,7 +65,7 @@ def _problem(hosts: list[str], times: list[tuple[datetime, datetime]], first: da
 
 
 def _note_differences(cluster: SlurmCluster, place: str, one: SlurmReservation, hosts: int) -> None:
-    """Note what the windows of a reservation do differently."""
+    """Note how the windows of a reservation differ from it."""
     label = f"{place}: reservation {one.name}"
     if hosts < len(one.nodes):
         cluster.leave_out(f"{label}: {len(one.nodes) - hosts} of its {len(one.nodes)} nodes are not in the machine")

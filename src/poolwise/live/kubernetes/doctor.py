@@ -254,7 +254,7 @@ class Doctor:
         subject = f"lease {namespace}/{name}"
         known = {item.metadata.name for item in self._items.get(Namespace, ())}
         if known and namespace not in known:
-            finding = f"namespace {namespace} does not exist: the scheduler ends"
+            finding = f"namespace {namespace} does not exist: the scheduler exits"
             return ClusterCheck(subject, "failed", finding, "apply deploy/kubernetes/rbac.yaml, or set --lease")
         try:
             text = await self.client.get(f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{name}")

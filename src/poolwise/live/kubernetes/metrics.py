@@ -9,7 +9,7 @@ class KubernetesMetrics:
     """Metrics of a cluster, registered once a registry exists."""
 
     def __init__(self) -> None:
-        tainted = "Devices in use by claims that do not tolerate a NoExecute taint of theirs"
+        tainted = "Devices in use by claims that do not tolerate a NoExecute taint of the device"
         self.tainted_devices_in_use = Gauge("poolwise_tainted_devices_in_use", tainted, registry=None)
         twice = "Devices that were found in two claims"
         self.double_allocations = Counter("poolwise_double_allocations", twice, registry=None)

@@ -318,7 +318,7 @@ class _Placing:
                 free = [name for name in mapping.nodes[owner] if self.is_free(name)]
                 if len(free) < count:
                     raise DoesNotFit(
-                        f"{count} free nodes of {mapping.machine.owners[owner]} are needed, {len(free)} are available"
+                        f"{count} free nodes of {mapping.machine.owners[owner]} are needed, but only {len(free)} are available"
                     )
                 found += free[:count]
         if len(found) != len(self.job.pods):
@@ -383,7 +383,7 @@ class _Placing:
             left = has.get(resource, 0) - used.get(resource, 0)
             if amount > left:
                 has_left, wanted = (self.state.mapping.machine.amount_text(resource, number) for number in (left, amount))
-                return DoesNotFit(f"node {name} has {has_left} {resource} left, {wanted} are needed")
+                return DoesNotFit(f"node {name} has {has_left} {resource} left, but {wanted} are needed")
         return None
 
     def _claims(self, task: int, pod: Pod, node: Node) -> tuple[list[DeviceShare], list[ClaimWrite], bool]:

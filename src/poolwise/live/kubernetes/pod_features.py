@@ -63,7 +63,9 @@ FEATURES: tuple[PodFeature, ...] = (
     PodFeature("`podAffinity`, `podAntiAffinity`, preferred", "applied", "a [preference](#preferences) of weight 2"),
     PodFeature("topology spread, `ScheduleAnyway`", "applied", "a [preference](#preferences) of weight 2"),
     PodFeature(
-        "`hostPort`, also through `hostNetwork`", "applied", "no two pods on a node use the same port; 0.0.0.0 is every address"
+        "`hostPort`, also through `hostNetwork`",
+        "applied",
+        "no two pods on a node use the same port; 0.0.0.0 means every address",
     ),
     PodFeature("in-place resize", "applied", "the largest of the desired, admitted and applied amounts counts"),
     PodFeature("`resourceClaims`, extended resources", "applied", "see [devices](#limits)"),

@@ -220,7 +220,7 @@ class PodJobs:
                 if (made := self._form_job(pod.metadata.key, [pod])) is not None:
                     changes.arrived.append(made)
         elif len(free) < missing:
-            reason = f"its group {group} needs {missing} pods to start, {len(free)} exist"
+            reason = f"its group {group} needs {missing} pods to start, but only {len(free)} exist"
             self.messages.record((pod.metadata.key for pod in free), reason, settling=True)
         elif (made := self._form_job(group if not started else f"{group}+{started}", free)) is not None:
             changes.arrived.append(made)

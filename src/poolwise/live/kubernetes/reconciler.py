@@ -60,8 +60,9 @@ class Reconciler:
     def _resolve_conflicts(self, devices: Iterable[DeviceId]) -> None:
         """Report devices that several claims hold, and release them from all claims but one.
 
-        A claim with a bound pod keeps the device; of several, the one allocated first. The scheduler changes only its own pods.
-        If the other claims belong to another scheduler, that one may release the device; after `YIELD_DELAY`, this one does.
+        A claim with a bound pod keeps the device; if there are several such claims, the one allocated first keeps it. The
+        scheduler changes only its own pods. If the other claims belong to another scheduler, that one may release the device;
+        after `YIELD_DELAY`, this one does.
         """
         for device in {*devices, *self._conflicts}:
             claims = self._holders(device)

@@ -54,12 +54,12 @@ SCHEDULER_RIGHTS: tuple[Right, ...] = (
 """Rules of the cluster role in `rbac.yaml`."""
 
 LEASE_RIGHTS: tuple[Right, ...] = (
-    Right("coordination.k8s.io", ("leases",), ("create",), "the scheduler cannot create its lease, and ends", of_lease=True),
+    Right("coordination.k8s.io", ("leases",), ("create",), "the scheduler cannot create its lease, and exits", of_lease=True),
     Right(
         "coordination.k8s.io",
         ("leases",),
         ("get", "update"),
-        "the scheduler cannot hold its lease, and ends",
+        "the scheduler cannot hold its lease, and exits",
         of_lease=True,
         named=True,
     ),

@@ -22,7 +22,7 @@ CPU_MEM_WAIT = 2_560_000.0
 @register("costs", "cpu_mem")
 @dataclass(frozen=True)
 class CpuMem(CostModel):
-    """CPU-memory model (Firmament): placing is cheaper the emptier a machine is, and the more evenly cores and memory are used.
+    """CPU-memory model (Firmament): placing is cheaper on emptier machines, and if cores and memory are used more evenly.
 
     With f the used fraction after placing: (floor(W f_cpu) + floor(W f_mem)) / 2 + floor(W var(f_cpu, f_mem)), W = 1000. Each
     further copy of a class on a machine is an arc of its own, at most 50. A resource that the machine lacks counts as
@@ -63,7 +63,7 @@ OCTOPUS_WAIT = 1_000_000.0
 @register("costs", "octopus")
 @dataclass(frozen=True)
 class Octopus(CostModel):
-    """Octopus (Firmament): placing costs 100 per task on the machine, including those placed earlier in the round."""
+    """Octopus (Firmament): placing costs 100 for each task on the machine, including those placed earlier in the round."""
 
     @property
     def looks_at(self) -> frozenset[str]:
@@ -123,14 +123,14 @@ class Quincy(CostModel):
 
 
 REMOTE = 1.0
-"""Exceeds every difference between best-fit costs, so that devices of the own node come first."""
+"""Exceeds every difference between best-fit costs, so that devices of the task's own node come first."""
 BEST_FIT_WAIT = 1000.0
 
 
 @register("costs", "best_fit")
 @dataclass(frozen=True)
 class BestFit(CostModel):
-    """Best fit: placing is cheaper the less the machine would have left, which keeps room for large tasks.
+    """Best fit: placing is cheaper if less of the machine would remain free, which keeps room for large tasks.
 
     The cost is the mean, over the requested resources, of the fraction of the machine that one task leaves free; a device over
     the network costs 1 more. Waiting costs more than any placement, and more for jobs that have been skipped more often.

@@ -1,4 +1,4 @@
-"""Interface of cost models for flow scheduling: the cost of placing a task at a place, and of letting it wait."""
+"""Interface of cost models for flow scheduling: the costs of placing a task at a place and of letting it wait."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class CostModel(Protocol):
 
     @property
     def looks_at(self) -> frozenset[str]:
-        """Columns of `Places` besides free and capacity on which costs depend: "running", "load", "position"."""
+        """Columns of `Places` other than free and capacity on which costs depend: "running", "load", "position"."""
         ...
 
     def placing(self, tasks: TaskClasses, places: Places, copies: int) -> FloatArray:
@@ -105,8 +105,8 @@ class CostModel(Protocol):
 
         Returns
         -------
-        (n_class, n_place, 1), or (n_class, n_place, copies) if the second copy on a machine has another cost than the first;
-        inf where a task must not be placed.
+        (n_class, n_place, 1), or (n_class, n_place, copies) if the second copy on a machine costs more than the first; inf if a
+        task must not be placed there.
         """
         ...
 

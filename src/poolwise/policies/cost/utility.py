@@ -54,7 +54,7 @@ class Utility(CostModel):
         return frozenset({"load"} if self.network_aware else ())
 
     def placing(self, tasks: TaskClasses, places: Places, copies: int) -> FloatArray:
-        """Return equation 7; inf where the goal would be missed, unless it would be missed on an idle machine anyway.
+        """Return equation 7; inf if the goal would be missed, unless it would be missed even on an idle machine.
 
         A kind that would lose every arc on an idle machine keeps the cheapest of its fastest arcs there.
         """

@@ -84,7 +84,7 @@ class LogTerm:
 @register("orders", "affine")
 @dataclass(frozen=True)
 class Affine(AffineOrder):
-    """Highest value of an affine function of the waiting time first: w * slope + offset, w in seconds.
+    """Highest value first of an affine function of the waiting time: w * slope + offset, with w in seconds.
 
     `rise` gives the slope; `start` and `logs` add up to the offset. All three depend on the job's requested run time, nodes
     and memory.
@@ -96,8 +96,8 @@ class Affine(AffineOrder):
     start
         Power-law part of the priority at submission.
     logs
-        Logarithmic part of the priority at submission. With a rise of 1 / T for all jobs and a weight of -1 on the run time,
-        a job that is ten times shorter ranks as if it had waited T seconds longer.
+        Logarithmic part of the priority at submission. With a rise of 1 / T for all jobs and a weight of -1 on the run time, a
+        job that is ten times shorter than another ranks as if it had waited T seconds longer.
     """
 
     __repr__ = short_repr

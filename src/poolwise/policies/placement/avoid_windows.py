@@ -17,7 +17,7 @@ _USER_COLUMNS = (("user", "users"), ("account", "accounts"))
 
 @dataclass(frozen=True)
 class AvoidWindows(PlacementPolicy):
-    """Place by another policy, with nothing free on the nodes of windows that the job may not use and would overlap.
+    """Place with another policy that sees no free resources on nodes whose windows the job may not use and would overlap.
 
     A job that may not use a window starts on its nodes only if it is expected to end before the window starts, based on its
     requested time and the slowdown expected at its placement, or once the window has ended.
@@ -56,7 +56,7 @@ class AvoidWindows(PlacementPolicy):
         return Refusal(f"{refusal.reason} outside window '{first.name}'", refusal.resource, refusal.needed, refusal.free)
 
     def prefilter(self, jobs: IntArray, free: IntArray, snapshot: Snapshot) -> BoolArray:
-        """Filter by the inner placement, with nodes of windows as free: the states in `free` belong to different times."""
+        """Filter with the inner placement and treat nodes of windows as free: states in `free` belong to different times."""
         return self.placement.prefilter(jobs, free, snapshot)
 
 

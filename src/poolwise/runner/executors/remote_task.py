@@ -44,7 +44,7 @@ class RemoteTask:
 
 @lru_cache(maxsize=1)
 def versions() -> Mapping[str, str]:
-    """Return the versions on this computer of everything that results depend on."""
+    """Return the versions, on this computer, of everything that results depend on."""
     python = ".".join(platform.python_version_tuple()[:2])
     return {"Poolwise's sources": sources(), "Python": python, **{name: version(name) for name in _PACKAGES}}
 
@@ -74,7 +74,7 @@ def _check_versions(required: Mapping[str, str]) -> None:
     wrong = [name for name, known in versions().items() if known != required[name]]
     if wrong:
         differences = ", ".join(f"{name} {versions()[name][:12]} instead of {required[name][:12]}" for name in wrong)
-        problem = f"the worker on {platform.node()} has other versions: {differences}"
+        problem = f"the worker on {platform.node()} has different versions: {differences}"
         raise InputError(problem, remedy="install the same versions on the workers and on this computer")
 
 

@@ -55,11 +55,11 @@ class IdleMachine:
             self._never[int(jobs[k])] = self._why(queue.table, jobs[k : k + 1], int(tasks[k]), demand[k], holds[k])
 
     def local(self, number: IntArray, tasks: IntArray, snapshot: Snapshot) -> BoolArray:
-        """Return (k,) True where (k,) tasks of (k,) shapes would find their devices on their own nodes of the idle machine."""
+        """Return (k,) True if the (k,) tasks of (k,) shapes would find their devices on their own nodes of the idle machine."""
         return self._held_tasks(number, snapshot)[:, 0] >= tasks
 
     def _why(self, table: JobTable, job: IntArray, tasks: int, demand: IntArray, holds: IntArray) -> Refusal:
-        """Return why tasks of a job, (1,), can never start, given the demand of one task and how many the machine holds."""
+        """Return why tasks of a job, (1,), can never start, given one task's demand and the number that the machine holds."""
         problem = self.shapes.problem(table, job)
         if problem is not None:
             return Refusal(problem.message)

@@ -92,7 +92,7 @@ def place_on_nodes(state: Round, job: IntArray) -> IntArray:
 
 
 def _solve(state: Round, job: IntArray, free: IntArray) -> tuple[IntArray, int]:
-    """Return (n_task,) nodes of pending tasks, -1 without, and the number of tasks that did not fit; updates `free`."""
+    """Return the (n_task,) nodes of pending tasks, -1 for none, and the number of tasks that did not fit; updates `free`."""
     built = node_graph(state, job, free)
     answer = built.graph.solve(state.options.solver, state.clock, state.kept.get(NODES))
     placed = rank_within(built.group) < (built.graph.supply - answer.waiting)[built.group]
@@ -269,7 +269,7 @@ def _assign_nodes(built: NodeGraph, flow: IntArray, free: IntArray) -> dict[int,
 
 
 def _evenly(room: IntArray, tasks: int) -> IntArray:
-    """Return the (n,) tasks that each of (n,) nodes receives, as balanced as their room allows, first nodes first."""
+    """Return the (n,) numbers of tasks that (n,) nodes receive, as balanced as their room allows, filling first nodes first."""
     share = np.zeros_like(room)
     left = min(tasks, int(room.sum()))
     while left:

@@ -192,7 +192,7 @@ class FlowDispatcher(Dispatcher):
         def shortfall(row: int) -> Refusal:
             left = free - demand[:row][admitted[:row]].sum(axis=0)
             worst = int(np.argmax(demand[row] - left))
-            text = f"not enough free {self.layout.resources[worst]} besides the demand of older admitted jobs"
+            text = f"not enough free {self.layout.resources[worst]} beyond the demand of older admitted jobs"
             return Refusal(text, self.layout.resources[worst], int(demand[row, worst]), int(left[worst]))
 
         if not admitted[k] and (short := shortfall(k)).needed > short.free:

@@ -65,7 +65,7 @@ class Shapes:
 
 
 class ShapeTable:
-    """Shapes of jobs, numbered in the order in which they first occur; the numbers are identifiers without an order.
+    """Shapes of jobs, numbered in the order in which they first occur; the numbers are only identifiers.
 
     The table depends only on the job table: another instance, opened later, gives equal results.
     """

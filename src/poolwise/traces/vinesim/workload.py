@@ -57,7 +57,7 @@ def workload_of_tasks(tasks: TaskList, machine: Machine, arrivals: IntArray, nam
 
 
 def _graph_changes(graph: TaskGraph) -> BoolArray:
-    """Return (n_task,) whether a task waits for other tasks than the one before it, or others wait for it."""
+    """Return, per task, whether it waits for tasks other than the previous one, or others wait for it, (n_task,)."""
     changes = np.zeros(len(graph), dtype=np.bool_)
     changes[:1] = True
     for one in (graph, graph.reversed):

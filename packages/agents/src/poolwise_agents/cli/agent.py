@@ -83,7 +83,9 @@ def memory(
         max=65535,
         help="Loopback port of /metrics, /healthz and /readyz; 0 picks a free port. Off by default.",
     ),
-    seconds: float | None = typer.Option(None, "--seconds", min=0, help="Stop after this many seconds; otherwise run on."),
+    seconds: float | None = typer.Option(
+        None, "--seconds", min=0, help="Stop after this many seconds; otherwise run until stopped."
+    ),
     release: bool = typer.Option(False, "--release", help="Restore the limits that a killed agent left behind, and exit."),
 ) -> None:
     """Keep running workloads within their tolerances by moving local memory.

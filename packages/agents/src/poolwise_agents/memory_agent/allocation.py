@@ -177,7 +177,7 @@ def _helps_violated(workloads: Sequence[ObservedWorkload], now: Sequence[int], p
 
 
 def _is_free_gain(workloads: Sequence[ObservedWorkload], proposal: Sequence[int]) -> bool:
-    """Return whether some workload gets usable memory while no other gives up memory that it can use."""
+    """Return whether some workload gains usable memory while no other workload gives up memory that it can use."""
     changes = []
     for one, limit in zip(workloads, proposal, strict=True):
         before = min(one.limit or 0, one.usable)

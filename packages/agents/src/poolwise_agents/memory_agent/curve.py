@@ -16,7 +16,7 @@ from poolwise.performance.profiles import Profile
 
 MIB = 2**20
 DEFAULT_SLOPE = 4.0
-"""Slowdown per share of remote memory without a profile: 3 at 75 %, as K-means, the steepest curve of Figure 2."""
+"""Slowdown per share of remote memory without a profile: 3 at 75 %, like K-means, the steepest curve of Figure 2."""
 STALLED_SLOWDOWN = 1000.0  # slowdown recorded for a limit at which the workload stalled, or which the kernel could not enforce
 _RESOLUTION = 0.02  # share of a workload's memory below which differences are neither tried nor distinguished
 _PHASE_FACTOR = 2.0  # factor by which the slowdown at one limit must change to indicate a new phase

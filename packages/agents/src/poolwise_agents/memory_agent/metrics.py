@@ -18,7 +18,7 @@ class MemoryAgentMetrics:
         self._gauges = {
             name: Gauge(f"poolwise_memory_agent_{name}", words, ["workload"], registry=registry)
             for name, words in {
-                "limit_bytes": "Memory limit of a workload; infinite without one",
+                "limit_bytes": "Memory limit of a workload; infinite if it has none",
                 "local_bytes": "Local memory of a workload, without file pages used only once",
                 "swapped_bytes": "Swapped memory of a workload",
                 "working_set_bytes": "Peak local memory of a workload in its current phase",

@@ -28,7 +28,10 @@ class _Mean:
 
 
 class PassiveProfile:
-    """Mean observed slowdowns in bins of the remote share; `seconds` is the time of what takes 1 s with all memory local."""
+    """Mean observed slowdowns in bins of the remote share.
+
+    `seconds` is the time of work that takes 1 s with all memory local.
+    """
 
     def __init__(self) -> None:
         self._means: dict[tuple[str, int, str], _Mean] = {}

@@ -50,7 +50,7 @@ class TrackedWorkload:
 
     @property
     def local(self) -> int:
-        """Bytes to which the current slowdown belongs: the limit if it binds, otherwise the memory in use."""
+        """Local bytes at which the current slowdown was observed: the limit if it binds, otherwise the memory in use."""
         return self.limit if self.limit is not None and self.squeezed else self.held.local
 
     @property

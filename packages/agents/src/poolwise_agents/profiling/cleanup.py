@@ -108,7 +108,7 @@ def _read(file: Path) -> dict[str, Any]:
 
 
 def _owner(process: int) -> dict[str, Any] | None:
-    """Return what identifies a living process even after its id is reused; None if there is none."""
+    """Return an identity of a living process that stays unique after its id is reused; None if there is no such process."""
     try:
         stat = Path(f"/proc/{process}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):

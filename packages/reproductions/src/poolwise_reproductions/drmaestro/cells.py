@@ -221,7 +221,7 @@ class RoundTimes(MeasuredCase):
 
 
 def gpus_in_use(schedule: Schedule) -> tuple[FloatArray, IntArray]:
-    """Return (k,) seconds at which the number of devices in use changes, starting at 0, and (k,) the number from each on."""
+    """Return the (k,) seconds at which the number of devices in use changes, from 0 on, and the (k,) numbers after them."""
     device = schedule.machine.kind[schedule.owner] == Kind.DEVICE
     many = np.add.reduceat(np.append(device, False).astype(np.int64), schedule.offset[:-1])
     time = np.concatenate([[0], schedule.start, schedule.end])

@@ -10,7 +10,7 @@ from poolwise.performance.device_profiles import DeviceProfile
 
 @dataclass(frozen=True)
 class Change:
-    """Factors and values that replace assumptions of the profiles; measured numbers stay.
+    """Factors and values that replace assumptions of the profiles; measured numbers are unchanged.
 
     Attributes
     ----------

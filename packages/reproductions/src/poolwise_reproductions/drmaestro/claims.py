@@ -42,7 +42,7 @@ COUNTS = {
 }
 """Metric of a definition of violations -> its words."""
 LINK_MB_S = 12_500
-"""MB/s of a link of 100 Gb/s, of which the profiles give each kind a share."""
+"""MB/s of a link of 100 Gb/s; the profiles give each kind a share of it."""
 FOUR_TIMES = "from submission on, goals four times as long"
 """Violation definition fitted to the published ratio of 16 machines; the other settings test it."""
 Machines = tuple[int, ...]
@@ -247,7 +247,7 @@ def rounds_figure(scenario: DrMaestroScenario) -> str:
 
 
 def sensitivity(results: DrMaestroResults) -> Iterator[KeyedRow]:
-    """Measure the least gains of all changes of the assumptions."""
+    """Measure the smallest gains over all changes of the assumptions."""
     for s in results.changed():
         found: dict[str, list[float]] = {}
         for change in CHANGES:
@@ -324,7 +324,7 @@ def predictions(results: DrMaestroResults) -> Iterator[KeyedRow]:
 
 
 def fit_table(results: DrMaestroResults) -> list[Table]:
-    """Return the table of the fitted setting and the others, which are not held out; empty if no fit was run."""
+    """Return a table of the fitted setting and the other settings, which are not held out; empty if no fit was run."""
     rows = []
     for s, values in _predicted(results).items():
         role = "fitted" if s == FIT_ON else "used to choose the assumed times"

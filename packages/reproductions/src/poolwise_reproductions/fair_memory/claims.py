@@ -37,7 +37,7 @@ TB = 1024 * 1024  # MiB
 SLOWDOWN, THROUGHPUT = "mean_bounded_slowdown", "throughput_per_100s"
 PER_DOLLAR = "throughput_per_100s_per_memory_dollar"
 INDISTINCT = 0.05
-"""Greatest ratio - 1 of the orders' throughputs that we call a difference that is not obvious; the paper prints none."""
+"""Largest ratio of the orders' throughputs, minus 1, that we call a difference that is not obvious; the paper prints none."""
 SCOPES: tuple[PoolScope, ...] = ("rack", "system")
 BY_NODES = FairMemoryReading("nodes only, no extra")
 over_seeds = Measured.over_seeds
@@ -84,7 +84,7 @@ class FairMemoryResults(SeedResults[FairMemoryCase]):
         return sorted({case.size_tb for case in self.measurements if case.size_tb and (case.machine, case.trace) == here})
 
     def __call__(self, metric: str, order: str, size: int, scope: PoolScope = "rack") -> FloatArray:
-        """Return (n_seed,) values of a metric under an order; fairness is measured against the reading's baseline."""
+        """Return (n_seed,) values of a metric under an order; fairness is relative to the baseline of the reading."""
         order = self.reading.f1 if order == "f1" else order
         if self.reading.baseline == "512 GB" and metric in (*FAIRNESS.values(), *EXTREME.values(), "compared_jobs"):
             metric = f"plain_{metric}"
@@ -96,7 +96,7 @@ class FairMemoryResults(SeedResults[FairMemoryCase]):
         return best([self(metric, other, size) for other in ORDERS if other != order], axis=0)
 
     def lead(self, size: int, metric: str = SLOWDOWN) -> FloatArray:
-        """Return by how much the mean bounded slowdown of the best other order exceeds that of FM, as a ratio less 1."""
+        """Return by how much the mean bounded slowdown of the best other order exceeds that of FM, as a ratio minus 1."""
         found: FloatArray = self.others(metric, "fm", size, np.min) / self(metric, "fm", size) - 1
         return found
 
@@ -170,7 +170,7 @@ def figure_7(cells: FairMemoryResults) -> Iterator[KeyedRow]:
 
 
 def _plateau(cells: FairMemoryResults, order: str) -> Iterator[KeyedRow]:
-    """Yield throughput and utilization at the second-largest pool over those at the largest: one where they level off."""
+    """Yield the ratios of throughput and utilization at the second-largest pool to the largest: 1 if they level off."""
     near, last = cells.sizes[-2:]
     if (near, last) == cells.paper.sizes[-2:]:
         for metric, name in ((THROUGHPUT, "throughput"), ("utilization", "utilization")):
@@ -258,7 +258,7 @@ def _most_discriminating(machine: str, size: int, metric: str) -> str | None:
 
 
 def figure_9(cells: FairMemoryResults) -> Iterator[KeyedRow]:
-    """Measure Figure 9: pools for the whole system over pools for each rack."""
+    """Measure Figure 9: pools for the whole system compared with pools for each rack."""
 
     def over(metric: str, size: int) -> FloatArray:
         found: FloatArray = cells(metric, "fm", size, scope="system") / cells(metric, "fm", size)

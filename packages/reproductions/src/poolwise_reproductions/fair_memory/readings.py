@@ -1,7 +1,7 @@
 """The specification's reading of the Fair Memory paper, and three switches that the paper leaves open.
 
-No source shows what the authors ran. With all three switches the paper's order appears, which does not show that they used
-them.
+No source shows what the authors ran. With all three switches the paper's order appears, but this does not show that the authors
+used them.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class FairMemoryReading:
     ----------
     backfill : backfilling that the orders run with
     f1 : sign of F1: "f1" puts small jobs first, "f1_as_printed" large jobs
-    baseline : machine of the run without backfilling that fairness is measured against: "pools", the same machine, or "512 GB"
-        in every node, which section IV-B calls the baseline
+    baseline : machine of the run without backfilling that is the reference for fairness: "pools", the same machine, or "512 GB"
+    in every node, which section IV-B calls the baseline
     """
 
     backfill: BackfillName = "easy"

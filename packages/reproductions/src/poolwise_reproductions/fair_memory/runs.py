@@ -101,7 +101,7 @@ class FairMemoryCase(CellCase):
     latency: SystemLatency = "mix"
 
     def group(self) -> str:
-        """Return what runs without backfilling, the baselines, depend on: cases that share them run in one process."""
+        """Return the inputs of the baselines, the runs without backfilling: cases that share them run in one process."""
         return str(self.without_backfill())
 
     def without_backfill(self) -> FairMemoryCase:
@@ -126,7 +126,7 @@ class FairMemoryCase(CellCase):
         )
 
     def measured(self, schedule: Schedule) -> Json:
-        """Return the metrics; "all_" marks those of all jobs, "plain_" fairness against 512 GB in every node."""
+        """Return the metrics; "all_" marks metrics of all jobs, and "plain_" fairness compared with 512 GB in every node."""
         outcomes, warm_up = Outcomes.of(schedule), self.cell().warm_up
         fair = self.without_backfill()
         window, after = Window.of(outcomes, warm_up), after_warm_up(outcomes, warm_up)

@@ -64,7 +64,7 @@ class View:
         return list(product(self.grid.tolerances, self.grid.etas))
 
     def margin(self, metric: str, one: str, other: str, points: Iterable[tuple[float, float]]) -> np.ndarray:
-        """Return (n_point, n_seed) differences: the metric of `one` less that of `other`."""
+        """Return (n_point, n_seed) differences: the metric of `one` minus that of `other`."""
         return np.array([self.value(one, metric, *p) - self.value(other, metric, *p) for p in points])
 
     def reduction(self, metric: str, below: str, above: str, tolerance: float, eta: float) -> np.ndarray:
@@ -90,14 +90,14 @@ def factor(values: np.ndarray) -> Measured:
 
 
 def _extremes(artifact: str, condition: str, metric: str, values: np.ndarray, means: np.ndarray) -> Iterator[KeyedRow]:
-    """Yield the greatest and least of all values, and the mean of independent means, as three rows."""
+    """Yield the largest and smallest of all values, and the mean of independent means, as three rows."""
     yield (artifact, condition, f"maximum {metric}"), Measured(float(values.max()))
     yield (artifact, condition, f"mean {metric}"), finite_mean(means)
     yield (artifact, condition, f"minimum {metric}"), Measured(float(values.min()))
 
 
 def figure_4(view: View) -> Iterator[KeyedRow]:
-    """Measure the completion of workloads against CFM."""
+    """Measure the completion of workloads compared with CFM."""
     yield from _reductions(view)
     grid, theta = view.grid, view.theta
     for tolerance in grid.tolerances:
@@ -123,7 +123,7 @@ def _reductions(view: View) -> Iterator[KeyedRow]:
 
 
 def figure_5(view: View) -> Iterator[KeyedRow]:
-    """Measure the energy over the accepted slowdowns, and against HEEP."""
+    """Measure the energy over the accepted slowdowns, and compared with HEEP."""
     theta = view.theta
     fall = [view.value("irop", "energy", 0.05, eta) - view.value("irop", "energy", 0.25, eta) for eta in view.grid.etas]
     yield ("Figure 5", f"theta {theta}", "energy at Delta 0.05 minus at Delta 0.25"), finite_mean(np.mean(fall, axis=0))
@@ -131,7 +131,7 @@ def figure_5(view: View) -> Iterator[KeyedRow]:
 
 
 def figure_5_heep(view: View) -> Iterator[KeyedRow]:
-    """Measure the energy and slowdown against HEEP, which runs once, at the loosest Delta."""
+    """Measure the energy and slowdown compared with HEEP, which runs once, at the loosest Delta."""
     theta = view.theta
     less = view.reduction("energy", "irop", "heep", LOOSE, 1.0)
     yield from _extremes("Figure 5", f"Delta above 0.20, eta 1, theta {theta}", "reduction of energy against HEEP", less, less)
@@ -148,7 +148,7 @@ def figure_5_heep(view: View) -> Iterator[KeyedRow]:
 
 
 def figure_6(view: View) -> Iterator[KeyedRow]:
-    """Measure the objective against the other methods."""
+    """Measure the objective compared with the other methods."""
     yield from figure_6_least(view)
     yield from figure_6_heep(view)
 
@@ -161,7 +161,7 @@ def figure_6_least(view: View) -> Iterator[KeyedRow]:
 
 
 def figure_6_heep(view: View) -> Iterator[KeyedRow]:
-    """Measure the objective against HEEP, which runs once, at the loosest Delta."""
+    """Measure the objective compared with HEEP, which runs once, at the loosest Delta."""
     theta = view.theta
 
     def more(tolerance: float, eta: float) -> np.ndarray:
@@ -181,7 +181,7 @@ BY_CORES = ", HEEP by cores"
 
 
 def heep_by_cores(view: View) -> Iterator[KeyedRow]:
-    """Measure the rows of HEEP with the other key, by which it sorts modules by energy per core and frequency."""
+    """Measure the rows of HEEP with the other sort key for modules: energy per core and frequency."""
     if view.theta == PRIMARY:
         plain = replace(view, substitutes={})
         for (artifact, condition, metric), found in (*figure_5_heep(plain), *figure_6_heep(plain)):
@@ -296,7 +296,7 @@ def optimum_witnesses(view: View) -> Iterator[KeyedRow]:
 
 
 def against_memory_time(view: View) -> Iterator[KeyedRow]:
-    """Measure the reduction of the completion ratio against CFM as this paper describes it, over all accepted slowdowns."""
+    """Measure the reduction of the completion ratio relative to CFM as this paper describes it, for all accepted slowdowns."""
     cfm = np.array([view.memory_time[MemoryTimeCase(seed)]["completion"] for seed in range(view.grid.seeds)])
     found = np.array([100 * (1 - view.value("irop", "completion", t, 0.0) / cfm) for t in view.grid.tolerances])
     metric = "reduction of the completion ratio against CFM by memory times time"

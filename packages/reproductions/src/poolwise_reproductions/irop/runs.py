@@ -149,7 +149,10 @@ class IropCase(MeasuredCase):
 
 @dataclass(frozen=True)
 class _HeepByModule(Method):
-    """HEEP with modules sorted by the energy of the whole module; the paper says "their energy efficiency", not of what."""
+    """HEEP with modules sorted by the energy of the whole module.
+
+    The paper says "their energy efficiency" without defining it.
+    """
 
     def solve(self, problem: Problem, limit: Limit) -> Solution:
         """Place as HEEP does if the energy of the whole module replaces that per core and unit of frequency."""

@@ -36,7 +36,7 @@ def _shown(key: Key) -> bool:
 
 
 def solver(view: View) -> Iterator[KeyedRow]:
-    """Measure the interior point method against the simplex method, and against OPT."""
+    """Measure the interior point method compared with the simplex method, and with OPT."""
     if view.theta != PRIMARY:
         return
     (condition, variant), *_ = VARIANTS[SOLVER].items()
@@ -63,7 +63,7 @@ def solver(view: View) -> Iterator[KeyedRow]:
 
 
 def theorem_1(view: View) -> Iterator[KeyedRow]:
-    """Measure the energy of IRoP against that of its relaxation, and compare it with the ratio psi of each problem."""
+    """Measure the ratio of IRoP's energy to that of its relaxation, and compare it with the ratio psi of each problem."""
     condition = f"150 x 1200, eta 1, theta {view.theta}"
     ratio, psi = (np.array([_at_eta_1(view, each, t) for t in view.grid.tolerances]) for each in ("ratio", "psi"))
     yield (

@@ -64,12 +64,12 @@ class NvmeResults(SeedResults[NvmeCase]):
         return replace(found, algorithms=self.algorithms) if policy == AWARE else found
 
     def less(self, one: NvmeCase, other: NvmeCase, metric: RunMetric = MISSED) -> Measured:
-        """Return a metric of `one` less that of `other`, seed by seed on the same workloads; NaN if one was not run."""
+        """Return a metric of `one` minus that of `other`, seed by seed on the same workloads; NaN if one was not run."""
         above, below = self.values(one, metric), self.values(other, metric)
         return Measured.over_seeds(above - below if len(above) and len(below) else [])
 
     def lead(self, scenario: MixScenario, load: float, metric: RunMetric = MISSED, **more: Any) -> Measured:
-        """Return a metric under first_fit less that under disaggregation_aware, on pooled devices."""
+        """Return a metric under first_fit minus that under disaggregation_aware, on pooled devices."""
         first, aware = (self.at(scenario, load, policy, **more) for policy in POLICIES)
         return self.less(first, aware, metric)
 
@@ -111,7 +111,7 @@ def figure_4(results: NvmeResults) -> Iterator[KeyedRow]:
 
 
 def section_3c(results: NvmeResults) -> Iterator[KeyedRow]:
-    """Measure how many more deadlines the algorithm misses that suits a scenario less, each used throughout a run."""
+    """Measure how many more deadlines the less suitable algorithm of a scenario misses, each used throughout a run."""
     for scenario, load in product(SHARES, SATURATED):
         worse, better = (MINIMIZE, MAXIMIZE) if scenario == "high_bandwidth" else (MAXIMIZE, MINIMIZE)
         more = results.less(results.at(scenario, load, worse), results.at(scenario, load, better))
@@ -160,7 +160,7 @@ def figure_10(results: NvmeResults) -> Iterator[KeyedRow]:
 
 
 def _leads(results: NvmeResults, devices: int) -> FloatArray:
-    """Return (n_seed,) leads of the disaggregation-aware policy in S1; empty if a case was not run."""
+    """Return the (n_seed,) leads of the disaggregation-aware policy in S1; empty if a case was not run."""
     first, aware = (results.values(results.at("high_bandwidth", 0.7, policy, devices=devices), MISSED) for policy in POLICIES)
     return first - aware if len(first) and len(aware) else np.array([])
 

@@ -136,7 +136,7 @@ def packing_table(found: Mapping[PackingCase, Mapping[str, Any]]) -> list[Table]
 
 
 def describe_packing(found: Mapping[PackingCase, Mapping[str, Any]]) -> list[str]:
-    """Describe how often a late workload had a choice of nodes, and what the choice changed; empty without runs."""
+    """Describe how often a late workload had a choice of nodes, and the effect of the choice; empty without runs."""
     if not found:
         return []
     usual = [run for case, run in found.items() if PACKINGS[case.packing] is None]

@@ -150,7 +150,7 @@ def figure_4(results: VineSimResults) -> Iterator[KeyedRow]:
 
 
 def figure_5(results: VineSimResults) -> Iterator[KeyedRow]:
-    """Measure Figure 5: task types on shares of GPUs, and at which load the report's factors appear."""
+    """Measure Figure 5: task types with varying shares of GPUs, and the load at which the report's factors appear."""
     gaps = results.plan.gaps
     low, held = low_load(results)
 
@@ -301,7 +301,7 @@ def figure_8(results: VineSimResults) -> Iterator[KeyedRow]:
 
 
 def figure_11(results: VineSimResults) -> Iterator[KeyedRow]:
-    """Measure Figures 11 and 12: HIGH against FLAT."""
+    """Measure Figures 11 and 12: HIGH compared with FLAT."""
     gaps = results.plan.fine_gaps
     flat = Setup(1000, policy="flat")
     yield ("Figure 11", "HIGH, inter-arrival time 1000 us", "mean job latency"), results.mean(Setup(1000))

@@ -44,7 +44,7 @@ def tables(results: VineSimResults) -> list[Table]:
 
 
 def explain(results: VineSimResults) -> list[str]:
-    """Describe what our policies gain over the report's."""
+    """Describe the gains of our policies over those of the report."""
     ratios = [ratio for *_, ratio in _all_gains(results)]
     wins, losses = sum(ratio > 1.01 for ratio in ratios), sum(ratio < 0.99 for ratio in ratios)
     return [

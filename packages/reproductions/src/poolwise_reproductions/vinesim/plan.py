@@ -1,4 +1,4 @@
-"""Set-ups of the VineSim reproduction, with their times between arrivals (us) and seeds."""
+"""Set-ups of the VineSim reproduction, with their times between arrivals (us) and their seeds."""
 
 from __future__ import annotations
 

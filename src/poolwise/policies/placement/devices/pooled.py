@@ -1,4 +1,4 @@
-"""Placement of a task on a node with memory from node and pool, devices by type, and composed NVMe devices."""
+"""Placement of a task on a node, with memory from the node and a pool, devices by type, and composed NVMe devices."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class CompletionPolicy(PlacementPolicy, Protocol):
         ...
 
     def place_at(self, job: Job, node: int, devices: tuple[int, ...], snapshot: Snapshot) -> Placement | Refusal:
-        """Place a job on a given node with given devices, along with everything else it needs."""
+        """Place a job on a given node with given devices, together with everything else that it needs."""
         ...
 
 
@@ -98,7 +98,7 @@ class Pooled(CompletionPolicy):
         return Placement.of(rows)
 
     def place_at(self, job: Job, node: int, devices: tuple[int, ...], snapshot: Snapshot) -> Placement | Refusal:
-        """Place a job on a given node with given devices, along with everything else it needs."""
+        """Place a job on a given node with given devices, together with everything else that it needs."""
         layout = pooled_layout(snapshot.machine)
         if (foreign := refused(job) or _multi_node_refusal(job) or foreign_request(job, _known(layout))) is not None:
             return foreign
@@ -179,7 +179,7 @@ class Pooled(CompletionPolicy):
         return found
 
     def _why_not(self, job: Job, snapshot: Snapshot) -> Refusal:
-        """Return what is short in the whole machine, or else that no node has all of it."""
+        """Return the resource that is short on the whole machine, or else that no single node has everything."""
         layout, free = pooled_layout(snapshot.machine), snapshot.free
         for kind, owners in layout.kinds.items():
             if job.request(kind) > (there := int((free[owners, layout.device_column] > 0).sum())):

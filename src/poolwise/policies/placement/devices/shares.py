@@ -1,4 +1,4 @@
-"""Placement of tasks on shared nodes with shares of devices, of the own node, a pool, or any node."""
+"""Placement of tasks on shared nodes with shares of devices that belong to their own node, a pool, or any node."""
 
 from __future__ import annotations
 

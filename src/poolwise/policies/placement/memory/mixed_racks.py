@@ -41,7 +41,7 @@ class MixedRacks:
     scope: PoolScope
 
     def choose(self, n: int) -> Choice | Refusal:
-        """Choose n nodes: on one rack if possible, else on as few racks as possible.
+        """Choose n nodes: in one rack if possible, otherwise in as few racks as possible.
 
         Among racks that can hold the job, choose the one on which it needs least remote memory, then the one whose
         nodes have the fewest further resources and the least local memory, then the most free nodes, then the lowest
@@ -79,7 +79,7 @@ class MixedRacks:
         return sorted(groups, key=lambda g: (self.remote(g), self._others(g), int(self.layout.local[g]), g))
 
     def _others(self, group: int) -> int:
-        """Return how much of further resources a node brings, such as GPUs."""
+        """Return the amount of further resources that a node brings, such as GPUs."""
         return sum(int(brought[group]) for brought in self.layout.others.values())
 
     def _take(self, n: int, groups: list[int]) -> Choice:
@@ -99,7 +99,7 @@ class MixedRacks:
         return sum(count * self.remote(g) for g, count in choice)
 
     def _cost(self, choice: Choice, groups: list[int]) -> tuple[int, int, int, int]:
-        """Return remote MiB, further resources and local MiB of a choice, and minus the free nodes of its rack."""
+        """Return the remote MiB, further resources and local MiB of a choice, and minus the free nodes of its rack."""
         others, local = (sum(count * each(g) for g, count in choice) for each in (self._others, self.layout.local.item))
         return self._remote(choice), others, local, -sum(self.free[g] for g in groups)
 

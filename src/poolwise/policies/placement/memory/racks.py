@@ -166,7 +166,7 @@ def _spread(n: int, offer: list[int], free: list[int]) -> list[int] | None:
 
 
 def _borrow(wanted: list[int], pool: list[int]) -> list[int]:
-    """Return MiB from each pool if any pool may serve any node: the own rack's pool first, then those with most memory left."""
+    """Return the MiB from each pool if any pool may serve any node: first each rack's own, then those with most memory left."""
     own = [min(w, max(p, 0)) for w, p in zip(wanted, pool, strict=True)]
     rest = sum(wanted) - sum(own)
     for r in sorted(range(len(pool)), key=lambda r: (-(pool[r] - own[r]), r)):

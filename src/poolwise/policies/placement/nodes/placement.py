@@ -4,9 +4,9 @@ A job that requests n `nodes` has n parts, each on a different node; parts of se
 cores, its devices by type and all other counted resources from its node. It takes the free memory of its node first, and the
 rest from the pool of the node's rack, or else from the machine's pool.
 
-Nodes that need the least pool memory come first, among them those with the lowest weight (the attribute `weight`, as in
-Slurm); a policy orders equal ones (`NodePlacement.node_order`). A job is therefore placed if and only if a valid placement
-exists, and more free resources never make it fit worse.
+Nodes that need the least pool memory come first, and among these the nodes with the lowest weight (the attribute `weight`, as
+in Slurm); a policy orders the remaining ties (`NodePlacement.node_order`). A job is therefore placed if and only if a valid
+placement exists, and additional free resources never prevent its placement.
 """
 
 from __future__ import annotations
@@ -195,7 +195,7 @@ class FirstNodes(NodePlacement):
     """First fit: the first nodes that hold a part each."""
 
     def rule(self) -> NodeRule:
-        """Return the rule by which kernels place the same way."""
+        """Return the rule with which kernels make the same placements."""
         return NodeRule("first")
 
     def node_order(self, nodes: CandidateNodes) -> IntArray:
@@ -209,7 +209,7 @@ class FullestNodes(NodePlacement):
     """Best fit: the nodes with the fewest free cores that hold a part each, so that empty nodes stay empty."""
 
     def rule(self) -> NodeRule:
-        """Return the rule by which kernels place the same way."""
+        """Return the rule with which kernels make the same placements."""
         return NodeRule("fullest")
 
     def node_order(self, nodes: CandidateNodes) -> IntArray:
@@ -223,7 +223,7 @@ class EmptiestNodes(NodePlacement):
     """Worst fit: the nodes with the most free cores, which spreads the load."""
 
     def rule(self) -> NodeRule:
-        """Return the rule by which kernels place the same way."""
+        """Return the rule with which kernels make the same placements."""
         return NodeRule("emptiest")
 
     def node_order(self, nodes: CandidateNodes) -> IntArray:
@@ -242,7 +242,7 @@ class PackedNodes(NodePlacement):
     """
 
     def rule(self) -> NodeRule:
-        """Return the rule by which kernels place the same way."""
+        """Return the rule with which kernels make the same placements."""
         return NodeRule("packed")
 
     def node_order(self, nodes: CandidateNodes) -> IntArray:

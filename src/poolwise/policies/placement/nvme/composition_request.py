@@ -63,7 +63,7 @@ class CompositionRequest:
     requested : ns, base time
     duration : ns of work that the table's times are relative to, as the scheduler knows it
     deadline : ns, `NEVER` without one
-    late : whether its deadline has passed, so that it constrains nothing any more
+    late : whether its deadline has passed, so that it no longer constrains anything
     """
 
     job: int

@@ -260,7 +260,7 @@ class Compositions:
     # Queries by policies
 
     def need(self, job: int) -> CompositionRequest:
-        """Return the need of a job at the current time; late jobs carry no deadline (`CompositionRequest.at`)."""
+        """Return the request of a job at the current time; late jobs have no deadline (`CompositionRequest.at`)."""
         known = self._needs.get(job)
         need = (CompositionRequest.of(job, self.snapshot, self.sharing) if known is None else known).at(self.now)
         if need is not known:

@@ -127,7 +127,9 @@ def _ratio(need: int, free: int) -> float:
 @register("placements", "nvme_maximize_composition")
 @dataclass(frozen=True)
 class NvmeMaximizeComposition(Composer):
-    """Join the composition that outlives the workload longest; otherwise compose devices while each one shortens its time.
+    """Join the composition that outlives the workload longest.
+
+    Otherwise compose devices as long as each one shortens its run time.
 
     Candidates are the compositions in use where the workload meets its deadline and makes no resident miss its own. They are
     ranked by TTL(job) - TTL(composition), then by fitness, ascending. A new composition takes the last number of free devices

@@ -100,7 +100,7 @@ class CloserToData(TieredPolicy):
 @register("placements", "earliest_finish")
 @dataclass(frozen=True)
 class EarliestFinish(UnitPolicy):
-    """Choose the unit with the earliest end: now, or when the unit has finished its queued tasks, + transfer + compute.
+    """Choose the unit with the earliest end: transfer and compute time, from now or from the end of the unit's queued tasks.
 
     If a busy unit gives the earliest end, the task joins the queue of that unit, and later decisions count it. Ties are
     broken by (x, y), then by the order of the deployment. Times are uncontended estimates. Source: accelerator spec,

@@ -1,4 +1,4 @@
-"""View of a machine's units at one instant: idle units, expected ends of the others, and offers for tasks."""
+"""View of the units of a machine at one instant: idle units, expected ends of the others, and offers for tasks."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ class Units(Choices):
         return next(offer.response for offer in self.offers(job) if any(low <= leaf < high for low, high in offer.ranges))
 
     def _distances(self, job: int) -> list[Tier]:
-        """Return ranges of each type: all of it if the task has no data, else position, rest of the rack and other racks."""
+        """Return the ranges of each type: all of it, or with data its position, the rest of its rack, and other racks."""
         layout = self.layout
         found: list[Tier] = []
         x, y = self.attribute("data_x", job, 0), self.attribute("data_y", job, 0)
