@@ -64,7 +64,7 @@ class PolicyOptions:
 
 @dataclass(frozen=True)
 class StatePolicyOptions(PolicyOptions):
-    """The same options where a state may name its scheduler, which is the default."""
+    """The same options for commands whose state may name a scheduler, which is then the default."""
 
     scheduler: Annotated[str | None, _scheduler("defaults to the scheduler of the state")] = None
 

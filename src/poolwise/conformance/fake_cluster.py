@@ -105,7 +105,7 @@ class LateStarts(SimpleModel):
 class FakeCluster(Simulation):
     """A cluster whose jobs are not known beforehand: machine, jobs and performance model of a case.
 
-    Without faults, a run has the same result as in the simulator. The seed is that of the faults.
+    Without faults, a run has the same result as in the simulator. The seed determines the faults.
     """
 
     def __init__(self, case: Case, faults: Fault | None = None, seed: int = 0) -> None:

@@ -24,7 +24,7 @@ def check_model(model: PerformanceModel, case: Case | None = None) -> tuple[Chec
     """Check a model for every run in every pass, on racks with pools, on nodes and devices in a network, and on units.
 
     A model that states fixed slowdowns (`PerformanceModel.fixed`) also runs racks with the compiled engine, which uses them. A
-    `case` of your own replaces the default ones, of which a model may decline some with an InputError. Returns one `Check` per
+    `case` of your own replaces the default ones; a model may decline some of these with an InputError. Returns one `Check` per
     promise.
     """
     findings, stated = Findings(*MODEL_PROMISES), "fixed" in vars(type(model))

@@ -55,8 +55,8 @@ BACKFILL_PROMISES = tuple(dict.fromkeys((*_OWN_PROMISES, *SCHEDULER_PROMISES)))
 def check_order(order: QueuePolicy, case: Case | None = None) -> tuple[Check, ...]:
     """Check a queue order in every pass of a run under another scheduler.
 
-    A `case` of your own replaces the default ones (racks with pools, shared nodes with devices), one of which an order may
-    decline with an InputError; the same applies to the other checks. Returns one `Check` per promise.
+    A `case` of your own replaces the default ones (racks with pools, shared nodes with devices). An order may decline one of
+    these with an InputError; the same applies to the other checks. Returns one `Check` per promise.
     """
     findings = Findings(*ORDER_PROMISES)
     contract = OrderContract(order)

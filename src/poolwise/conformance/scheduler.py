@@ -27,7 +27,7 @@ def check_scheduler(scheduler: Scheduler, case: Case | None = None, seed: int = 
     """Check a scheduler on small overloaded machines, pass by pass.
 
     A `case` of your own replaces the default ones: racks with memory pools, shared nodes with devices, shared nodes with a
-    memory pool, and processing units, of which a scheduler may decline all but one with an InputError. Returns one `Check` per
+    memory pool, and processing units. A scheduler may decline all but one of these with an InputError. Returns one `Check` per
     promise.
     """
     findings = Findings(*SCHEDULER_PROMISES)

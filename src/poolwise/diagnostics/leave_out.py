@@ -130,7 +130,7 @@ def leave_out_few(
 ) -> LeftOut:
     """Answer a question again without the few largest jobs; see `fewest`.
 
-    `describe` puts an answer into words that follow "without them", and returns it as plain data; `noun` is what is decided.
+    `describe` puts an answer into words that follow "without them", and returns it as plain data; `noun` names the decision.
     """
     if not group.counts:
         text = f"More than {len(group.ids)} jobs request the most {group.what}, so no small group of them decides the {noun}."

@@ -233,7 +233,7 @@ def inline(document: Document, section: str) -> Document:
 
 
 def tables_with_name(machine: Document) -> dict[str, Any]:
-    """Return the tables of a machine file, whose default name is that of the file."""
+    """Return the tables of a machine file; the machine is named after the file by default."""
     return {"name": machine.file.stem, **machine.tables}
 
 

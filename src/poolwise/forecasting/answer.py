@@ -87,7 +87,7 @@ class ForecastAnswer:
         return fit_repr("\n".join([head, *(f"  {line}" for line in self.sentences())]))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data; times are seconds from now, None where a job never starts."""
+        """Return plain data; times are seconds from now, None if a job never starts."""
         return {
             "now": self.time(0.0),
             "by": None if self.by is None else self.time((self.by - self.now) / SECOND),

@@ -39,7 +39,7 @@ def brier(chance: FloatArray, happened: BoolArray) -> FloatArray:
 
 
 def covered(low: FloatArray, high: FloatArray, truth: FloatArray) -> BoolArray:
-    """Return (m,) True where the truth lies in the closed interval."""
+    """Return (m,) True if the truth is in the closed interval."""
     inside: BoolArray = (low <= truth) & (truth <= high)
     return inside
 
@@ -106,7 +106,7 @@ class Scored(NamedTuple):
 
 
 def situation_at(schedule: Schedule, scheduler: Scheduler, time: int) -> tuple[KnownState, IntArray]:
-    """Return what is known of a schedule just before a time, and the workload rows of its jobs.
+    """Return the known part of a schedule just before a time, and the workload rows of its jobs.
 
     It includes the outcomes of the last `HISTORY` jobs.
     """

@@ -97,7 +97,9 @@ class RecalculatedOrder(QueuePolicy):
 
     @abstractmethod
     def at(self, recalculated: int, jobs: IntArray, snapshot: Snapshot) -> FloatArray:
-        """Return (k,) priorities of jobs, (k,) rows, from a recalculation until the next; `snapshot` is of a time in between.
+        """Return the (k,) priorities of jobs, (k,) rows, from one recalculation to the next.
+
+        `snapshot` shows a time in between.
 
         Ends and starts after the recalculation must not change them. Jobs may have arrived after the recalculation.
         """

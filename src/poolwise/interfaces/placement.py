@@ -80,7 +80,7 @@ class PlacementPolicy(Protocol):
         return np.ones(np.broadcast_shapes((len(jobs),), (len(free),)), dtype=np.bool_)
 
     def signatures(self, machine: Machine, table: JobTable) -> IntArray | None:
-        """Return (n_job,) signatures, equal only for jobs that `place` treats alike in every state; None if unknown.
+        """Return (n_job,) signatures, equal only for jobs that `place` treats the same way in every state; None if unknown.
 
         A job keeps its signature when others arrive. Callers use `signatures_of`: a subclass may override only `place`.
         """
@@ -98,5 +98,5 @@ def states_signatures(policy: PlacementPolicy) -> bool:
 
 
 def signatures_of(policy: PlacementPolicy, machine: Machine, table: JobTable) -> IntArray | None:
-    """Return (n_job,) signatures, equal only for jobs that a placement treats alike; None if it states none."""
+    """Return (n_job,) signatures, equal only for jobs that a placement treats the same way; None if it states none."""
     return policy.signatures(machine, table) if states_signatures(policy) else None

@@ -28,7 +28,7 @@ GROUPS = (
 )
 """Kinds of things that are found by name."""
 REGISTERED: dict[str, dict[str, Any]] = {group: {} for group in GROUPS}
-"""Group -> name -> what is registered under it."""
+"""Group -> name -> registered object."""
 
 
 def register(group: str, name: str) -> Callable[[T], T]:

@@ -115,7 +115,7 @@ class Changes:
     Attributes
     ----------
     arrived : rows of jobs that joined the queue for the first time
-    requeued : rows of jobs of which some tasks wait again
+    requeued : rows of jobs some of whose tasks wait again
     ended : numbers of runs that ended
     started : (start, run number) of the starts that the platform committed
     refused : (start, reason) of the starts that it refused, at once or later

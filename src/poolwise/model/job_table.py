@@ -39,7 +39,7 @@ class JobTable:
     row that a job has used therefore stays valid. The table contains neither real durations nor jobs that have not arrived.
 
     A job has one or more identical tasks. A task that requests `nodes` gets that many, and its other requests are per
-    node: whole nodes, or parts of different nodes where nodes are shared. Any other task gets one node.
+    node: whole nodes, or parts of different nodes if nodes are shared. Any other task gets one node.
 
     Attributes
     ----------

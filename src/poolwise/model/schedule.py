@@ -106,7 +106,7 @@ class Schedule:
 
     @cached_property
     def holdings(self) -> Holdings:
-        """All rows that runs held, with their times; a placement ends where the next one of its run begins."""
+        """All rows that runs held, with their times; a placement ends when the next one of its run begins."""
         run = np.repeat(np.arange(self.n_run), np.diff(self.offset))
         begin, end = self.start[run], self.end[run]
         whole = Holdings(run, self.owner, self.resource, self.amount, begin, end)

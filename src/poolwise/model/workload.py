@@ -41,7 +41,7 @@ class Workload:
     """Jobs in the order (submit, id), one row each. Make one with `Workload.of`, `poolwise.read` or `poolwise.generate`.
 
     A job has one or more identical tasks. A task that requests `nodes` gets that many, and its other requests are per
-    node: whole nodes, or parts of different nodes where nodes are shared. Any other task gets one node.
+    node: whole nodes, or parts of different nodes if nodes are shared. Any other task gets one node.
 
     Attributes
     ----------

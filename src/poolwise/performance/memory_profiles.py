@@ -71,7 +71,7 @@ class MemoryProfiles(RemoteMemory):
         return self._slowdown_at(remote / memory, self._inside(run.placement, remote, snapshot), run, snapshot)
 
     def _slowdown_at(self, share: float, inside: float, run: Run, snapshot: Snapshot) -> float:
-        """Return the slowdown with a share of the memory remote, of which a fraction `inside` is in the own rack's pool."""
+        """Return the slowdown for a share of remote memory, a fraction `inside` of which is in the pool of the run's rack."""
         names, name = self._names(snapshot.table), self._name(run, snapshot.table)
         if not name:
             return super()._slowdown_at(share, inside, run, snapshot)

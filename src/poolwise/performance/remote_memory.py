@@ -222,7 +222,7 @@ class RemoteMemory(SimpleModel):
         return max(each.values())
 
     def _slowdown_at(self, share: float, inside: float, run: Run, snapshot: Snapshot) -> float:
-        """Return the slowdown with a share of the memory remote, of which a fraction `inside` is in the own rack's pool."""
+        """Return the slowdown for a share of remote memory, a fraction `inside` of which is in the pool of the run's rack."""
         near, far = (self._at(ns, snapshot.table, run.job) for ns in (self.near_ns, self.far_ns))
         return self._mixed(near, far, inside) * share
 

@@ -207,7 +207,7 @@ class MeasuredUnits:
 
     Attributes
     ----------
-    elements : n candidates; their last position is that of the placement
+    elements : n candidates; their last position selects the placement
     values : (n, n_seed, k) measured values; NaN if undefined
     """
 

@@ -62,7 +62,7 @@ def humanize_name(name: str) -> str:
 def population_note(counts: Iterable[int], warm_up: int, condition: str, policy: str = "") -> str:
     """State the measured jobs: their number, one per seed if it differs, and the condition they meet ("every run finished").
 
-    `policy` is that of the warm-up; "" if it is unknown.
+    `policy` names the policy of the warm-up; "" if it is unknown.
     """
     jobs = " or ".join(f"{count:,}" for count in sorted(set(counts)))
     under = f" under {policy}" if policy else ""

@@ -1,4 +1,4 @@
-"""Figures of results for programs and notebooks, the same as in reports."""
+"""Figures of results for programs and notebooks, identical to those in reports."""
 
 from __future__ import annotations
 

@@ -10,7 +10,8 @@ from poolwise.arrays import IntArray, arrays_equal, immutable
 from poolwise.model import Queue, Refusal, Snapshot
 
 SignatureFunction = Callable[[Snapshot], IntArray | None]
-"""Function that returns (n_job,) signatures; jobs with equal ones fit or fail alike (`interfaces.placement.signatures_of`)."""
+"""Function that returns (n_job,) signatures; either all jobs with the same signature fit, or none does
+(`interfaces.placement.signatures_of`)."""
 
 NEVER_FITS = "cannot fit on the empty machine"
 """Prefix of the reason of such a rejection."""

@@ -68,8 +68,8 @@ class Sacct(TraceFormat):
     limit is Partition_Limit, it is the longest time of the partition if the machine limits it. If it is unknown, UNLIMITED or
     below the runtime, it is replaced by the runtime. Both are counted.
 
-    Memory used on a node is that of the step that used most: its MaxRSS, which is the largest task's, times its tasks per
-    node. Concurrent steps used more in total; choose memory_field="requested" if they are common. ReqMem is per node ("n"),
+    Memory used on a node is taken from the step that used most: its MaxRSS, which belongs to its largest task, times its tasks
+    per node. Concurrent steps used more in total; choose memory_field="requested" if they are common. ReqMem is per node ("n"),
     per CPU ("c"), or for the whole job. On whole nodes of c cores, a job with p CPUs takes ceil(p / c) nodes, or more if its
     GPUs (gres/gpu in AllocTRES) need them. On shared nodes, it requests as many nodes as it had, or more if no node of the
     machine is as large.

@@ -61,6 +61,6 @@ def read_paper(name: str) -> PublishedPaper:
 
 
 def item_number(artifact: str) -> str:
-    """Return the figure or table of which an artifact is a panel: "Figure 5" for "Figure 5b"."""
+    """Return the figure or table that contains an artifact as a panel: "Figure 5" for "Figure 5b"."""
     found = re.fullmatch(r"(Figure \d+)[a-z]", artifact)
     return found[1] if found else artifact

@@ -1,7 +1,7 @@
 """Optimum of DWLP by mixed-integer programming, with a time limit and the remaining integrality gap.
 
 Source: Sefati et al., IRoP, Problem 1. Local memory beyond the minimum is a sequence of steps for each workload and module.
-Where P^m is convex, the solver fills them in order; elsewhere a binary variable per step enforces the order.
+If P^m is convex, the solver fills them in order; otherwise a binary variable per step enforces the order.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from poolwise.live.kubernetes.volume_binder import VolumeBinder
 
 
 class Reservations:
-    """Allocates and releases the devices of claims. `attach_timeout` (s) is that of device binding conditions."""
+    """Allocates and releases the devices of claims. `attach_timeout` (s) limits the wait for device binding conditions."""
 
     def __init__(self, writer: ApiWriter, *, attach_timeout: float = 600.0) -> None:
         self._writer, self.attach_timeout = writer, attach_timeout

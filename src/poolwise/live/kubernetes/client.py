@@ -42,7 +42,7 @@ class _Status(msgspec.Struct):
 
 
 class Client:
-    """A session with an API server, bound to one event loop; `timeout` (s) is that of a request."""
+    """A session with an API server, bound to one event loop; `timeout` (s) applies to each request."""
 
     def __init__(self, access: Access, *, connections: int = 40, timeout: float = 30.0) -> None:
         self.access, self.timeout = access, timeout

@@ -18,7 +18,7 @@ from poolwise.live.kubernetes.volumes import SELECTED_NODE, volume_serves
 
 
 class VolumeBinder:
-    """Selects nodes for volume claims; `timeout` (s) is that of the provisioner."""
+    """Selects nodes for volume claims; `timeout` (s) limits the wait for the provisioner."""
 
     def __init__(self, client: Client, writer: ApiWriter, *, timeout: float) -> None:
         self._client, self._writer, self._timeout = client, writer, timeout

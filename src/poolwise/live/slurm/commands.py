@@ -1,4 +1,4 @@
-"""`scontrol` commands that make a job run where it was placed: nodes by name, pools as licenses.
+"""`scontrol` commands that make a job run on its placement: nodes by name, pools as licenses.
 
 The leader of a heterogeneous job accepts no list of required nodes, and an update of the leader applies to all components.
 Therefore the leader is updated first, with all other nodes excluded, and then each further component by its own job id.

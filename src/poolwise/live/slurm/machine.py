@@ -239,7 +239,7 @@ def _merged_rows(rows: Iterable[tuple[int, int, int, int]]) -> list[tuple[int, i
 
 
 def free_capacity(capacity: IntArray, placements: Iterable[Placement]) -> IntArray:
-    """Return (n_owner, n_resource) capacity minus placements; negative where jobs hold more than the capacity now."""
+    """Return (n_owner, n_resource) capacity minus placements; negative if jobs now hold more than the capacity."""
     free: IntArray = capacity.copy()
     for placement in placements:
         placement.take_from(free)

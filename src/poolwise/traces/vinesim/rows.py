@@ -82,7 +82,7 @@ def line_blocks(path: Path, fields: Sequence[str] | None = None) -> Iterator[lis
 
 
 def check_width(row: Line, fields: Sequence[str]) -> None:
-    """Raise InputError for a row with another number of words than fields."""
+    """Raise InputError for a row whose number of words differs from the number of fields."""
     if len(row.words) != len(fields):
         raise row.error(
             fields[min(len(row.words), len(fields) - 1)],

@@ -56,7 +56,7 @@ class LimitsRecord:
             self._write()
 
     def remove(self, group: str) -> None:
-        """Remove a group; the file is deleted with the last one."""
+        """Remove a group; the file is deleted with its last group."""
         if self._saved.pop(group, None) is not None:
             self._write()
 

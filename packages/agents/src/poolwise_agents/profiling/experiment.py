@@ -120,8 +120,8 @@ def measure_program(
     """Run a program with all memory local to find its peak, then repeatedly with each share.
 
     The first run also warms the page cache and is not part of the results; `during` is entered after it. Rounds of all shares
-    are repeated, rather than each share, so that other changes on the computer affect all shares alike. Raises InputError with
-    a remedy if memory, swap or permissions are missing, or if the program fails.
+    are repeated, rather than each share, so that other changes on the computer affect all shares equally. Raises InputError
+    with a remedy if memory, swap or permissions are missing, or if the program fails.
     """
     within = memory_available() - RESERVE
     if within <= 0:

@@ -87,7 +87,7 @@ class FairMemoryCase(CellCase):
     """One run; the unit that can be resumed.
 
     `size_tb` 0 is the machine with 512 GB in every node. `trace` names one of `TRACES`; empty for the generated workload.
-    `curve` is that of the slowdown by remote memory, `latency` one of `LATENCIES`.
+    `curve` names the curve of the slowdown caused by remote memory, `latency` one of `LATENCIES`.
     """
 
     machine: str

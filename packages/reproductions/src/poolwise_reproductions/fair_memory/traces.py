@@ -83,7 +83,7 @@ def _draw(name: str, generator: str, seed: int, machine: Machine) -> Workload:
 
 
 def _memory(share: float) -> Quantiles:
-    """Return quantiles of the memory in GB with another share above 64 GB, in the shape of the generator's quantiles."""
+    """Return quantiles of the memory in GB for a different share above 64 GB, shaped like those of the generator."""
     below = 1.0 - share
     return Quantiles(
         {

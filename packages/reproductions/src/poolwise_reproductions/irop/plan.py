@@ -28,7 +28,7 @@ VARIANTS: Mapping[str, Mapping[str, ProblemVariant]] = {
 }
 """Artifact -> condition -> single change under which the claims against CFM and HEEP are judged again.
 
-The latency of 5 us is that of the profiles, so it is the case without a change, on the same grid as the others.
+The profiles have a latency of 5 us, so this value is the case without a change, on the same grid as the others.
 """
 VARIED_ETAS = (0.0, 0.4, 0.8, 1.0)
 """Weights of energy in the runs with a variant."""

@@ -187,7 +187,7 @@ def abstract(results: NvmeResults) -> Iterator[KeyedRow]:
 def _fall(results: NvmeResults, load: float) -> Measured:
     """Return the percentage by which the policy reduces missed deadlines; NaN if first_fit misses less than `LEAST`.
 
-    It is a ratio of means, so its interval is that of the linearized ratio: some seeds have no missed deadlines to reduce.
+    It is a ratio of means, so its interval is computed for the linearized ratio: some seeds have no missed deadlines to reduce.
     """
     first, aware = (results.values(results.at("high_bandwidth", load, policy), MISSED) for policy in POLICIES)
     if not len(first) or not len(aware) or first.mean() < LEAST:

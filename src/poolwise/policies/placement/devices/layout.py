@@ -14,7 +14,7 @@ from poolwise.model.shared_nodes import SharedNodes, shared_nodes
 
 @dataclass(frozen=True, eq=False)
 class ShareLayout(SharedNodes):
-    """Shared nodes and devices with a resource of which a job may take a share.
+    """Shared nodes and devices with a resource that jobs may take in shares.
 
     Attributes
     ----------

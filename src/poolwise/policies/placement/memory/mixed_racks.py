@@ -1,4 +1,4 @@
-"""Rack placement on nodes with different amounts of local memory; `RackPlacement` uses it where nodes differ.
+"""Rack placement on nodes with different amounts of local memory; `RackPlacement` uses it if nodes differ.
 
 A job needs max(0, memory - local memory) MiB of remote memory on each node. It takes the nodes on which it needs least, among
 those the ones with the fewest further resources, such as GPUs, and then the ones with the least local memory, so it leaves

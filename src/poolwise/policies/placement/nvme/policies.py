@@ -80,7 +80,7 @@ class NvmeMinimizeFragmentation(Composer):
     Parameters
     ----------
     alpha_as_printed
-        Use equation 2 as printed: the ratios are not halved, and alpha is infinite where it would divide by 0 or less.
+        Use equation 2 as printed: the ratios are not halved, and alpha is infinite if its divisor would be 0 or less.
     late_shares
         Let a workload whose deadline has passed join a composition in use (`joinable_groups`).
     """
