@@ -128,7 +128,7 @@ def memory_figures(result: StudyResult, sweep: Sweep, found: Recommendation) -> 
 
 
 def _bars(name: str, title: str, caption: str, run: str, histogram: Histogram, axis: Axis) -> Bars:
-    """Return bars in percent; a bin's label is its lower edge, on as many bins as fit."""
+    """Return bars in percent; labels are the lower edges of bins, and as many bins are labelled as fit."""
     low = [round(100 * edge) for edge in histogram.edges[:-1].tolist()]
     step = -(-len(low) // MAX_LABELS)
     groups = [f"{edge} %" if k % step == 0 else "" for k, edge in enumerate(low)]

@@ -69,8 +69,8 @@ class PlacementFailures:
 def place(start: Start, job: PodJob, cache: ClusterCache, state: ClusterState, failures: PlacementFailures) -> Placed | Refused:
     """Place the pods of a job as decided and assume their devices in the cache, or return why they do not fit.
 
-    Devices that the decision names are tried first. Failures are added to `failures`, so that of a thousand pods with equal
-    requests only the first is tried on every node.
+    Devices that the decision names are tried first. Failures are added to `failures`, so that only the first of a thousand pods
+    with equal requests is tried on every node.
     """
     found = _attempt(_Placing(start, job, cache, state, failures), _Placing.place)
     if isinstance(found, Refused) and found.lasting and len(job.pods) > 1 and state.mapping.view == "shared":

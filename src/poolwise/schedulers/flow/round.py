@@ -123,7 +123,7 @@ class Round:
         )
 
     def groups(self, jobs: IntArray, wait: FloatArray, *columns: IntArray) -> tuple[IntArray, IntArray]:
-        """Group (k,) tasks of jobs by equal wait and columns; each gang has its own group.
+        """Group the (k,) tasks of jobs that have equal waits and equal columns; each gang has its own group.
 
         Returns
         -------
