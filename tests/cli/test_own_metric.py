@@ -121,7 +121,7 @@ def test_schedule_that_differs_from_saved_outcomes_is_rejected(folder):
     schedule = simulate_again(study.cells[0], kept)
     assert Outcomes.of(schedule).end.tolist() == kept.end.tolist()
     for changed in ({"start": kept.start + 1}, {"end": kept.end + 1}):
-        with pytest.raises(InputError, match="simulating the run again gave a different schedule"):
+        with pytest.raises(InputError, match="a new simulation of the run gave a different schedule"):
             simulate_again(study.cells[0], replace(kept, **changed))
 
 

@@ -102,7 +102,7 @@ def test_composition_faults_are_detected(runs, words):
 
 def test_compositions_across_places_and_exceeded_fabrics_are_detected():
     apart = machine(devices=((2000, 600),) * 2, racks=(0, 1))
-    assert "several places" in composition_faults(record(apart, JOBS, [(0, 0, 9, on(0, 2, 3))]))[0]
+    assert "several locations" in composition_faults(record(apart, JOBS, [(0, 0, 9, on(0, 2, 3))]))[0]
     inside = machine(devices=((2000, 600),) * 2, homes=(0, 0))
     assert "attached to another node" in composition_faults(record(inside, JOBS, [(0, 0, 9, on(1, 2))]))[0]
     narrow = machine(devices=((2000, 600),) * 2, fabric=3000)
