@@ -10,12 +10,14 @@ from poolwise.cli import app as cli
 from poolwise.errors import InputError
 from poolwise.files.machine import load_machine
 from poolwise.files.scheduler import load_scheduler
+from poolwise.model.exclusive import exclusive_jobs
 from poolwise.slurm.associations import read_associations, shares_text
 from poolwise.slurm.cluster import gpus_of, leaf_switches, node_sizes
 from poolwise.slurm.conf import SlurmConf
 from poolwise.slurm.dumps import read_shares
 from poolwise.slurm.reservations import SlurmReservation, read_reservations
 from poolwise.studies import load, run
+from poolwise.traces import read
 from tests.helpers.data import DATA
 
 FOLDER = DATA / "slurm-export"
@@ -59,7 +61,7 @@ def test_machine_has_the_nodes_racks_partitions_and_qos(folder: Path) -> None:
     assert machine["partition"] == [
         {"name": "batch", "nodes": ["n", "n-2"], "default": True, "max_time": "3 d"},
         {"name": "short", "nodes": ["n", "n-2", "fat"], "max_time": "1 h", "max_nodes": 2, "tier": 2},
-        {"name": "fat", "nodes": ["fat"], "max_time": "7 d"},
+        {"name": "fat", "nodes": ["fat"], "max_time": "7 d", "exclusive": True},
         {"name": "gpu", "nodes": ["gpu"], "max_time": "2 d"},
     ]
     assert machine["qos"] == [
@@ -73,6 +75,7 @@ def test_machine_has_the_nodes_racks_partitions_and_qos(folder: Path) -> None:
 def test_values_have_comments_with_their_lines(folder: Path) -> None:
     lines = (folder / "machine.toml").read_text().splitlines()
     assert 'max_time = "1 h"  # slurm.conf:26' in lines
+    assert "exclusive = true  # slurm.conf:27" in lines
     assert 'name = "n"  # n[01-04,06]: nodes.conf:2' in lines
     assert 'name = "s1"  # topology.conf:3' in lines
     assert "# Jobs share nodes: SelectType=select/cons_tres (slurm.conf:10)." in lines
@@ -109,6 +112,22 @@ def test_study_answers_with_todays_scheduler(folder: Path, tmp_path: Path) -> No
     described = dict(result.description())
     assert described["machine"] == "minster: 10 nodes with 179.688 GiB to 1.46484 TiB each"
     assert described["runs"] == "3, 1 under FCFS without backfilling for fairness, 1 of today's configuration"
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ("default_queue_depth=50,sched_interval=30", {"default_queue_depth": "50", "sched_interval": "30"}),
+        ("default_queue_depth=50,sched_interval=-1", {"default_queue_depth": "50", "sched_interval": "-1"}),
+        ("sched_interval=30", {}),
+    ],
+)
+def test_depth_of_the_main_scheduler_is_imported(tmp_path: Path, given: str, kept: dict[str, str]) -> None:
+    conf = edited(tmp_path, ("bf_interval=60", given))
+    assert imported(tmp_path / "out", conf=conf) == 0
+    found = SlurmConf.read_file(tmp_path / "out" / "slurm.conf").pairs("SchedulerParameters")
+    assert {name: value for name, value in found.items() if not name.startswith("bf_")} == kept
+    assert cli.run(["validate", str(tmp_path / "out" / "slurm.toml")]) == 0
 
 
 def test_partitions_without_jobs_do_not_prevent_the_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -166,6 +185,14 @@ def test_select_type_decides_whether_jobs_take_whole_nodes(
     assert ("nodes" in machine.resources) == whole
     assert reason in (tmp_path / "out" / "machine.toml").read_text()
     assert cli.run(["validate", str(tmp_path / "out" / "study.toml")]) == 0
+
+
+def test_jobs_of_an_exclusive_partition_share_no_node(folder: Path) -> None:
+    machine = load_machine(folder / "machine.toml")
+    assert [part.name for part in machine.partitions if part.exclusive] == ["fat"]
+    workload = read(LOG, machine, only={"partition": ["batch", "short", "fat", "gpu"]})
+    fat = workload.attributes["partition"] == "fat"
+    assert exclusive_jobs(workload, machine).tolist() == fat.tolist() and fat.any()
 
 
 def test_memory_is_left_out_if_slurm_does_not_allocate_it(tmp_path: Path) -> None:

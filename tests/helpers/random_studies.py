@@ -221,14 +221,20 @@ def backfill(name: str) -> BackfillPolicy:
     return Conservative(keep_reservations=True) if name == "kept" else make("backfills", name)
 
 
-def at_intervals(g: np.random.Generator) -> SlurmBackfill:
-    """Return Slurm's schedulers with random times of their passes, and short or long intervals, windows and periods."""
+def at_intervals(g: np.random.Generator, *, limited: bool = False) -> SlurmBackfill:
+    """Return Slurm's schedulers with random times of their passes, and short or long intervals, windows and periods.
+
+    The main scheduler considers all jobs, unless it is `limited`.
+    """
     settings = {
         "bf_interval": int(g.choice([1, 2, 7, 30, 1000])),
         "bf_window": int(g.choice([1, 2, 10, 1440, 10**6])),
         "bf_max_job_test": int(g.choice([1, 2, 5, 9, 1000])),
         "bf_resolution": int(g.choice([1, 2, 7, 60, 300])),
     }
+    if limited:
+        settings["default_queue_depth"] = int(g.choice([0, 1, 2, 5]))
+        settings["sched_interval"] = int(g.choice([-1, 1, 5, 30, 1000]))
     every = float(g.choice([0, 0, 0, 0.5, 4, 100]))
     return SlurmBackfill(None, settings, float(g.choice([0, 0.5, -3, 40])), every, float(g.choice([0, 1.25, -2])))
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from poolwise.engines import simulate
 from poolwise.errors import InputError
+from poolwise.explain import explain_wait
 from poolwise.interfaces import SchedulingPass
 from poolwise.model import Machine, Partition, Placement, Queue, Run, Schedule, Snapshot, WaitCause, Workload
 from poolwise.model.machine_builder import MachineBuilder
@@ -124,6 +125,79 @@ def test_backfill_pass_skips_jobs_beyond_the_limit_of_their_user_or_partition() 
     assert day(rows, exact(bf_max_job_part=1), partition=["a"] * 4)[4] > 500
     assert day(rows, exact(bf_max_job_user=0), user=users) == day(rows, exact(bf_max_job_user=1)) == day(rows, exact())
     assert exact(bf_max_job_user=0).rule() is not None and exact(bf_max_job_user=1).rule() is None
+
+
+QUEUE = [(0, 4, 100, 100), (1, 1, 50, 50), (1, 1, 50, 50), (1, 1, 50, 50)]
+"""The first holds all nodes until 100 s. Then the three others fit together."""
+
+
+def test_main_scheduler_considers_one_job_more_than_its_depth() -> None:
+    rare = {"bf_interval": 1000, "sched_interval": 30}
+    assert day(QUEUE, exact(**rare)) == {1: 0, 2: 100, 3: 100, 4: 100}
+    assert day(QUEUE, exact(**rare, default_queue_depth=1)) == {1: 0, 2: 100, 3: 100, 4: 120}, "at the next full pass"
+    assert day(QUEUE, exact(**rare, default_queue_depth=0)) == {1: 0, 2: 100, 3: 120, 4: 120}
+    assert day(QUEUE, exact(**rare, default_queue_depth=2)) == day(QUEUE, exact(**rare))
+
+
+def test_full_passes_follow_at_their_interval() -> None:
+    rare = {"bf_interval": 1000, "default_queue_depth": 1}
+    assert day(QUEUE, exact(**rare))[4] == 120, "60 s by default"
+    assert day(QUEUE, exact(**rare, sched_interval=70))[4] == 140
+    assert day(QUEUE, exact(**rare, sched_interval=-1))[4] == 150, "no full pass: at the end of the second and third"
+    assert day(QUEUE, exact(default_queue_depth=1, bf_interval=110))[4] == 110, "the backfill pass tests it"
+    assert day(QUEUE, SlurmBackfill(settings={**rare, "sched_interval": 25}))[4] == 100, "the pass at 100 s is a full one"
+    every = SlurmBackfill(settings={**rare, "default_queue_depth": 0, "sched_interval": 105}, every=8.0)
+    assert day(QUEUE, every) == {1: 0, 2: 104, 3: 112, 4: 112}, "the first pass after 105 s"
+
+
+def test_blocked_jobs_count_toward_the_depth_of_the_main_scheduler() -> None:
+    """The second job blocks partition a; the third is blocked, and the fourth would start in partition b."""
+    builder = MachineBuilder("partitions")
+    for n in range(2):
+        builder.node(f"n{n}", cores=4)
+    sets = {"a": np.array([True, False]), "b": np.array([False, True])}
+    on = replace(Machine.of(builder), node_sets=sets, partitions=(Partition("a"), Partition("b")))
+    load = Workload.of(
+        ["0 s", "1 s", "2 s", "3 s"],
+        "50 s",
+        requests={"cores": [4] * 4},
+        attributes={"partition": np.array(["a", "a", "a", "b"])},
+    )
+    for depth, expected in ((1, 20), (2, 3)):
+        settings = {"default_queue_depth": depth, "sched_interval": 20, "bf_interval": 1000}
+        how = ListScheduler(backfill=SlurmBackfill(settings=settings), placement=FirstNodes())
+        assert simulate(load, on, how).schedule.job_start[3] == expected * SECOND
+
+
+def test_reason_names_the_depth_of_the_main_scheduler() -> None:
+    submit, width, runtime, _ = np.array(QUEUE, dtype=np.int64).T
+    load = Workload.of(submit * SECOND, runtime * SECOND, requests={"nodes": width})
+    how = ListScheduler(backfill=exact(default_queue_depth=1, bf_interval=1000))
+    last = explain_wait(load, Machine.flat(4), how, 4).episodes[-1]
+    assert last.reason.cause is WaitCause.ROUND and (last.start, last.end) == (100 * SECOND, 120 * SECOND)
+    assert "only the first 2 jobs (default_queue_depth); the next pass is in 20 s" in last.reason.text
+
+
+def test_start_at_a_backfill_pass_without_an_event_is_explained() -> None:
+    submit, width, runtime, _ = np.array([(0, 3, 100, 100), (1, 4, 10, 10), (2, 1, 50, 50)], dtype=np.int64).T
+    load = Workload.of(submit * SECOND, runtime * SECOND, requests={"nodes": width})
+    how = ListScheduler(backfill=exact())
+    assert [explain_wait(load, Machine.flat(4), how, job).until // SECOND for job in (2, 3)] == [100, 30]
+
+
+def test_depth_of_the_main_scheduler_has_no_default(tmp_path: Path) -> None:
+    assert exact().parameters.considered is None and exact(sched_interval=5).rule() == exact().rule() is not None
+    limited = exact(default_queue_depth=100).rule()
+    assert limited is not None and limited.times is not None and limited.times.considered == 101
+    path = tmp_path / "slurm.conf"
+    path.write_text("SchedulerParameters=default_queue_depth=100,sched_interval=-1\n")
+    found = SlurmBackfill(str(path)).parameters
+    assert (found.considered, found.full_pass) == (101, 0)
+    path.write_text("SchedulerParameters=default_queue_depth=many\n")
+    with pytest.raises(InputError, match="default_queue_depth=many is not a whole number"):
+        SlurmBackfill(str(path)).open()
+    with pytest.raises(InputError, match="sched_interval=0 is not a whole number above 0"):
+        exact(default_queue_depth=1, sched_interval=0).open()
 
 
 def test_main_scheduler_interval_groups_events() -> None:

@@ -44,12 +44,22 @@ def test_sample_is_detected_and_read(tmp_path: Path) -> None:
     assert jobs.attributes["qos"].tolist()[2] == "high"
     assert jobs.excluded == {"cancelled at a given time (-cancel-in)": 1}
     assert jobs.repaired["option --dependency, left out"] == 1
-    assert jobs.repaired["option --exclusive, left out"] == 1
+    assert jobs.repaired["option --exclusive, left out"] == 1  # --exclusive=user
+    assert "exclusive" not in jobs.attributes
     assert jobs.repaired["type of GPU in option --gres, left out"] == 1
     assert jobs.repaired["runtime above the time limit, taken as the limit"] == 1
     packed = tmp_path / "some.gz"
     packed.write_bytes(gzip.compress(FILE.read_bytes()))
     assert np.array_equal(read(packed, WHOLE).duration, jobs.duration)
+
+
+def test_exclusive_jobs_are_marked(tmp_path: Path) -> None:
+    path = tmp_path / "jobs.events"
+    texts = ("-t 9 -n 2 --exclusive", "-t 9 -n 2", "-t 9 -n 2 --exclusive=user")
+    path.write_text("".join(LINE.format(submit=k, id=k + 1, options=text) for k, text in enumerate(texts)))
+    jobs = read(path, SHARED)
+    assert jobs.attributes["exclusive"].tolist() == [1, 0, 0]
+    assert jobs.repaired["option --exclusive, left out"] == 1
 
 
 def test_gpus_of_each_node_are_requested_on_shared_nodes() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from poolwise.arrays import IntArray
 from poolwise.engines.compiled_engine import RunSpec, Sampler
@@ -11,6 +11,7 @@ from poolwise.engines.progress import Obstacle
 from poolwise.engines.select import find_engine
 from poolwise.engines.simulate import simulate
 from poolwise.model import Workload
+from poolwise.model.exclusive import ExclusiveNodes, exclusive_nodes
 from poolwise.units import NEVER
 
 
@@ -40,6 +41,18 @@ class PlainSampler:
         return starts
 
 
+@dataclass(frozen=True, eq=False)
+class _ExclusiveSampler:
+    """Replays variants of a workload with exclusive jobs, given without the resource that keeps them apart."""
+
+    sampler: Sampler
+    alone: ExclusiveNodes
+
+    def starts(self, workload: Workload) -> IntArray:
+        """Return (k,) ns at which the awaited jobs start, `NEVER` for one that does not."""
+        return self.sampler.starts(self.alone.like(workload))
+
+
 def sampler_of(spec: RunSpec, awaited: IntArray, until: int = NEVER) -> tuple[Sampler, Obstacle | None]:
     """Return the fastest sampler for variants of a run, and why it does not use kernels if it does not.
 
@@ -52,7 +65,11 @@ def sampler_of(spec: RunSpec, awaited: IntArray, until: int = NEVER) -> tuple[Sa
     until
         Ns after which no event is replayed.
     """
-    engine, obstacle = find_engine(spec)
+    alone, given = exclusive_nodes(spec.workload, spec.machine, spec.initial), spec
+    if alone is not None:
+        given = replace(spec, workload=alone.workload, machine=alone.machine, initial=alone.initial)
+    engine, obstacle = find_engine(given)
     if engine is None or engine.sampler is None:
         return PlainSampler(spec, awaited, until), obstacle
-    return engine.sampler(spec, awaited, until), None
+    sampler = engine.sampler(given, awaited, until)
+    return sampler if alone is None else _ExclusiveSampler(sampler, alone), None

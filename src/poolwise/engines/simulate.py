@@ -15,6 +15,7 @@ from poolwise.interfaces import PerformanceModel, Scheduler
 from poolwise.interfaces.user_class import rule_of
 from poolwise.loop import Observer, run_loop
 from poolwise.model import Initial, Machine, Schedule, Workload
+from poolwise.model.exclusive import exclusive_nodes
 from poolwise.model.task_graph import PREDECESSORS
 from poolwise.performance.ideal import Ideal
 from poolwise.platforms.closed_loop import ClosedLoop
@@ -107,6 +108,9 @@ def simulate(
     _check_restrictions(machine, scheduler)
     if initial is not None:
         _check_initial(workload, machine, scheduler)
+    alone = exclusive_nodes(workload, machine, initial)
+    if alone is not None:
+        workload, machine, initial = alone.workload, alone.machine, alone.initial
     if machine.failures is not None:
         machine, failing, requeue = draw_failures(workload, machine, seed)
         disturbances = (*disturbances, *failing)
@@ -121,7 +125,7 @@ def simulate(
         compiled, obstacle = find_engine(spec)
         if compiled is not None:
             schedule, wall = compiled.replay(spec)
-            return Result(schedule, "compiled", wall)
+            return Result(schedule if alone is None else alone.schedule(schedule), "compiled", wall)
         if engine == "compiled":
             raise InputError(f"no kernel runs this: {obstacle}", field="engine", remedy='use the engine "reference" or "auto"')
     simulation = platform_of(workload)(
@@ -140,7 +144,8 @@ def simulate(
     begun = time.perf_counter()
     loop = run_loop(simulation, scheduler, seed, observer=observer)
     wall = time.perf_counter() - begun
-    return Result(simulation.schedule(workload, machine, loop), "reference", wall, obstacle)
+    schedule = simulation.schedule(workload, machine, loop)
+    return Result(schedule if alone is None else alone.schedule(schedule), "reference", wall, obstacle)
 
 
 def platform_of(workload: Workload) -> type[Simulation]:

@@ -43,6 +43,8 @@ def holders(snapshot: Snapshot, job: int, resource: str) -> tuple[Holder, ...]:
     machine, table = snapshot.machine, snapshot.table
     sets = eligible_sets(machine, table)
     usable = eligible_owners(machine, *sets.value[int(sets.of[job])]) | (machine.kind != Kind.NODE)
+    if resource == "nodes" and resource not in machine.resources:  # on shared nodes
+        resource = ""
     column = machine.resources.index(resource) if resource in machine.resources else -1
     held: dict[int, list[int]] = {}
     for run in snapshot.runs():

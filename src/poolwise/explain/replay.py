@@ -64,7 +64,8 @@ class _ReplayDispatcher(Dispatcher):
             raise PolicyError(f"the replay reached {now} ns, past the recorded start of the job in row {record.job[first]}")
         self.started = end
         decisions.extend(Start(int(record.job[run]), (0,), self._placement(run)) for run in range(first, end))
-        return Decisions(tuple(decisions))
+        following = int(record.start[end]) if end < record.n_run else None  # it may be a pass without an event
+        return Decisions(tuple(decisions), following)
 
     def _placement(self, run: int) -> Placement:
         record = self.schedule_

@@ -33,6 +33,7 @@ from poolwise.model import (
     WaitCause,
     Workload,
 )
+from poolwise.model.exclusive import exclusive_nodes
 from poolwise.performance.ideal import Ideal
 from poolwise.platforms.dependent_tasks import DependentTasks
 from poolwise.platforms.failures import draw_failures
@@ -97,6 +98,9 @@ def explain_wait(
             remedy="explain a run without it",
         )
     model = model if model is not None else Ideal()
+    alone, plain = exclusive_nodes(workload, machine), (workload, machine)
+    if alone is not None:
+        workload, machine = alone.workload, alone.machine
     machine, failing, requeue = draw_failures(workload, machine, seed)
     decided, explained = scheduler, scheduler
     parts = RunSpec(workload, machine, scheduler, model, estimate if estimate is not None else model, seed, failing, requeue)
@@ -127,7 +131,7 @@ def explain_wait(
         if isinstance(decision, Start) and (decision.job == recorder.job or decided is not scheduler):
             raise PolicyError(f"the machine refused to start the job in row {decision.job}: {why}")
     rejected = "" if recorder.job is None else loop.result.rejected.get(recorder.job, "")
-    passes, held = recorder.passes, recorder.holders
+    passes, held, placement = recorder.passes, recorder.holders, recorder.placement
     if dependent is not None:
         passes = _in_workload(passes, dependent, workload, row)
         held = {
@@ -137,7 +141,9 @@ def explain_wait(
         if recorder.job is None:
             loop.result.waiting = tuple(loop.queue.jobs.tolist())
             rejected, recorder.until = dependent.unfinished(loop.result)[0].get(row, ""), dependent.now
-    found = Explanation(workload.job(row), machine, tuple(passes), recorder.until, recorder.placement, rejected, holders=held)
+    if alone is not None:
+        (workload, machine), placement = plain, placement if placement is None else alone.placement(placement)
+    found = Explanation(workload.job(row), machine, tuple(passes), recorder.until, placement, rejected, holders=held)
     if outcomes is not None:
         _check_job(found, recorder.began, outcomes, row)
     return found

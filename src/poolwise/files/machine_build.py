@@ -178,7 +178,7 @@ def _failures(machine: Machine, section: FailuresSection | None) -> Failures | N
 
 
 def _partition(part: PartitionSection) -> Partition:
-    return Partition(part.name, part.default, part.max_time or NEVER, part.max_nodes or NEVER, part.tier)
+    return Partition(part.name, part.default, part.max_time or NEVER, part.max_nodes or NEVER, part.tier, part.exclusive)
 
 
 def _qos(qos: QosSection) -> QualityOfService:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from poolwise.files.fields import Bandwidth, Count, Label, Memory, Name, Positive, Section, Time
 
@@ -83,6 +83,13 @@ class PartitionSection(Section):
     max_time: Time | None = Field(default=None, description="maximum time limit of a job")
     max_nodes: Positive | None = Field(default=None, description="maximum number of nodes of a job")
     tier: Count = Field(default=1, description="priority tier; jobs of a higher tier are considered first")
+    exclusive: bool = Field(default=False, description="whether its jobs get shared nodes for themselves")
+
+    @model_serializer(mode="wrap")
+    def _serialized(self, default: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Omit `exclusive = false`, so that machines without exclusive partitions keep their hashes."""
+        content: dict[str, Any] = default(self)
+        return content if self.exclusive else {name: value for name, value in content.items() if name != "exclusive"}
 
 
 class QosSection(Section):

@@ -23,6 +23,7 @@ class Partition:
     max_time : longest time that a job may request, ns
     max_nodes : most nodes that a job may request
     tier : jobs of a higher tier are considered before all others, whatever their priorities
+    exclusive : whether its jobs get their nodes for themselves, where nodes are shared (see `model.exclusive`)
     """
 
     name: str
@@ -30,6 +31,7 @@ class Partition:
     max_time: int = NEVER
     max_nodes: int = NEVER
     tier: int = 1
+    exclusive: bool = False
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 
 from poolwise.arrays import FloatArray
 from poolwise.short_repr import short_repr
+from poolwise.units import NEVER
 
 HeadScope = Literal["partition", "machine"]
 """Jobs that wait behind a job that does not fit: those that compete for the nodes of its partitions, or all."""
@@ -21,7 +22,7 @@ RackSpread = Literal["worst", "mean", "paper"]
 
 
 class PassTimes(NamedTuple):
-    """Times and limits of a backfill that runs at intervals, like Slurm's; ns except `depth`.
+    """Times and limits of a backfill that runs at intervals, like Slurm's; ns except `depth` and `considered`.
 
     Attributes
     ----------
@@ -29,6 +30,8 @@ class PassTimes(NamedTuple):
     looked, every : a pass of the main scheduler, and the time between two; `every` is 0 if it runs at each event
     depth : number of jobs that a backfill pass tests
     window, resolution : planning horizon and time resolution of the reservations
+    considered : number of jobs that a pass of the main scheduler considers, `NEVER` for all
+    full_pass : time between two passes of the main scheduler that consider all jobs; 0 for none
 
     Examples
     --------
@@ -44,6 +47,8 @@ class PassTimes(NamedTuple):
     depth: int
     window: int
     resolution: int
+    considered: int = NEVER
+    full_pass: int = 0
 
 
 class BackfillRule(NamedTuple):

@@ -58,6 +58,7 @@ FIELDS: Mapping[str, ColumnField] = {
     "queue": ColumnField("text", ("queue", "queuename")),
     "qos": ColumnField("text", ("qos",)),
     "constraint": ColumnField("text", ("constraint", "constraints")),
+    "exclusive": ColumnField("text", ("exclusive",)),
 }  # fmt: skip
 """Known job fields; any other field that a map names becomes an attribute of the jobs."""
 

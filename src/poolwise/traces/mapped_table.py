@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from poolwise.arrays import FloatArray, IntArray
 from poolwise.errors import InputError, UnknownNameError
 from poolwise.model import Machine, Workload
+from poolwise.model.exclusive import EXCLUSIVE
 from poolwise.registry import register
 from poolwise.traces import time_of_day
 from poolwise.traces.column_cells import JobCells, has_unit
@@ -22,7 +23,7 @@ from poolwise.traces.format import TraceFormat
 from poolwise.traces.memory import LARGEST, check_memory, with_unknown
 from poolwise.traces.numbers import round_up
 from poolwise.traces.selection import select
-from poolwise.traces.table_checks import check_unique
+from poolwise.traces.table_checks import check_unique, exclusive_flags
 from poolwise.traces.table_columns import Source, table_of
 from poolwise.traces.text_files import stem
 from poolwise.traces.unreadable_rows import read_readable
@@ -129,7 +130,11 @@ class MappedTable(TraceFormat):
         known, repaired = memory[keep] > 0, dict(request.repaired)
         amounts = {**request.amounts, "memory": with_unknown(request.amounts["memory"], known, self.memory_unknown, repaired)}
         others = {name: cells.numbers_or_texts(name) for name in columns if name not in FIELDS}
-        texts = {name: cells.texts(name) for name in columns if name in FIELDS and FIELDS[name].kind == "text"}
+        texts: dict[str, NDArray[np.generic]] = {
+            name: cells.texts(name) for name in columns if name in FIELDS and FIELDS[name].kind == "text"
+        }
+        if EXCLUSIVE in columns:
+            texts[EXCLUSIVE] = exclusive_flags(source, columns[EXCLUSIVE].column)
         submit = times.submit.ns[keep]
         return Workload.of(
             submit - submit.min(),

@@ -21,6 +21,7 @@ from poolwise.arrays import BoolArray, FloatArray, IntArray
 from poolwise.errors import InputError
 from poolwise.model import Machine, Workload
 from poolwise.model.eligibility import CONSTRAINT
+from poolwise.model.exclusive import EXCLUSIVE
 from poolwise.registry import register
 from poolwise.slurm import durations
 from poolwise.traces.demand import Demand, Request, recorded_limits
@@ -56,6 +57,7 @@ class _Event(NamedTuple):
     gpus: int
     memory: float
     cancelled: bool
+    exclusive: bool
     texts: dict[str, str]
     dropped: tuple[str, ...]
 
@@ -79,10 +81,11 @@ class SlurmEvents(TraceFormat):
     The line is `-dt SECONDS -e submit_batch_job | OPTIONS pseudo.job`; `#` begins a comment. Time starts at the first kept
     line. The options --ntasks, --cpus-per-task, --nodes and --ntasks-per-node determine the CPUs and nodes of a job; of a range
     of nodes, the smaller number counts. On whole nodes of c cores, a job with p CPUs takes at least ceil(p / c) nodes. --mem is
-    on each node, as are --gres=gpu and --gpus-per-node. A job runs for `-sim-walltime` seconds, at most until its time limit,
-    and until this limit if `-sim-walltime` is negative or missing. Other options are left out and counted by name. Job arrays,
-    heterogeneous jobs and unknown options are unreadable lines, which are skipped and counted, unless `strict` is set. The id
-    of a job is the number in its name (`-J jobid_17`); other jobs get numbers above these.
+    on each node, as are --gres=gpu and --gpus-per-node. A job with --exclusive shares its nodes with no other job. A job runs
+    for `-sim-walltime` seconds, at most until its time limit, and until this limit if `-sim-walltime` is negative or missing.
+    Other options are left out and counted by name, as is --exclusive with a value. Job arrays, heterogeneous jobs and unknown
+    options are unreadable lines, which are skipped and counted, unless `strict` is set. The id of a job is the number in its
+    name (`-J jobid_17`); other jobs get numbers above these.
 
     Parameters
     ----------
@@ -151,7 +154,12 @@ class SlurmEvents(TraceFormat):
             requested=requested,
             tasks=request.tasks,
             requests=amounts,
-            attributes={**texts, **recorded_limits(machine, recorded, requested), "memory_known": known.astype(np.int64)},
+            attributes={
+                **texts,
+                **_exclusive(events),
+                **recorded_limits(machine, recorded, requested),
+                "memory_known": known.astype(np.int64),
+            },
             excluded={**others, **excluded},
             repaired=repaired,
             name=stem(lines.path),
@@ -203,7 +211,8 @@ def _event(text: str) -> tuple[str, _Event | None]:
     ran = _real(options.get("sim-walltime", options.get("sleep", "-1")), "sim-walltime")
     if ran > _LONGEST:
         raise InvalidOption(f"{ran:g} s exceeds 68 years", "sim-walltime", _CORRECT)
-    dropped = [f"option --{name}" for name in options if name not in READ]
+    alone = options.get("exclusive") == ""
+    dropped = [f"option --{name}" for name in options if name not in READ and not (alone and name == "exclusive")]
     nodes, tasks = _nodes_and_tasks(options, dropped)
     cpus = tasks * _whole(options.get("cpus-per-task", "1"), "cpus-per-task", 1)
     gpus = _gpus(options, nodes, tasks, dropped)
@@ -222,6 +231,7 @@ def _event(text: str) -> tuple[str, _Event | None]:
         gpus,
         _memory(options, nodes, cpus, dropped),
         "cancel-in" in options,
+        alone,
         texts,
         tuple(dropped),
     )
@@ -337,6 +347,12 @@ def _texts(events: list[_Event], machine: Machine) -> tuple[dict[str, NDArray[np
     written = texts[CONSTRAINT]
     texts[CONSTRAINT] = np.array([supported_constraint(text, machine) for text in written.tolist()], dtype=np.str_)
     return texts, occurring({_CONSTRAINTS: int((texts[CONSTRAINT] != written).sum())})
+
+
+def _exclusive(events: list[_Event]) -> dict[str, IntArray]:
+    """Return the column of exclusive jobs if there are any."""
+    alone = np.array([event.exclusive for event in events], dtype=np.int64)
+    return {EXCLUSIVE: alone} if alone.any() else {}
 
 
 def _dropped(events: list[_Event]) -> dict[str, int]:

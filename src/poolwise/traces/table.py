@@ -14,10 +14,11 @@ from poolwise.arrays import IntArray
 from poolwise.atomic_write import check_writable, write_whole
 from poolwise.errors import InputError
 from poolwise.model import JobTable, Machine, Workload
+from poolwise.model.exclusive import EXCLUSIVE
 from poolwise.registry import register
 from poolwise.traces.format import TraceFormat
 from poolwise.traces.parquet import parquet_names
-from poolwise.traces.table_checks import check_unique, require
+from poolwise.traces.table_checks import check_unique, exclusive_flags, require
 from poolwise.traces.table_columns import (
     Source,
     columns_of_csv,
@@ -60,8 +61,9 @@ class TableFormat(TraceFormat):
     """Job table, CSV (plain or gzip) or Parquet: submit_ns, duration_ns, nodes; optionally id, requested_ns, tasks, memory_mib.
 
     A column "request.X" is a request for resource X in base units, "text.X" a text attribute, and any other column a numeric
-    attribute X (such as "u"); an empty cell of an attribute is NaN. Without `id`, jobs are numbered from 1; without
-    `requested_ns`, they request their duration. `nodes` is optional if jobs request other resources.
+    attribute X (such as "u"); an empty cell of an attribute is NaN. `exclusive` (true or false) marks jobs that share their
+    nodes with no other job. Without `id`, jobs are numbered from 1; without `requested_ns`, they request their duration.
+    `nodes` is optional if jobs request other resources.
     """
 
     def recognizes(self, path: Path) -> bool:
@@ -108,6 +110,8 @@ def read_job_columns(
             requests[name.removeprefix(_REQUEST)] = _whole(source, name, _AMOUNT)
         elif name.startswith(_TEXT):
             attributes[name.removeprefix(_TEXT)] = source.texts(name)
+        elif name == EXCLUSIVE:
+            attributes[name] = exclusive_flags(source, name)
         elif name not in _OWN and name not in ignored:
             attributes[name] = source.numbers(name)
     return whole, requests, attributes

@@ -9,6 +9,7 @@ import numpy as np
 
 from poolwise.arrays import BoolArray, IntArray
 from poolwise.errors import InputError
+from poolwise.model.exclusive import flag
 from poolwise.traces.table_columns import Source
 
 _NUMBER = re.compile(r"([0-9]{1,18})$")
@@ -49,3 +50,13 @@ def numbered(source: Source, name: str, remedy: str) -> IntArray:
     ids = np.array([int(match[1]) for match in found if match], dtype=np.int64)
     check_unique(source, ids, name)
     return ids
+
+
+def exclusive_flags(source: Source, column: str) -> IntArray:
+    """Return (n_row,) 1 for exclusive jobs, 0 for others; raise InputError for a cell that is neither true nor false."""
+    words = source.texts(column).tolist()
+    flags = [flag(word) for word in words]
+    if None in flags:
+        row = flags.index(None)
+        raise source.error(row, column, f"'{words[row].strip()[:40]}' is neither true nor false", "write true or false")
+    return np.array(flags, dtype=np.int64)

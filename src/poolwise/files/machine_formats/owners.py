@@ -66,6 +66,7 @@ class PartitionEntry:
     max_time: str = ""
     max_nodes: int = NEVER
     tier: int = 1
+    exclusive: bool = False
 
 
 @dataclass(frozen=True)
@@ -131,7 +132,9 @@ class OwnerList:
             machine,
             position=np.array(position, dtype=np.int64).reshape(-1, 2),
             node_sets={name: np.array([name in entry.sets for entry in self.owner], dtype=np.bool_) for name in self.sets},
-            partitions=tuple(Partition(p.name, p.default, _limit(p.max_time), p.max_nodes, p.tier) for p in self.partition),
+            partitions=tuple(
+                Partition(p.name, p.default, _limit(p.max_time), p.max_nodes, p.tier, p.exclusive) for p in self.partition
+            ),
             qos=tuple(
                 QualityOfService(q.name, q.default, _limit(q.max_time), tuple(q.per_user.items()), tuple(q.total.items()))
                 for q in self.qos
@@ -201,7 +204,7 @@ def owner_tables(machine: Machine) -> dict[str, Any]:
         "resources": list(machine.resources),
         "sets": list(machine.node_sets),
         "parts": dict(machine.parts),
-        "partition": [_given(p.__dict__ | {"max_time": _limit_text(p.max_time)}) for p in machine.partitions],
+        "partition": [_partition_table(part) for part in machine.partitions],
         "qos": [
             _given(q.__dict__ | {"max_time": _limit_text(q.max_time), "per_user": dict(q.per_user), "total": dict(q.total)})
             for q in machine.qos
@@ -246,6 +249,11 @@ def _window_table(machine: Machine, window: ReservedWindow) -> dict[str, Any]:
             "accounts": sorted(window.accounts),
         }
     )
+
+
+def _partition_table(part: Partition) -> dict[str, Any]:
+    table = _given(part.__dict__ | {"max_time": _limit_text(part.max_time)})
+    return table if part.exclusive else {name: value for name, value in table.items() if name != "exclusive"}
 
 
 def _given(table: Mapping[str, Any]) -> dict[str, Any]:

@@ -95,6 +95,7 @@ def _partitions(cluster: SlurmCluster) -> list[str]:
         if (share := oversubscribe(section)) in ("YES", "FORCE"):
             place = section.source("OverSubscribe", "Shared")
             cluster.leave_out(f"{place}: OverSubscribe={share} in partition {name}: jobs do not share cores")
+        alone = share == "EXCLUSIVE" and not cluster.whole[0]
         lines += [
             "",
             "[[partition]]",
@@ -104,6 +105,7 @@ def _partitions(cluster: SlurmCluster) -> list[str]:
             *([] if longest == durations.FOREVER else [f'max_time = "{_duration(longest)}"  # {section.source("MaxTime")}']),
             *([f"max_nodes = {most}  # {section.source('MaxNodes')}"] if most else []),
             *([f"tier = {tier}  # {section.source('PriorityTier')}"] if tier != 1 else []),
+            *([f"exclusive = true  # {section.source('OverSubscribe', 'Shared')}"] if alone else []),
         ]
     return lines
 

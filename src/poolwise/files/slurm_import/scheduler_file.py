@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from poolwise.files.slurm_import.cluster import CONF, SCHEDULER, SlurmCluster, add, toml
-from poolwise.policies.backfill.slurm import IGNORED, PER_GROUP, SUPPORTED
+from poolwise.policies.backfill.slurm import DEPTH, FULL_PASS, IGNORED, PER_GROUP, SUPPORTED
 from poolwise.policies.order.multifactor.rules import FLAGS, HARMLESS, KEYS, TRES
 from poolwise.slurm import hostlist
 from poolwise.slurm.associations import LIMITS, SlurmAssociation, read_associations, shares_text
@@ -16,7 +16,6 @@ SHARES: Final = "shares.txt"
 """File of the shares of associations, if no dump of sshare is given."""
 DELAYS: Final = {
     "defer": "jobs are also tested when they are submitted, not only at intervals",
-    "default_queue_depth": "every pass tests all waiting jobs",
     "sched_max_job_start": "a pass may start any number of jobs",
 }
 """Parameters of Slurm's main scheduler that change schedules -> what the replay does instead."""
@@ -104,8 +103,13 @@ def _parameters(cluster: SlurmCluster) -> str:
     given, place = cluster.conf.pairs("SchedulerParameters"), cluster.conf.source("SchedulerParameters")
     kept = []
     for name, value in given.items():
-        if name in SUPPORTED or name in PER_GROUP:
-            least = int(name in SUPPORTED)
+        if name == FULL_PASS and (value == "-1" or DEPTH not in given):
+            if DEPTH in given:
+                kept.append(f"{name}={value}")
+            else:  # each pass tests all waiting jobs
+                add(cluster.omitted.others.setdefault(f"SchedulerParameters={name}", []), place)
+        elif name in SUPPORTED or name in PER_GROUP or name in (DEPTH, FULL_PASS):
+            least = int(name in SUPPORTED or name == FULL_PASS)
             if not value.isdigit() or int(value) < least:
                 problem = f"{name}={value} is not a whole number{' above 0' if least else ''}"
                 raise cluster.conf.refuse("SchedulerParameters", problem, f"use a whole number of at least {least}")

@@ -20,13 +20,21 @@ def next_multiple(after: int, first: int, step: int) -> int:
 @inlined
 def next_pass(time: int, rules: IntervalRules) -> int:
     """Return the time (ns) of the next pass of either scheduler after a time (ns)."""
-    return min(next_multiple(time, rules.begun, rules.interval), next_multiple(time, rules.looked, rules.every))
+    full = next_multiple(time, rules.looked, rules.full_pass) if rules.every == 0 else NEVER
+    return min(next_multiple(time, rules.begun, rules.interval), next_multiple(time, rules.looked, rules.every), full)
 
 
 @inlined
 def runs_main(time: int, rules: IntervalRules) -> bool:
     """Return whether the main scheduler runs in a pass at a time (ns)."""
     return bool(rules.every == 0 or next_multiple(time - 1, rules.looked, rules.every) == time)
+
+
+@inlined
+def considered(time: int, rules: IntervalRules) -> int:
+    """Return the number of jobs that a pass of the main scheduler at a time (ns) considers."""
+    since = time - max(rules.every, 1)
+    return int(NEVER if next_multiple(since, rules.looked, rules.full_pass) <= time else rules.considered)
 
 
 @inlined

@@ -96,7 +96,7 @@ class RunArrays(NamedTuple):
 
 
 class IntervalRules(NamedTuple):
-    """Times of the passes, and limits of a backfill pass; ns except `depth`."""
+    """Times and limits of the passes; ns except `depth` and `considered`."""
 
     # one backfill pass, and the time between two
     begun: int
@@ -107,6 +107,8 @@ class IntervalRules(NamedTuple):
     depth: int  # jobs that a backfill pass tests
     window: int
     resolution: int
+    considered: int  # jobs that a pass of the main scheduler considers, NEVER for all
+    full_pass: int  # between two passes of the main scheduler that consider all, 0 for none
 
 
 class Now:

@@ -7,7 +7,7 @@ Equals `policies.backfill.slurm`.
 
 from __future__ import annotations
 
-from poolwise.kernels.common.intervals import next_pass, runs_backfill, runs_main
+from poolwise.kernels.common.intervals import considered, next_pass, runs_backfill, runs_main
 from poolwise.kernels.jit import inlined, step
 from poolwise.kernels.list_scheduling.backfill_plan import begin_plan, holds, place_now, reserve, sort_releases, starts_now
 from poolwise.kernels.list_scheduling.interval_state import IntervalArrays
@@ -29,7 +29,7 @@ def interval_pass(state: RackState, intervals: IntervalArrays) -> None:
     """Make a pass, given that some waiting job fits."""
     rules, status, now = intervals.rules, intervals.status, state.now
     if runs_main(now.time, rules):
-        _start_in_order(state, intervals)
+        _start_in_order(considered(now.time, rules), state, intervals)
     if now.waiting > 0:
         if runs_backfill(now.time, rules):
             _backfill(state, intervals)
@@ -38,11 +38,13 @@ def interval_pass(state: RackState, intervals: IntervalArrays) -> None:
 
 
 @inlined
-def _start_in_order(state: RackState, intervals: IntervalArrays) -> None:
-    """Start jobs in priority order until one does not fit."""
-    while rank_first(1, state, intervals) > 0 and place_job(intervals.rank.job[0], state):
+def _start_in_order(most: int, state: RackState, intervals: IntervalArrays) -> None:
+    """Start at most `most` jobs in priority order until one does not fit."""
+    left = most
+    while left > 0 and rank_first(1, state, intervals) > 0 and place_job(intervals.rank.job[0], state):
         start(intervals.rank.job[0], state)
         start_ranked(0, state, intervals)
+        left -= 1
 
 
 @inlined

@@ -31,12 +31,16 @@ def line_up(line: IntArray, state: SharedState) -> int:
 
 
 @inlined
-def start_in_order(line: IntArray, blocks: BlockArrays, ahead: NodeArrays, state: SharedState) -> int:
-    """Start jobs in priority order; write those that block nodes to `blocks.head` and return how many there are."""
+def start_in_order(most: int, line: IntArray, blocks: BlockArrays, ahead: NodeArrays, state: SharedState) -> int:
+    """Start jobs in priority order; write those that block nodes to `blocks.head` and return how many there are.
+
+    At most `most` jobs are considered, blocked ones included.
+    """
     jobs, kinds = state.jobs, state.kinds
     waiting, is_open, heads = line_up(line, state), True, 0
     _unblock(blocks)
-    while waiting > 0 and is_open:
+    last = max(waiting - most, 0)
+    while waiting > last and is_open:
         job = heap.pop(line, waiting, state.order.key)
         waiting -= 1
         kind = jobs.kind[job]

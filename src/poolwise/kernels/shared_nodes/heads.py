@@ -25,7 +25,7 @@ from poolwise.units import HORIZON, NEVER
 @step
 def heads_pass(state: SharedState, heads: HeadArrays) -> None:
     """Start jobs in priority order, then backfill behind the heads."""
-    blocking = start_in_order(heads.line, heads.blocks, heads.ahead, state)
+    blocking = start_in_order(NEVER, heads.line, heads.blocks, heads.ahead, state)
     if heads.backfill == NONE or blocking == 0:
         return
     size = _candidates(state, heads)

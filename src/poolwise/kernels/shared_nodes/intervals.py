@@ -7,7 +7,7 @@ continues the plan of the last one where that still holds. Equals `policies.back
 from __future__ import annotations
 
 from poolwise.kernels.common import heap
-from poolwise.kernels.common.intervals import next_pass, runs_backfill, runs_main
+from poolwise.kernels.common.intervals import considered, next_pass, runs_backfill, runs_main
 from poolwise.kernels.jit import inlined, step
 from poolwise.kernels.shared_nodes.backfill_plan import begin_plan, holds, place_now, reserve, sort_releases, starts_now
 from poolwise.kernels.shared_nodes.blocking import line_up, start_in_order
@@ -30,7 +30,8 @@ def interval_pass(state: SharedState, intervals: SharedIntervals) -> None:
     """Make a pass, given that some waiting job fits."""
     rules, now = intervals.rules, state.now
     if runs_main(now.time, rules):
-        start_in_order(intervals.line.heap, intervals.blocks, intervals.trial.ahead, state)
+        most = considered(now.time, rules)
+        start_in_order(most, intervals.line.heap, intervals.blocks, intervals.trial.ahead, state)
     if now.waiting > 0:
         if runs_backfill(now.time, rules):
             _backfill(state, intervals)

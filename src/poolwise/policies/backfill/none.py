@@ -53,13 +53,14 @@ class NoBackfill(BackfillPolicy):
 
 
 def start_in_order(
-    cycle: SchedulingPass, heads: HeadScope = "partition", *, blocks_pools: bool = True
+    cycle: SchedulingPass, heads: HeadScope = "partition", *, blocks_pools: bool = True, most: int | None = None
 ) -> tuple[list[Start], list[int], Snapshot]:
     """Start jobs in priority order; a job that does not fit becomes a head and blocks those behind it.
 
     With heads by "partition", it blocks the nodes of its partitions, with the devices inside and the memory pools from which
     these nodes borrow (unless `blocks_pools` is False). A job behind it that does not fit on the rest is a head as well. With
-    one head for the "machine", or if all jobs may use the same partitions, nothing starts behind the first head.
+    one head for the "machine", or if all jobs may use the same partitions, nothing starts behind the first head. At most
+    `most` jobs are considered, blocked ones included.
 
     Returns
     -------
@@ -71,11 +72,11 @@ def start_in_order(
         The state with these starts.
     """
     if not has_several_heads(cycle, heads):
-        return _start_until_first_head(cycle)
+        return _start_until_first_head(cycle, most)
     snapshot, machine = cycle.snapshot, cycle.snapshot.machine
     nodes, home, blocked = machine.kind == Kind.NODE, machine.home, np.zeros(machine.n_owner, dtype=np.bool_)
     starts, found_heads = list[Start](), list[int]()
-    for job in cycle.ranked().tolist():
+    for job in cycle.ranked()[:most].tolist():
         mine = owners_of(job, cycle)
         if not (mine & nodes & ~blocked).any():
             continue
@@ -97,12 +98,12 @@ def start_in_order(
     return starts, found_heads, snapshot
 
 
-def _start_until_first_head(cycle: SchedulingPass) -> tuple[list[Start], list[int], Snapshot]:
+def _start_until_first_head(cycle: SchedulingPass, most: int | None = None) -> tuple[list[Start], list[int], Snapshot]:
     """Start jobs until one does not fit: the first maximum of the remaining priorities, one linear scan per start, no sort."""
     queue, priority, snapshot = cycle.queue, cycle.priority, cycle.snapshot
     jobs, left = queue.jobs, np.arange(len(queue))
     starts: list[Start] = []
-    while len(left):
+    while len(left) and (most is None or len(starts) < most):
         at = int(np.argmax(priority[left]))
         job = int(jobs[left[at]])
         found = cycle.place(job, snapshot)

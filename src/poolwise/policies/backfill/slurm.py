@@ -3,7 +3,13 @@
 The main scheduler tries each job by priority. The first job of a partition that does not fit blocks the nodes of the partition
 for all jobs behind it, also for those of other partitions that share the nodes.
 
-Source: slurm.conf(5) of Slurm 22.05, "SchedulerParameters"; its scheduling guide; and observed behavior (`tests/live`).
+With `default_queue_depth`, a pass of the main scheduler considers only the first jobs by priority, blocked ones included; every
+`sched_interval` seconds, it considers all. Like slurmctld, a pass considers one job more than the parameter states: slurmctld
+compares its counter before it counts the job (job_scheduler.c). It counts a job of several partitions once for each, Poolwise
+once.
+
+Source: slurm.conf(5) of Slurm 22.05, "SchedulerParameters"; its scheduling guide (sched_config.html); and observed behavior
+(`tests/live`).
 """
 
 from __future__ import annotations
@@ -30,9 +36,15 @@ SUPPORTED: Final = {"bf_interval": 30, "bf_window": 1440, "bf_max_job_test": 500
 """Supported parameters and their defaults in s, min, jobs and s."""
 PER_GROUP: Final = {"bf_max_job_user": "user", "bf_max_job_part": "partition"}
 """Supported limits on the jobs that a backfill pass tests -> the attribute of jobs by which it counts; 0 for no limit."""
+DEPTH: Final = "default_queue_depth"
+"""Supported limit on the jobs that a pass of the main scheduler considers."""
+FULL_PASS: Final = "sched_interval"
+"""Seconds between two passes of the main scheduler without this limit; -1 for none."""
+FULL_PASS_S: Final = 60
+"""Slurm's default of `sched_interval`."""
 IGNORED: Final = (
-    "batch_sched_delay", "bf_continue", "bf_max_time", "bf_yield_interval", "bf_yield_sleep", "default_queue_depth", "defer",
-    "max_rpc_cnt", "max_sched_time", "sched_interval", "sched_max_job_start", "sched_min_interval",
+    "batch_sched_delay", "bf_continue", "bf_max_time", "bf_yield_interval", "bf_yield_sleep", "defer", "max_rpc_cnt",
+    "max_sched_time", "sched_max_job_start", "sched_min_interval",
 )  # fmt: skip
 """Accepted parameters without effect: they limit Slurm's own processing time, which is zero here."""
 
@@ -41,7 +53,9 @@ IGNORED: Final = (
 class BackfillParameters:
     """Interval, window and resolution of Slurm's backfill in ns, and its depth, the number of jobs that a pass tests.
 
-    `limits` are the positive ones of `PER_GROUP`, as pairs of attribute and number of jobs.
+    `limits` are the positive ones of `PER_GROUP`, as pairs of attribute and number of jobs. `considered` is the number of jobs
+    that a pass of the main scheduler considers, None for all, and `full_pass` the ns between two passes that consider all, 0
+    for none.
     """
 
     interval: int
@@ -49,6 +63,8 @@ class BackfillParameters:
     depth: int
     resolution: int
     limits: tuple[tuple[str, int], ...] = ()
+    considered: int | None = None
+    full_pass: int = 0
 
 
 @register("backfills", "slurm")
@@ -61,6 +77,10 @@ class SlurmBackfill(BackfillPolicy):
     partitions, the first job that does not fit stops the main scheduler. A pass skips jobs beyond `bf_max_job_user` of a user,
     and beyond `bf_max_job_part` of a partition.
 
+    By default, the main scheduler considers all jobs in each pass. Slurm's default for `default_queue_depth` is 100. If
+    slurm.conf or `settings` contain this parameter, a pass considers one job more than it states, as in slurmctld, and all jobs
+    every `sched_interval` seconds (60 by default), counted from `looked`.
+
     Parameters
     ----------
     conf
@@ -71,7 +91,8 @@ class SlurmBackfill(BackfillPolicy):
         Time of one backfill pass, in seconds from time 0. The others precede and follow it at multiples of the interval.
     every
         Seconds between two passes of the main scheduler, which considers all events in between together. A real Slurm takes
-        a little more than one second; 0 runs a pass at each event.
+        a little more than one second; 0 runs a pass at each event. Unlike in Slurm, passes also run without an event in
+        between.
     looked
         Time of one pass of the main scheduler, in seconds from time 0.
     """
@@ -95,15 +116,21 @@ class SlurmBackfill(BackfillPolicy):
         if kind != "sched/backfill":
             raise conf.refuse("SchedulerType", f"{kind} does not backfill", 'use backfill = "none" instead')
         configured = conf.pairs("SchedulerParameters")
-        supported = (*SUPPORTED, *PER_GROUP)
+        supported = (*SUPPORTED, *PER_GROUP, DEPTH, FULL_PASS)
         if unknown := sorted({*configured} - {*supported, *IGNORED}):
             remedy = f"remove it from a copy of the file; supported: {', '.join(supported)}"
             raise conf.refuse("SchedulerParameters", f"{unknown[0]} is not supported", remedy)
         if unknown := sorted({*self.settings} - {*supported}):
             raise InputError(f"'{unknown[0]}' is not supported", field="settings", remedy=f"supported: {', '.join(supported)}")
+        given = {**configured, **self.settings}
+        defaults = {**SUPPORTED, **dict.fromkeys(PER_GROUP, 0)}
+        if DEPTH in given:
+            defaults |= {DEPTH: 0, FULL_PASS: FULL_PASS_S}
         found = {}
-        for name, default in {**SUPPORTED, **dict.fromkeys(PER_GROUP, 0)}.items():
-            text, least = str(self.settings.get(name, configured.get(name, default))), int(name in SUPPORTED)
+        for name, default in defaults.items():
+            text, least = str(given.get(name, default)), int(name in SUPPORTED or name == FULL_PASS)
+            if name == FULL_PASS and text == "-1":
+                text, least = "0", 0
             if not text.isdigit() or int(text) < least:
                 message = f"{name}={text} is not a whole number{' above 0' if least else ''}"
                 remedy = f"use a whole number of at least {least}"
@@ -117,6 +144,8 @@ class SlurmBackfill(BackfillPolicy):
             found["bf_max_job_test"],
             found["bf_resolution"] * SECOND,
             tuple((attribute, found[name]) for name, attribute in PER_GROUP.items() if found[name]),
+            found[DEPTH] + 1 if DEPTH in found else None,
+            found.get(FULL_PASS, 0) * SECOND,
         )
 
     def rule(self) -> BackfillRule | None:
@@ -132,16 +161,19 @@ class SlurmBackfill(BackfillPolicy):
             limits.depth,
             limits.window,
             limits.resolution,
+            NEVER if limits.considered is None else limits.considered,
+            limits.full_pass,
         )
         return BackfillRule("tested", times=times)
 
     def next_wakeup(self, now: int) -> int:
         """Return the time (ns) of the next pass of either scheduler."""
-        return min(self.next_backfill(now), self.next_main_pass(now))
+        full = NEVER if self.every else _after(now, self.looked, self.parameters.full_pass)
+        return min(self.next_backfill(now), self.next_main_pass(now), full)
 
     def next_main_pass(self, now: int) -> int:
         """Return the time (ns) of the main scheduler's next pass; `NEVER` if it runs at each event."""
-        return _after(now, self.looked, int(self.every * SECOND)) if self.every else NEVER
+        return _after(now, self.looked, int(self.every * SECOND))
 
     def next_backfill(self, now: int) -> int:
         """Return the time (ns) of the next backfill pass after `now` (ns)."""
@@ -150,6 +182,15 @@ class SlurmBackfill(BackfillPolicy):
     def runs_main(self, now: int) -> bool:
         """Return whether the main scheduler runs at a time (ns)."""
         return self.next_main_pass(now - 1) in (now, NEVER)
+
+    def considered(self, now: int) -> int | None:
+        """Return the number of jobs that a pass of the main scheduler at a time (ns) considers, None for all.
+
+        The first pass at or after each multiple of `sched_interval` considers all.
+        """
+        since = now - int(self.every * SECOND) if self.every else now - 1
+        full = _after(since, self.looked, self.parameters.full_pass) <= now
+        return None if full else self.parameters.considered
 
     def backfills(self, now: int) -> bool:
         """Return whether a backfill pass runs at a time (ns)."""
@@ -160,7 +201,7 @@ class SlurmBackfill(BackfillPolicy):
         now = cycle.snapshot.now
         starts, state = list[Start](), cycle.snapshot
         if self.runs_main(now):
-            starts, _, state = start_in_order(cycle, blocks_pools=False)
+            starts, _, state = start_in_order(cycle, blocks_pools=False, most=self.considered(now))
         if len(starts) == len(cycle.queue):
             return starts
         tested = np.zeros(0, dtype=np.int64)
@@ -216,9 +257,15 @@ class SlurmBackfill(BackfillPolicy):
         if not left:
             return
         now, state, started = cycle.snapshot.now, cycle.snapshot.with_starts(starts), {start.job for start in starts}
-        waiting = [job for job in cycle.ranked().tolist() if job not in started]
+        ranked = cycle.ranked().tolist()
+        waiting, most = [job for job in ranked if job not in started], self.considered(now) if self.runs_main(now) else None
+        beyond = set() if most is None else set(ranked[most:])
         for job in left:
             if isinstance(cycle.place(job, state), Refusal):
+                continue
+            if job in beyond and not tested:
+                text = f"it fits, but the main scheduler considers only the first {most} jobs ({DEPTH})"
+                cycle.record(job, WaitCause.ROUND, f"{text}; the next pass is in {(self.next_wakeup(now) - now) / SECOND:g} s")
                 continue
             mine = owners_of(job, cycle) & (cycle.snapshot.machine.kind == Kind.NODE)
             head = next(other for other in waiting if other == job or (mine & owners_of(other, cycle, partition=True)).any())
@@ -238,6 +285,8 @@ class SlurmBackfill(BackfillPolicy):
 
 
 def _after(now: int, first_s: float, step: int) -> int:
-    """Return the first instant (ns) after `now` that is a multiple of `step` (ns) away from `first_s` (s)."""
+    """Return the first instant (ns) after `now` that is a multiple of `step` (ns) away from `first_s` (s); `NEVER` if 0."""
+    if not step:
+        return NEVER
     first = int(first_s * SECOND)
     return ((now - first) // step + 1) * step + first

@@ -22,6 +22,7 @@ from poolwise.errors import InputError
 from poolwise.interfaces import PlacementPolicy
 from poolwise.model import Job, JobTable, Machine, Placement, Refusal, Snapshot
 from poolwise.model.eligibility import eligible_nodes
+from poolwise.model.exclusive import SHARE
 from poolwise.model.rules import NodeRule
 from poolwise.policies.placement.nodes.layout import MEMORY, NODES, NodeLayout, node_layout
 from poolwise.policies.placement.requests import check_requests, foreign_request, once_per_kind, request_kinds
@@ -177,8 +178,15 @@ def _why_not(job: Job, eligible: BoolArray, free: IntArray, layout: NodeLayout) 
     there = int(eligible.sum())
     if there < job.nodes:
         return Refusal("not enough eligible nodes", NODES, job.nodes, there)
+    offers = list(layout.offers(free))
+    for shares in (offered for name, offered in offers if name == SHARE):
+        eligible = eligible & (shares >= job.request(SHARE))
+        if (there := int(eligible.sum())) < job.nodes:
+            alone = job.request(SHARE) > 1
+            text = "the job needs whole nodes, and too few are empty" if alone else "exclusive jobs hold too many of the nodes"
+            return Refusal(text, NODES, job.nodes, there)
     able = eligible
-    for name, offered in (*layout.offers(free), (MEMORY, layout.local(free) + layout.pooled(free))):
+    for name, offered in (*offers, (MEMORY, layout.local(free) + layout.pooled(free))):
         requested, enough = job.request(name), offered >= job.request(name)
         most = np.sort(offered[eligible])[-job.nodes]  # the amount on the worst of the job's best nodes
         if most < requested:

@@ -1,0 +1,189 @@
+"""Exclusive jobs on shared nodes: their nodes run no other job (Slurm's `--exclusive` and OverSubscribe=EXCLUSIVE).
+
+A run with exclusive jobs gets one more resource, of which each shared node has `PARTS`. Each part of an ordinary job takes one
+of it, and each part of an exclusive job takes all, so it starts on an empty node, and no other part joins it. Engines and
+kernels need no rule of their own. The resource is removed from the schedule: an exclusive job holds what it requests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poolwise.arrays import BoolArray, IntArray
+from poolwise.errors import InputError, PolicyError
+from poolwise.model.eligibility import taking_partitions
+from poolwise.model.kind import Kind
+from poolwise.model.machine import Machine
+from poolwise.model.placement import Placement
+from poolwise.model.schedule import Schedule
+from poolwise.model.state import Initial, InitialRun
+from poolwise.model.workload import Workload
+
+EXCLUSIVE: Final = "exclusive"
+"""Attribute of jobs: true, false, 1 or 0; an unknown value (NaN, or empty text) means false."""
+SHARE: Final = "whole nodes"
+"""Name of the added resource. Machine files cannot contain it, because it has a space."""
+PARTS: Final = 2**20
+"""Amount of it on each shared node: more parts of jobs than a node ever runs."""
+_FLAGS: Final = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0": False, "": False}
+_REMEDY: Final = "write true or false"
+
+
+@dataclass(frozen=True, eq=False)
+class ExclusiveNodes:
+    """A run whose exclusive jobs the added resource keeps apart.
+
+    Attributes
+    ----------
+    workload, machine, initial : workload, machine and initial state with the resource
+    plain_workload, plain_machine : those without it
+    """
+
+    workload: Workload
+    machine: Machine
+    initial: Initial | None
+    plain_workload: Workload
+    plain_machine: Machine
+
+    def schedule(self, found: Schedule) -> Schedule:
+        """Return a schedule of the run without the resource.
+
+        Raises PolicyError if a start lacks its share, as with a placement that ignores some resources of nodes.
+        """
+        run = np.repeat(np.arange(found.n_run), np.diff(found.offset))
+        self._check_shares(found, run)
+        amount, resource, keep = self._without(run, found.owner, found.resource, found.amount)
+        offset = np.concatenate([[0], np.cumsum(np.bincount(run[keep], minlength=found.n_run))]).astype(np.int64)
+        return replace(
+            found,
+            workload=self.plain_workload,
+            machine=replace(self.plain_machine, failures=found.machine.failures),
+            offset=offset,
+            owner=found.owner[keep],
+            resource=resource[keep],
+            amount=amount[keep],
+            resizes=tuple(replace(one, placement=self.placement(one.placement)) for one in found.resizes),
+        )
+
+    def like(self, workload: Workload) -> Workload:
+        """Return a variant of the plain workload, with the same jobs row by row, with the resource."""
+        return replace(workload, requests={**workload.requests, SHARE: self.workload.requests[SHARE]})
+
+    def placement(self, found: Placement) -> Placement:
+        """Return a placement without the resource."""
+        amount, resource, keep = self._without(found.task, found.owner, found.resource, found.amount)
+        return Placement(found.task[keep], found.owner[keep], resource[keep], amount[keep])
+
+    def _without(
+        self, group: IntArray, owner: IntArray, resource: IntArray, amount: IntArray
+    ) -> tuple[IntArray, IntArray, BoolArray]:
+        """Return the (n_row,) amounts and resources of rows, and those to keep; a node with no other row keeps one of 0."""
+        column = len(self.plain_machine.resources)
+        shares, part = resource == column, group * self.machine.n_owner + owner
+        alone = shares & ~np.isin(part, part[~shares])
+        return np.where(shares, 0, amount), np.where(shares, self._primary, resource), ~shares | alone
+
+    @property
+    def _primary(self) -> int:
+        names = self.plain_machine.resources
+        return names.index("cores") if "cores" in names else 0
+
+    def _check_shares(self, found: Schedule, run: IntArray) -> None:
+        shares = found.resource == len(self.plain_machine.resources)
+        held = np.bincount(run[shares], weights=found.amount[shares], minlength=found.n_run)
+        jobs = self.workload
+        lacking = held < (jobs.request(SHARE) * jobs.nodes)[found.job] * found.tasks
+        lacking[: 0 if self.initial is None else len(self.initial.runs)] = False
+        if lacking.any():
+            job = int(jobs.id[found.job[np.argmax(lacking)]])
+            problem = f"job {job} was placed without its share of a node, so exclusive jobs would not be alone on their nodes"
+            raise PolicyError(f'{problem}; use placement = "first_fit" or another placement on shared nodes')
+
+
+def exclusive_nodes(workload: Workload, machine: Machine, initial: Initial | None = None) -> ExclusiveNodes | None:
+    """Return a run with the resource that keeps exclusive jobs apart; None without such jobs or without shared nodes.
+
+    Raises InputError for a value of the attribute `exclusive` that is neither true nor false, and for a machine with both whole
+    and shared nodes.
+    """
+    alone = exclusive_jobs(workload, machine)
+    if not alone.any() or not _shared(machine).any():
+        return None
+    if "nodes" in machine.resources:
+        problem = f"exclusive jobs are not supported on machine '{machine.name}', which has whole and shared nodes"
+        raise InputError(problem, field=EXCLUSIVE, remedy="use shared nodes only, or remove the column")
+    wider = _with_share(machine)
+    amounts = np.where(alone, PARTS, 1).astype(np.int64)
+    jobs = replace(workload, requests={**workload.requests, SHARE: amounts})
+    state = None if initial is None else initial._replace(runs=_with_shares(initial.runs, wider, amounts))
+    return ExclusiveNodes(jobs, wider, state, workload, machine)
+
+
+def exclusive_jobs(workload: Workload, machine: Machine) -> BoolArray:
+    """Return (n_job,) exclusive jobs: those with the attribute, and those that an exclusive partition accepts."""
+    found = np.zeros(len(workload), dtype=np.bool_)
+    if EXCLUSIVE in workload.attributes:
+        found = _flags(workload.attributes[EXCLUSIVE], workload.id)
+    names = {part.name for part in machine.partitions if part.exclusive}
+    if names:
+        taking = taking_partitions(machine, workload.table, slice(0, len(workload)))
+        texts, which = np.unique(taking, return_inverse=True)
+        found = found | np.array([not names.isdisjoint(text.split(",")) for text in texts.tolist()], dtype=np.bool_)[which]
+    return found
+
+
+def flag(text: str) -> bool | None:
+    """Return whether a text is true; None if it is neither true nor false."""
+    return _FLAGS.get(text.strip().lower())
+
+
+def _flags(values: NDArray[np.generic], ids: IntArray) -> BoolArray:
+    if values.dtype.kind in "UO":
+        found = [flag(str(value)) for value in values.tolist()]
+        bad = np.array([one is None for one in found], dtype=np.bool_)
+        flags = np.array([bool(one) for one in found], dtype=np.bool_)
+    else:
+        numbers = np.nan_to_num(values.astype(np.float64))
+        bad, flags = (numbers != 0) & (numbers != 1), numbers == 1
+    if bad.any():
+        row = int(np.argmax(bad))
+        problem = f"job {int(ids[row])}: {EXCLUSIVE} is '{str(values[row])[:40]}', neither true nor false"
+        raise InputError(problem, field=EXCLUSIVE, remedy=_REMEDY)
+    return flags
+
+
+def _shared(machine: Machine) -> BoolArray:
+    """Return (n_owner,) shared nodes with capacity. Jobs are alone on whole nodes anyway."""
+    whole = machine.capacity[:, machine.resource("nodes")] > 0 if "nodes" in machine.resources else False
+    found: BoolArray = (machine.kind == Kind.NODE) & machine.capacity.any(axis=1) & ~np.asarray(whole)
+    return found
+
+
+@lru_cache(maxsize=8)  # a machine is compared by identity, and so are the caches of what depends on it
+def _with_share(machine: Machine) -> Machine:
+    share = np.where(_shared(machine), PARTS, 0)[:, None].astype(np.int64)
+    return replace(machine, resources=(*machine.resources, SHARE), capacity=np.hstack([machine.capacity, share]))
+
+
+def _with_shares(runs: Sequence[InitialRun], machine: Machine, amounts: IntArray) -> list[InitialRun]:
+    """Return initial runs with their shares; an exclusive job that is not alone on its node takes what is left there."""
+    free = machine.capacity[:, -1].copy()
+    found: dict[int, InitialRun] = {}
+    for k in sorted(range(len(runs)), key=lambda k: int(amounts[runs[k].job])):
+        rows: list[tuple[int, int, int, int]] = []
+        given = runs[k].placement.rows()
+        for at, row in enumerate(given):
+            rows.append(row)
+            last = at + 1 == len(given) or given[at + 1][:2] != row[:2]
+            if last and machine.capacity[row[1], -1] and not any(one[:2] == row[:2] for one in given[at + 1 :]):
+                share = min(int(amounts[runs[k].job]), int(free[row[1]]))
+                free[row[1]] -= share
+                rows.append((row[0], row[1], len(machine.resources) - 1, share))
+        found[k] = runs[k]._replace(placement=Placement.of(rows))
+    return [found[k] for k in range(len(runs))]
