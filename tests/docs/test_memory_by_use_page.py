@@ -88,6 +88,6 @@ def best(generator: str, allocation: str) -> Mapping[int, float]:
 
 @pytest.mark.parametrize(("title", "generator"), GENERATORS.items())
 def test_throughput_per_dollar_at_best_size_matches_runs(title: str, generator: str) -> None:
-    assert f"{ratio(best(generator, 'by use'), best(generator, 'by request'))} times on the {title} jobs" in PAGE.replace(
+    assert f"{ratio(best(generator, 'by use'), best(generator, 'by request'))} times as many {title} jobs" in PAGE.replace(
         "\n", " "
     )

@@ -129,4 +129,4 @@ def test_initial_runs_with_other_placements_use_the_reference_engine() -> None:
     other = Initial(initial.now, [initial.runs[0]._replace(placement=Placement.of([(0, 0, 0, 1)])), initial.runs[1]])
     found = simulate(load, on, ListScheduler(), initial=other)
     assert found.engine == "reference"
-    assert found.obstacle is not None and "other resources" in found.obstacle.why
+    assert found.obstacle is not None and "resources other than" in found.obstacle.why

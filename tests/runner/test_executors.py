@@ -66,7 +66,7 @@ def test_worker_with_other_versions_is_an_error(cluster, tmp_path, monkeypatch):
     other = {**versions(), "numpy": "1.0"}
     monkeypatch.setattr("poolwise.runner.executors.cluster.versions", lambda: other)
     store = Store(tmp_path)
-    with store.writing(), pytest.raises(InputError, match=r"other versions: numpy \d.* instead of 1\.0"):
+    with store.writing(), pytest.raises(InputError, match=r"different versions: numpy \d.* instead of 1\.0"):
         TaskRunner(store, cluster).run(Squares(), [1])
 
 

@@ -50,7 +50,7 @@ def test_job_within_its_limit_runs_though_it_was_terminated_later(
     workload = poolwise.read(tmp_path / name, machine, **options)
     run = poolwise.simulate(workload, machine)
     assert run.outcomes.status.tolist() == [Status.FINISHED, Status.FINISHED, Status.REJECTED]
-    assert "allows 1 h a job" in run.outcomes.reason[2]
+    assert "allows 1 h per job" in run.outcomes.reason[2]
     assert (workload.requested >= workload.duration).all()
 
 
