@@ -114,21 +114,23 @@ def finished(folder: Path) -> list[dict[str, str]]:
 
 
 def replay_fcfs(folder: Path) -> tuple[float, float]:
-    """Return the mean wait (s) and the utilization under FCFS, where the first job of the queue blocks all others."""
+    """Return the mean wait (s) and the utilization under FCFS, where the first job of a partition blocks all others of it."""
     jobs = sorted(
         (int(datetime.fromisoformat(row["Submit"] + "+00:00").timestamp()), int(row["JobIDRaw"]), row["Partition"],
          int(row["NNodes"]), int(row["ElapsedRaw"]))
         for row in finished(folder)
     )  # fmt: skip
-    free, running, runs, now = dict(NODES), list[tuple[int, str, int]](), list[tuple[int, int, int]](), 0
+    free, clock, runs = dict(NODES), dict.fromkeys(NODES, 0), list[tuple[int, int, int]]()
+    running: dict[str, list[tuple[int, int]]] = {name: [] for name in NODES}
     waits = []
     for submit, _, partition, nodes, elapsed in jobs:
-        now = max(now, submit)
-        while (running and running[0][0] <= now) or free[partition] < nodes:
-            end, freed, count = heappop(running)
-            now, free[freed] = max(now, end), free[freed] + count
+        now, ends = max(clock[partition], submit), running[partition]
+        while (ends and ends[0][0] <= now) or free[partition] < nodes:
+            end, count = heappop(ends)
+            now, free[partition] = max(now, end), free[partition] + count
+        clock[partition] = now
         free[partition] -= nodes
-        heappush(running, (now + elapsed, partition, nodes))
+        heappush(ends, (now + elapsed, nodes))
         runs.append((now, now + elapsed, nodes))
         waits.append(now - submit)
     first, last = jobs[0][0], max(start for start, *_ in runs)

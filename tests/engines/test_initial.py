@@ -19,7 +19,7 @@ from poolwise.schedulers.warm_up import WarmUp
 from poolwise.units import SECOND
 from tests.helpers.mid_state import check_every_engine, instants
 from tests.helpers.node_machines import random_jobs, random_machine
-from tests.helpers.random_studies import backfill, machine, model, workload
+from tests.helpers.random_studies import backfill, machine, model, one_head, workload
 from tests.helpers.shared_studies import PLACEMENTS
 
 pytestmark = pytest.mark.filterwarnings("ignore:remote latency")
@@ -52,7 +52,8 @@ def on_shared_nodes(seed: int) -> None:
     pools = pools and name not in ("conservative", "slurm")
     on = random_machine(g, 9, pools=pools, devices=name != "conservative")
     load = with_u(random_jobs(g, on, int(g.integers(2, 70))), g)
-    how = ListScheduler(make("orders", g.choice(ORDERS).item()), backfill(name), make("placements", PLACEMENTS[seed % 4]))
+    filling = one_head(backfill(name)) if pools else backfill(name)
+    how = ListScheduler(make("orders", g.choice(ORDERS).item()), filling, make("placements", PLACEMENTS[seed % 4]))
     truth = model(g) if pools else Ideal()
     estimate = model(g) if pools and g.random() < 0.5 else None
     whole = simulate(load, on, how, model=truth, estimate=estimate, engine="reference").schedule
