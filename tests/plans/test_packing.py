@@ -14,7 +14,7 @@ from poolwise import catalog
 from poolwise.errors import InputError
 from poolwise.files.machine import load_machine
 from poolwise.model import Kind, Workload
-from poolwise.plans import plan
+from poolwise.plans import packing_task, plan
 from poolwise.plans.packing_task import draw_jobs, pack
 from poolwise.report.page import write_report
 from poolwise.units import SECOND
@@ -103,6 +103,17 @@ def test_two_unlike_nodes_match_a_hand_computation(file, tmp_path):
     write_report(done.answer, tmp_path / "out" / "report.html")
     page = (tmp_path / "out" / "report.html").read_text()
     assert done.answer.headline in unescape(page) and page.count("<figure data-chart") == 2
+
+
+@pytest.mark.parametrize(
+    ("attribute", "values"), [("exclusive", [1, 0]), ("predecessors", ["", "1"])], ids=["exclusive", "predecessors"]
+)
+def test_jobs_that_a_packing_does_not_model_are_refused(file, attribute, values, monkeypatch):
+    requests = {"cpu_milli": np.full(2, 1000), "gpu_milli": np.full(2, 1000)}
+    load = Workload.of(np.zeros(2), np.full(2, SECOND), requests=requests, attributes={attribute: values})
+    monkeypatch.setattr(packing_task, "workload_of", lambda cell: load)
+    with pytest.raises(InputError, match=f"does not support the attribute {attribute}"):
+        pack(plan.load_plan(file).problem.cells[0], "gpu_milli", 1.5)
 
 
 def test_granted_plus_idle_equals_installed(file, tmp_path):

@@ -122,7 +122,7 @@ def _shares(window: Window, installed: int, held: _Steps, taken: _Steps, total: 
 def _gates(machine: Machine, owner: int, name: str, system: bool) -> list[int]:
     """Return the nodes of which a job needs at least one to use a resource of an owner.
 
-    The result is empty if there is no such constraint.
+    The result is empty without such a constraint.
     """
     primary = next((n for n in _PRIMARY if n in machine.resources), None)
     if primary is None or machine.kind[owner] == Kind.LINK or name == primary:

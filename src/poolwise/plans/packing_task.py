@@ -14,6 +14,8 @@ from poolwise.files.factory import scheduler_of
 from poolwise.hashing import Json
 from poolwise.loop import Loop
 from poolwise.model import Kind, Machine, Snapshot, Start, Workload
+from poolwise.model.exclusive import EXCLUSIVE, exclusive_nodes
+from poolwise.model.task_graph import PREDECESSORS
 from poolwise.performance.ideal import Ideal
 from poolwise.platforms.simulated import Simulation
 from poolwise.random import uniform
@@ -48,6 +50,8 @@ class Packings(CellMeasurement):
 def pack(cell: Cell, resource: str, load: float) -> Json:
     """Draw jobs, place them in one pass, and count.
 
+    Raises InputError for exclusive jobs and for jobs that wait for others.
+
     Returns
     -------
     jobs, fit : drawn jobs, and placed jobs; device_jobs, device_fit : those of them that request devices
@@ -62,7 +66,12 @@ def pack(cell: Cell, resource: str, load: float) -> Json:
     devices = machine.of_kind(Kind.DEVICE)
     column = machine.resource(resource)
     devices = devices[machine.capacity[devices, column] > 0]
-    workload = draw_jobs(workload_of(cell), resource, int(load * machine.capacity[devices, column].sum()), cell.seed)
+    source = workload_of(cell)
+    for field, found in ((EXCLUSIVE, exclusive_nodes(source, machine)), (PREDECESSORS, source.task_graph)):
+        if found is not None:
+            problem = f"a packing plan does not support the attribute {field} of jobs"
+            raise InputError(problem, field=field, remedy=f"remove the column or setting {field}")
+    workload = draw_jobs(source, resource, int(load * machine.capacity[devices, column].sum()), cell.seed)
     simulation = Simulation(workload, machine, Ideal())
     scheduler = scheduler_of(cell.scheduler)
     scheduler.check(machine, workload.table)

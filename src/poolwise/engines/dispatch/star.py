@@ -10,7 +10,7 @@ import numpy as np
 from poolwise.model import Machine
 
 Way = tuple[int, int, int]
-"""Bandwidth (MB/s), latency (ns) and links of a path; 0 MB/s if there is no such path."""
+"""Bandwidth (MB/s), latency (ns) and links of a path; 0 MB/s without a path."""
 
 
 @dataclass(frozen=True, slots=True)
