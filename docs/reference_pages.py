@@ -21,6 +21,7 @@ GROUP_TITLES = {
     "backfills": "Backfilling",
     "placements": "Placement",
     "admissions": "Admission",
+    "preemptions": "Preemption",
     "models": "Performance models",
     "schedulers": "Schedulers",
     "formats": "Trace formats",
@@ -58,7 +59,7 @@ def pages() -> Iterator[tuple[str, str]]:
     links = [f"- [`poolwise.{name}`][{path}]" for name, path in public.items() if path]
     links.append("- `poolwise.METRICS`: [every metric](metrics.md)")
     links.append("- `poolwise.interfaces`: [interfaces](interfaces.md), with the data classes that they use")
-    groups = ("orders", "backfills", "placements", "admissions", "costs")
+    groups = ("orders", "backfills", "placements", "admissions", "preemptions", "costs")
     policy_pages = ", ".join(f"[{GROUP_TITLES.get(group, group.capitalize()).lower()}]({group}.md)" for group in groups)
     links.append(f"- `poolwise.policies`: the shipped classes by name: {policy_pages}")
     links.append("- `poolwise.schedulers`: [schedulers](schedulers.md) by name")

@@ -52,7 +52,7 @@ def test_import_and_names_of_the_facade_load_nothing() -> None:
 
 def test_packages_offer_every_registered_class() -> None:
     registered = set()
-    for group in ("orders", "backfills", "placements", "admissions", "costs", "models", "schedulers"):
+    for group in ("orders", "backfills", "placements", "admissions", "preemptions", "costs", "models", "schedulers"):
         for name in registry.names(group):
             found = registry.find(group, name)
             registered.add(found if isinstance(found, type) else type(found))

@@ -33,6 +33,7 @@ from poolwise.model import (
     RunStalled,
     Start,
     Started,
+    Stop,
     Wakeup,
 )
 
@@ -52,6 +53,7 @@ class LoopResult:
     rejected : row of the job table -> reason
     refused : decisions that the platform refused (a simulated platform refuses only a policy's mistake)
     waiting : rows of the jobs that were still waiting when the events ended
+    stops : the stops that the platform committed, in order
     """
 
     passes: int = 0
@@ -59,6 +61,7 @@ class LoopResult:
     rejected: dict[int, str] = field(default_factory=dict)
     refused: list[tuple[Decision, str]] = field(default_factory=list)
     waiting: tuple[int, ...] = ()
+    stops: list[Stop] = field(default_factory=list)
 
 
 def run_loop(
@@ -234,6 +237,8 @@ class Loop:
             elif isinstance(decision, Reject):
                 self.queue.remove_tasks(decision.job)
                 self.result.rejected[decision.job] = decision.reason
+            elif isinstance(decision, Stop):
+                self.result.stops.append(decision)
             elif isinstance(decision, Resize):
                 self._unreported.resized.append(decision.run)
         self._runs.update((number, start) for start, number in outcome.started)

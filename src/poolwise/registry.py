@@ -31,6 +31,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
         f"poolwise.policies.placement.{resource}" for resource in ("memory", "nvme", "devices", "nodes", "units")
     ),
     "admissions": ("poolwise.policies.admission",),
+    "preemptions": ("poolwise.policies.preemption",),
     "costs": ("poolwise.policies.cost",),
     "models": ("poolwise.performance",),
     "schedulers": ("poolwise.schedulers",),
@@ -122,6 +123,7 @@ _REQUIRED: Mapping[str, tuple[str, ...]] = {
     "backfills": ("select",),
     "placements": ("place",),
     "admissions": ("admits",),
+    "preemptions": ("stops",),
     "models": ("setup", "slowdown"),
     "schedulers": ("open",),
 }

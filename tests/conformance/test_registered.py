@@ -4,7 +4,7 @@ import pytest
 
 from poolwise import conformance, registry
 
-GROUPS = ("orders", "backfills", "placements", "models", "schedulers", "costs")
+GROUPS = ("orders", "backfills", "placements", "preemptions", "models", "schedulers", "costs")
 OTHERS = {
     "admissions",
     "formats",

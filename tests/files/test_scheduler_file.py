@@ -19,6 +19,7 @@ from poolwise.policies.backfill.conservative import Conservative
 from poolwise.policies.backfill.easy import Easy
 from poolwise.policies.order.priorities import F1, FCFS
 from poolwise.policies.placement.devices.pooled import Pooled
+from poolwise.policies.preemption.tiers import TierPreemption
 from poolwise.registry import find
 from poolwise.schedulers.list import ListScheduler
 from poolwise.schedulers.warm_up import WITHOUT_BACKFILL
@@ -240,3 +241,30 @@ def test_file_in_the_current_folder_is_not_used(tmp_path, monkeypatch):
         load_scheduler(Path("inner/mine.toml"))
     (tmp_path / "inner" / "slurm.conf").write_text("PriorityType=priority/multifactor\n")
     assert load_scheduler(Path("inner/mine.toml")).order.settings["conf"] == str(tmp_path / "inner" / "slurm.conf")
+
+
+def test_preemption_is_configured_by_name(tmp_path):
+    settings = 'name = "tiers", mode = "cancel", exempt_s = 60.0, partitions = { low = "requeue" }'
+    (tmp_path / "mine.toml").write_text(f"version = 1\npreemption = {{ {settings} }}\n")
+    section = load_scheduler(tmp_path / "mine.toml")
+    scheduler = scheduler_of(section)
+    assert scheduler.preemption == TierPreemption("cancel", 60.0, partitions={"low": "requeue"}) and scheduler.rule() is None
+    named, plain = (scheduler_content(s) for s in (section, SchedulerSection()))
+    assert named["preemption"]["name"] == "tiers" and "preemption" not in plain
+    qos = 'name = "qos", preempts = { high = ["low"] }, exempt = { low = 30.0 }'
+    (tmp_path / "mine.toml").write_text(f"version = 1\npreemption = {{ {qos} }}\n")
+    assert scheduler_of(load_scheduler(tmp_path / "mine.toml")).preemption.preempts == {"high": ["low"]}
+
+
+def test_invalid_preemption_is_an_error(tmp_path):
+    (tmp_path / "none.py").write_text("class Nothing:\n    pass\n")
+    for line, words in (
+        ('preemption = "none.py:Nothing"', "Nothing has no stops"),
+        ('preemption = "tier"', "tier"),
+        ('preemption = { name = "tiers", mode = "suspend" }', "suspend"),
+        ('kind = "flow"\npreemption = "tiers"', "scheduler 'flow' does not support 'preemption'"),
+    ):
+        (tmp_path / "mine.toml").write_text(f"version = 1\n{line}\n")
+        with pytest.raises(InputError, match=words) as found:
+            load_scheduler(tmp_path / "mine.toml")
+        assert found.value.line is not None

@@ -22,6 +22,7 @@ class ListedGroup(StrEnum):
     BACKFILLS = "backfills"
     PLACEMENTS = "placements"
     ADMISSIONS = "admissions"
+    PREEMPTIONS = "preemptions"
     COSTS = "costs"
     MODELS = "models"
     SCHEDULERS = "schedulers"

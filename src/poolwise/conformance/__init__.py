@@ -16,6 +16,7 @@ from poolwise.conformance.findings import Check
 from poolwise.conformance.model import check_model
 from poolwise.conformance.parametrize import parametrize_with_checks
 from poolwise.conformance.policies import check_backfill, check_order, check_placement
+from poolwise.conformance.preemption import check_preemption
 from poolwise.conformance.scheduler import check_scheduler
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "check_model",
     "check_order",
     "check_placement",
+    "check_preemption",
     "check_scheduler",
     "parametrize_with_checks",
     "racks",

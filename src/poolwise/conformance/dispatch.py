@@ -16,6 +16,7 @@ from poolwise.conformance.policies import (
     check_order,
     check_placement,
 )
+from poolwise.conformance.preemption import PREEMPTION_PROMISES, check_preemption
 from poolwise.conformance.scheduler import SCHEDULER_PROMISES, check_scheduler
 from poolwise.errors import InputError
 
@@ -23,6 +24,7 @@ CHECKS: Mapping[str, tuple[tuple[str, ...], Callable[[Any], tuple[Check, ...]]]]
     "priority": (ORDER_PROMISES, check_order),
     "place": (PLACEMENT_PROMISES, check_placement),
     "select": (BACKFILL_PROMISES, check_backfill),
+    "stops": (PREEMPTION_PROMISES, check_preemption),
     "slowdown": (MODEL_PROMISES, check_model),
     "placing": (COST_PROMISES, check_cost),
     "open": (SCHEDULER_PROMISES, check_scheduler),
@@ -31,7 +33,7 @@ CHECKS: Mapping[str, tuple[tuple[str, ...], Callable[[Any], tuple[Check, ...]]]]
 
 
 def check(thing: Any) -> tuple[Check, ...]:
-    """Check a scheduler, queue order, placement, backfill, performance model or cost model on small machines.
+    """Check a scheduler, queue order, placement, backfill, preemption, performance model or cost model on small machines.
 
     Parameters
     ----------
@@ -84,5 +86,5 @@ def _kind_of(thing: Any) -> tuple[tuple[str, ...], Callable[[Any], tuple[Check, 
         if callable(getattr(thing, method, None)):
             return kind
     name = (thing if isinstance(thing, type) else type(thing)).__name__
-    problem = f"{name} is not a scheduler, order, placement, backfill, performance model or cost model"
+    problem = f"{name} is not a scheduler, order, placement, backfill, preemption, performance model or cost model"
     raise InputError(problem, remedy=f"define one of the methods {', '.join(CHECKS)} (see poolwise.interfaces)")

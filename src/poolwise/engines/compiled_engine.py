@@ -73,6 +73,8 @@ class CompiledEngine:
 
 def no_engine_for(scheduler: Scheduler) -> Obstacle:
     """Return the obstacle for a scheduler that an engine does not implement."""
+    if scheduler.preempts:
+        return Obstacle("the scheduler preempts running jobs", "supported without preemption")
     return Obstacle(f"scheduler {type(scheduler).__name__} has no kernel", "list scheduling and task dispatch have kernels")
 
 

@@ -18,7 +18,15 @@ from pydantic_core import CoreSchema
 from poolwise import catalog, registry
 from poolwise.errors import InputError, UnknownNameError
 from poolwise.files.fields import Section
-from poolwise.interfaces import AdmissionPolicy, BackfillPolicy, PerformanceModel, PlacementPolicy, QueuePolicy, Scheduler
+from poolwise.interfaces import (
+    AdmissionPolicy,
+    BackfillPolicy,
+    PerformanceModel,
+    PlacementPolicy,
+    PreemptionPolicy,
+    QueuePolicy,
+    Scheduler,
+)
 from poolwise.registry import FILE, SettingsOf
 
 GROUP_OF: dict[Any, str] = {
@@ -26,6 +34,7 @@ GROUP_OF: dict[Any, str] = {
     BackfillPolicy: "backfills",
     PlacementPolicy: "placements",
     AdmissionPolicy: "admissions",
+    PreemptionPolicy: "preemptions",
     PerformanceModel: "models",
     Scheduler: "schedulers",
 }

@@ -22,7 +22,9 @@ from poolwise.schedulers.warm_up import WITHOUT_BACKFILL, WarmUp
 
 GROUPS = {"order": "orders", "backfill": "backfills", "placement": "placements"}
 """Component common to several kinds of schedulers -> registry group of its name."""
-PARTS = {**GROUPS, "admission": "admissions"}
+OPTIONAL = {"admission": "admissions", "preemption": "preemptions"}
+"""Component of list scheduling only -> registry group; by default the machine's limits, and no preemption."""
+PARTS = {**GROUPS, **OPTIONAL}
 """Component of list scheduling -> registry group."""
 
 
@@ -39,7 +41,7 @@ def scheduler_content(section: SchedulerSection) -> Json:
         "backfill": backfill.identity("backfills"),
         "placement": placement.identity("placements"),
         "scope": section.scope,
-        **({} if section.admission is None else {"admission": section.admission.identity("admissions")}),
+        **{part: component.identity(OPTIONAL[part]) for part, component in _optional(section).items()},
         "pass_per_event": section.pass_per_event,
     }
 
@@ -47,6 +49,11 @@ def scheduler_content(section: SchedulerSection) -> Json:
 def _chosen(section: SchedulerSection) -> dict[str, Component]:
     """Return the order, backfill and placement that the section gives."""
     return {part: component for part in GROUPS if (component := getattr(section, part)) is not None}
+
+
+def _optional(section: SchedulerSection) -> dict[str, Component]:
+    """Return the admission and the preemption that the section gives."""
+    return {part: component for part in OPTIONAL if (component := getattr(section, part)) is not None}
 
 
 def parts(section: SchedulerSection) -> tuple[Component, Component, Component]:
@@ -75,10 +82,8 @@ def scheduler_of(section: SchedulerSection, warm_up: int = 0) -> Scheduler:
         return WarmUp(other, warm_up, _fcfs(own.placement))
     order, backfill, placement = parts(section)
     scope = {} if section.scope is None else {"scope": section.scope}
-    admission = {} if section.admission is None else {"admission": section.admission.make("admissions")}
-    scheduler = ListScheduler(
-        order.make("orders"), backfill.make("backfills"), placement.make("placements", **scope), **admission
-    )
+    more = {part: component.make(OPTIONAL[part]) for part, component in _optional(section).items()}
+    scheduler = ListScheduler(order.make("orders"), backfill.make("backfills"), placement.make("placements", **scope), **more)
     return WarmUp.before(scheduler, warm_up) if warm_up else scheduler
 
 
@@ -107,9 +112,8 @@ def check_parts(section: SchedulerSection) -> None:
         return
     known = getattr(registry.find("schedulers", section.kind), "__dataclass_fields__", {})
     scope = [] if section.scope is None else ["scope"]
-    admission = [] if section.admission is None else ["admission"]
-    for part in (*_chosen(section), *scope, *admission):
-        if part not in known or part == "admission":  # list scheduling only; other kinds may have a setting of that name
+    for part in (*_chosen(section), *scope, *_optional(section)):
+        if part not in known or part in OPTIONAL:  # list scheduling only; other kinds may have a setting of that name
             raise InputError(
                 f"scheduler '{section.kind}' does not support '{part}'", field=part, remedy="remove it, or choose another kind"
             )

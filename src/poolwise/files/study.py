@@ -94,6 +94,9 @@ class SchedulerSection(Section):
     admission: Annotated[Component | None, Registered("admissions")] = Field(
         default=None, description="admission policy; by default jobs within the machine's limits are eligible"
     )
+    preemption: Annotated[Component | None, Registered("preemptions")] = Field(
+        default=None, description="preemption policy, by which waiting jobs stop running ones; none by default"
+    )
     scope: Literal["rack", "system"] | None = Field(default=None, description="scope of the pools that a node can use")
     settings: dict[str, Any] = Field(default={}, description="settings of schedulers of kinds other than list")
     pass_per_event: bool = Field(

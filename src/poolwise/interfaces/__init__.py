@@ -1,9 +1,9 @@
 """Interfaces of Poolwise, one file each, and the data classes that their methods get and return.
 
 A platform yields events and commits decisions. The dispatcher of a scheduler decides from the queue and a snapshot. A list
-scheduler consists of a queue order, a backfill, a placement and an admission policy. A performance model says how long a run
-takes where it is placed. All of them are small frozen dataclasses whose `__init__` only stores settings, so that they can be
-compared, pickled, swept and named in a study file.
+scheduler consists of a queue order, a backfill, a placement and an admission policy, and may have a preemption policy. A
+performance model says how long a run takes where it is placed. All of them are small frozen dataclasses whose `__init__` only
+stores settings, so that they can be compared, pickled, swept and named in a study file.
 """
 
 from poolwise.errors import InputError, PolicyError
@@ -14,6 +14,7 @@ from poolwise.interfaces.order import AffineOrder, AgingOrder, OrderKind, Prepar
 from poolwise.interfaces.performance import PerformanceModel
 from poolwise.interfaces.placement import PlacementPolicy
 from poolwise.interfaces.platform import Platform
+from poolwise.interfaces.preemption import PreemptionPolicy
 from poolwise.interfaces.registration import register
 from poolwise.interfaces.scheduler import Dispatcher, ListRule, Scheduler
 from poolwise.interfaces.scheduling_pass import SchedulingPass
@@ -66,6 +67,7 @@ __all__ = [
     "PlacementPolicy",
     "Platform",
     "PolicyError",
+    "PreemptionPolicy",
     "PreparedOrder",
     "Queue",
     "QueuePolicy",

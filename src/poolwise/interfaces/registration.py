@@ -12,6 +12,7 @@ GROUPS = (
     "backfills",
     "placements",
     "admissions",
+    "preemptions",
     "costs",
     "models",
     "schedulers",
@@ -40,8 +41,8 @@ def register(group: str, name: str) -> Callable[[T], T]:
     Parameters
     ----------
     group
-        "orders", "backfills", "placements", "admissions", "costs", "models", "schedulers", "metrics", "generators", "formats"
-        or another group of `GROUPS`.
+        "orders", "backfills", "placements", "admissions", "preemptions", "costs", "models", "schedulers", "metrics",
+        "generators", "formats" or another group of `GROUPS`.
     name
         Name that study files and the command line use.
 

@@ -45,6 +45,11 @@ class Scheduler(Protocol):
         return False
 
     @property
+    def preempts(self) -> bool:
+        """True if it may stop running jobs to start others."""
+        return False
+
+    @property
     def keeps_state(self) -> str:
         """State that a dispatcher keeps and that queue and snapshot do not contain, such as reservations that are promises.
 

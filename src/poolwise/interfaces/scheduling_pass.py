@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from inspect import signature
 
@@ -11,7 +11,10 @@ import numpy as np
 from poolwise.arrays import BoolArray, FloatArray, IntArray
 from poolwise.errors import InputError
 from poolwise.interfaces.placement import PlacementPolicy
-from poolwise.model import Placement, Queue, Reason, Refusal, Snapshot, Start, WaitCause
+from poolwise.model import Placement, Queue, Reason, Refusal, Snapshot, Start, Stop, WaitCause
+
+Preempt = Callable[["SchedulingPass", int, Snapshot], "tuple[Placement, tuple[Stop, ...]] | None"]
+"""Function of a pass, a waiting job that does not fit in a state, and this state: placement and stops with which it fits."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -26,6 +29,8 @@ class SchedulingPass:
     placement : placement policy of the scheduler
     explain : rows of the waiting jobs whose wait is to be explained; empty in ordinary passes
     reasons : row -> reason, as recorded so far; if there are several reasons for one job, the last counts
+    preempt : how jobs that do not fit stop runs; None without preemption
+    stops : row -> stops that the latest placement of a job by `place` needs; the scheduler adds them before the start
 
     Examples
     --------
@@ -52,6 +57,8 @@ class SchedulingPass:
     placement: PlacementPolicy
     explain: frozenset[int] = frozenset()
     reasons: dict[int, Reason] = field(default_factory=dict)
+    preempt: Preempt | None = None
+    stops: dict[int, tuple[Stop, ...]] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return f"<SchedulingPass at {self.snapshot.now:,} ns: {len(self.queue):,} jobs wait>"
@@ -61,8 +68,16 @@ class SchedulingPass:
         return self.queue.jobs[np.argsort(-self.priority, kind="stable")]
 
     def place(self, job: int, snapshot: Snapshot) -> Placement | Refusal:
-        """Place a waiting job in a state; a refusal is recorded as the reason why the job waits."""
+        """Place a waiting job in a state; a refusal is recorded as the reason why the job waits.
+
+        With preemption, a job that does not fit now is placed as if the runs in `stops` had stopped.
+        """
         found = self.placement.place(self.queue.job(job), snapshot)
+        self.stops.pop(job, None)
+        if self.preempt is not None and isinstance(found, Refusal) and snapshot.now == self.snapshot.now:
+            preempted = self.preempt(self, job, snapshot)
+            if preempted is not None:
+                found, self.stops[job] = preempted
         if job in self.explain and isinstance(found, Refusal):
             self.record(job, WaitCause.SHORT, found.reason, found)
         return found

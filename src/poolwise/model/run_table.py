@@ -82,6 +82,10 @@ class RunTable:
         """(n_run,) slots in the order of `ends`."""
         return self._order[: len(self._runs)]
 
+    def slots_of(self, runs: Iterable[int]) -> IntArray:
+        """Return the slots of some runs, (k,)."""
+        return np.array([self._slot[run] for run in runs], dtype=np.int64)
+
     def released(self, slots: IntArray) -> IntArray:
         """Return (k, n_cell) amounts that the runs in (k,) slots release when they end."""
         out = np.zeros((len(slots), self.n_cell), dtype=np.int64)

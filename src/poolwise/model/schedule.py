@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,6 +13,7 @@ import numpy as np
 
 from poolwise.arrays import BoolArray, IntArray
 from poolwise.errors import InputError
+from poolwise.model.decision import Stop
 from poolwise.model.event import Outcome
 from poolwise.model.machine import Machine
 from poolwise.model.memory_use import MemoryStep, Stall
@@ -62,6 +64,7 @@ class Schedule:
         and `holdings` has all of them
     memory_steps : memory that runs used, in the order of time; empty if the workload does not contain memory use
     stalls : times in which runs made no progress for lack of memory, in the order of their ends
+    stops : stops of runs by the scheduler, in the order of time
 
     Examples
     --------
@@ -103,6 +106,7 @@ class Schedule:
     resizes: tuple[Resized, ...] = ()
     memory_steps: tuple[MemoryStep, ...] = ()
     stalls: tuple[Stall, ...] = ()
+    stops: tuple[Stop, ...] = ()
 
     @cached_property
     def holdings(self) -> Holdings:
@@ -160,6 +164,16 @@ class Schedule:
         for reason in self.rejected.values():
             counts[reason] = counts.get(reason, 0) + 1
         return dict(sorted(counts.items()))
+
+    @cached_property
+    def canceled(self) -> Mapping[int, str]:
+        """Row of the workload -> reason, of the jobs that the scheduler stopped without requeuing them."""
+        ended = {int(self.job[stop.run]): stop.reason for stop in self.stops if not stop.requeue}
+        return {row: reason for row, reason in sorted(ended.items()) if not self.done[row]}
+
+    def cancellations(self) -> dict[str, int]:
+        """Return the number of canceled jobs by reason, sorted by reason."""
+        return dict(sorted(Counter(self.canceled.values()).items()))
 
     def placement_of(self, run: int) -> list[tuple[int, int, int]]:
         """Return the rows (owner, resource, amount) of a run's placement."""

@@ -65,7 +65,8 @@ class Snapshot:
     """The state of a platform at one instant, read-only. It contains expected ends, never true ones.
 
     Two methods answer every question of backfilling, for any mix of resources: `at(t)` applies the expected releases
-    until t, and `with_started(...)` imagines a start. Both return another snapshot.
+    until t, and `with_started(...)` imagines a start. `without(...)` imagines that runs are stopped. Each returns another
+    snapshot.
 
     Attributes
     ----------
@@ -107,6 +108,7 @@ class Snapshot:
         "_progress",
         "_real",
         "_runs",
+        "_stopped",
         "_work",
         "capacity",
         "estimate",
@@ -149,6 +151,7 @@ class Snapshot:
         self._extra: tuple[Run, ...] = ()
         self._on_owner: dict[int, tuple[int, ...]] | None = None  # owner -> imagined runs that touch it; None until needed
         self._ended: int | None = None  # runs expected to end by this time are gone
+        self._stopped: frozenset[int] = frozenset()  # runs that are imagined to be stopped
         self._real = now  # the platform's present time, by which runs are overdue
 
     def _copy(self, now: int, free: IntArray) -> Snapshot:
@@ -168,7 +171,7 @@ class Snapshot:
             traffic=self.traffic,
             in_use=self.in_use,
         )
-        other._extra, other._ended, other._real = self._extra, self._ended, self._real
+        other._extra, other._ended, other._real, other._stopped = self._extra, self._ended, self._real, self._stopped
         return other
 
     @property
@@ -232,12 +235,12 @@ class Snapshot:
     @property
     def arrangement(self) -> int | None:
         """Number of the current arrangement of runs, a key for caches of performance models; None in imagined states."""
-        return self._runs.arrangement if not self._extra and self._ended is None else None
+        return None if self._imagines else self._runs.arrangement
 
     @property
     def n_run(self) -> int:
         """Number of running runs, including imagined ones."""
-        return len(self._runs) + len(self._extra) if self._ended is None else sum(1 for _ in self.runs())
+        return len(self._runs) - len(self._stopped) + len(self._extra) if self._ended is None else sum(1 for _ in self.runs())
 
     def runs(self) -> Iterator[Run]:
         """Iterate over the running runs, imagined ones last."""
@@ -250,9 +253,9 @@ class Snapshot:
 
     def occupants(self, owner: int) -> tuple[int, ...]:
         """Return the runs that touch an owner: those placed on it and those whose speed depends on it."""
-        if self._ended is None and not self._extra:
+        if not self._imagines:
             return tuple(self._runs.occupants(owner))
-        here = tuple(n for n in self._runs.occupants(owner) if self._ended is None or not self._gone(self._runs[n]))
+        here = tuple(n for n in self._runs.occupants(owner) if not self._gone(self._runs[n]))
         if self._on_owner is None:
             self._on_owner = {}
             for run in self._extra:
@@ -284,9 +287,14 @@ class Snapshot:
                 return tuple(o for o in owners if self.machine.kind[o] == self.machine.kind[device])
         return (device,)
 
+    @property
+    def _imagines(self) -> bool:
+        """True if the runs differ from those of the platform."""
+        return bool(self._extra or self._stopped) or self._ended is not None
+
     def _gone(self, run: Run) -> bool:
-        if self._ended is None:
-            return False
+        if self._ended is None or run.id in self._stopped:
+            return run.id in self._stopped
         end = run.expected_end if run.expected_end > self._real else self._real + OVERDUE
         return end <= self._ended
 
@@ -357,6 +365,15 @@ class Snapshot:
         other._extra = (*self._extra, run)
         return other
 
+    def without(self, runs: Iterable[int]) -> Snapshot:
+        """Return the state in which some running runs have stopped now; runs that are only imagined cannot stop."""
+        stopped, free = frozenset(runs), self.free.copy()
+        for number in stopped:
+            self._runs[number].placement.give_to(free)
+        other = self._copy(self.now, free)
+        other._stopped |= stopped
+        return other
+
     def imagined(self, time: int, free: IntArray) -> Snapshot:
         """Return a state with other free amounts, (n_owner, n_resource), at a time; the runs are unchanged."""
         return self._copy(time, free)
@@ -366,11 +383,10 @@ class Snapshot:
         if time < self.now:
             raise ValueError(f"the snapshot is at {self.now} ns; time must not be earlier, got {time}")
         free = self.free.copy()
-        due = self._expected(self._runs.ends) <= time
-        if self._ended is not None:
-            due &= self._expected(self._runs.ends) > self._ended
-        if due.any():
-            self._runs.add_released(self._runs.slots[due], free.reshape(-1))
+        ends, slots = self._ending()
+        due = slots[ends <= time]
+        if len(due):
+            self._runs.add_released(due, free.reshape(-1))
         stay = []
         for run in self._extra:
             if run.expected_end <= time:
@@ -396,10 +412,7 @@ class Snapshot:
         free : (k, n_owner, n_resource) free amounts from each of them on, if nothing else starts
         """
         table, shape = self._runs, self.free.shape
-        known_ends, slots = self._expected(table.ends), table.slots
-        if self._ended is not None:
-            keep = known_ends > self._ended
-            known_ends, slots = known_ends[keep], slots[keep]
+        known_ends, slots = self._ending()
         imagined = np.array([run.expected_end for run in self._extra], dtype=np.int64)
         windows = np.array([window.end for window in self.machine.windows if window.end > self.now], dtype=np.int64)
         ends, n_run = np.concatenate([known_ends, imagined, windows]), len(known_ends) + len(imagined)
@@ -427,12 +440,21 @@ class Snapshot:
 
     def ends(self) -> IntArray:
         """Return (k,) distinct expected ends, and ends of windows, ascending: those of `futures`."""
-        known = self._expected(self._runs.ends)
-        if self._ended is not None:
-            known = known[known > self._ended]
+        known, _ = self._ending()
         imagined = [run.expected_end for run in self._extra]
         windows = [window.end for window in self.machine.windows if window.end > self.now]
         return np.unique(np.concatenate([known, np.array([*imagined, *windows], dtype=np.int64)]))
+
+    def _ending(self) -> tuple[IntArray, IntArray]:
+        """Return the expected ends of the platform's runs in this state, ascending, and their slots, each (k,)."""
+        ends, slots = self._expected(self._runs.ends), self._runs.slots
+        if self._stopped:
+            keep = ~np.isin(slots, self._runs.slots_of(self._stopped))
+            ends, slots = ends[keep], slots[keep]
+        if self._ended is not None:
+            keep = ends > self._ended
+            ends, slots = ends[keep], slots[keep]
+        return ends, slots
 
     def _expected(self, ends: IntArray) -> IntArray:
         """Return the ends with overdue ones at now + 1 s."""

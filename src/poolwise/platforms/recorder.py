@@ -79,4 +79,5 @@ class Recorder:
             resizes=tuple(self._resizes),
             memory_steps=tuple(self._memory_steps),
             stalls=tuple(self._stalls),
+            stops=tuple(loop.stops),
         )

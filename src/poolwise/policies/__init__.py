@@ -1,4 +1,4 @@
-"""Shipped policies: queue orders, backfills, placements, admissions, and cost models of flow scheduling.
+"""Shipped policies: queue orders, backfills, placements, admissions, preemption, and cost models of flow scheduling.
 
 `from poolwise.policies import FM` imports a class by its name. Code inside Poolwise imports each class from its own module.
 """

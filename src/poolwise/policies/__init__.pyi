@@ -47,3 +47,5 @@ from poolwise.policies.placement.units.policies import EarliestFinish as Earlies
 from poolwise.policies.placement.units.policies import Flat as Flat
 from poolwise.policies.placement.units.policies import High as High
 from poolwise.policies.placement.units.policies import Pref as Pref
+from poolwise.policies.preemption.qos import QosPreemption as QosPreemption
+from poolwise.policies.preemption.tiers import TierPreemption as TierPreemption

@@ -1,8 +1,10 @@
-"""List scheduling: combines a queue order, a backfill, a placement policy and an admission policy."""
+"""List scheduling: combines a queue order, a backfill, a placement policy, an admission policy, and preemption."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Self
 
 import numpy as np
@@ -14,6 +16,7 @@ from poolwise.interfaces import (
     Dispatcher,
     ListRule,
     PlacementPolicy,
+    PreemptionPolicy,
     PreparedOrder,
     QueuePolicy,
     Scheduler,
@@ -33,17 +36,20 @@ from poolwise.model import (
     Reject,
     Snapshot,
     Start,
+    Stop,
     Wait,
     WaitCause,
 )
 from poolwise.model.eligibility import has_tiers, tiers
 from poolwise.policies.admission.machine_limits import MachineLimits
 from poolwise.policies.backfill.easy import Easy
+from poolwise.policies.backfill.none import start_in_order
 from poolwise.policies.order.priorities import FCFS
 from poolwise.policies.placement.avoid_windows import AvoidWindows
 from poolwise.policies.placement.memory.racks import RackPlacement
 from poolwise.registry import register
 from poolwise.schedulers.fitting import NEVER_FITS, Fitting
+from poolwise.schedulers.preempting import place_by_stopping
 from poolwise.short_repr import short_repr
 
 
@@ -64,6 +70,8 @@ class ListScheduler(Scheduler):
         Placement; whole nodes in racks by default.
     admission
         Admission; by default the limits that the machine file defines.
+    preemption
+        Preemption, by which waiting jobs stop runs; none by default. Jobs may preempt in priority order, up to the heads.
 
     Examples
     --------
@@ -81,11 +89,17 @@ class ListScheduler(Scheduler):
     backfill: BackfillPolicy = field(default_factory=Easy)
     placement: PlacementPolicy = field(default_factory=RackPlacement)
     admission: AdmissionPolicy = field(default_factory=MachineLimits)
+    preemption: PreemptionPolicy | None = None
 
     @property
     def supports_partitions(self) -> bool:
         """True if the placement supports node restrictions of jobs."""
         return self.placement.filters_nodes
+
+    @property
+    def preempts(self) -> bool:
+        """True with a preemption policy."""
+        return self.preemption is not None
 
     @property
     def keeps_state(self) -> str:
@@ -103,17 +117,19 @@ class ListScheduler(Scheduler):
         return replace(self, order=opened(self.order), backfill=self.backfill.open())
 
     def rule(self) -> ListRule | None:
-        """Return order, backfill and placement; None with an admission other than the machine's limits."""
-        if self.admission != MachineLimits():
+        """Return order, backfill and placement; None with preemption, or an admission other than the machine's limits."""
+        if self.admission != MachineLimits() or self.preemption is not None:
             return None
         return ListRule(self.order, self.backfill, self.placement)
 
     def check(self, machine: Machine, jobs: JobTable) -> None:
-        """Check the machine and the jobs with the order, the placement and the admission."""
+        """Check the machine and the jobs with the order, the placement, the admission and the preemption."""
         if isinstance(self.order, PreparedOrder):
             self.order.check(machine, jobs)
         self.placement.check(machine, jobs)
         self.admission.check(machine, jobs)
+        if self.preemption is not None:
+            self.preemption.check(machine, jobs)
 
 
 @dataclass
@@ -141,15 +157,19 @@ class ListDispatcher(Dispatcher):
         if not len(queue):
             return Decisions(unfit)
         backfill, placement = self.scheduler.backfill, _placement(self.scheduler, snapshot)
-        fits = backfill.every_cycle or bool(placement.prefilter(queue.jobs, snapshot.free[None], snapshot).any())
+        preempts = self.scheduler.preemption is not None and snapshot.n_run > 0
+        fits = preempts or backfill.every_cycle or bool(placement.prefilter(queue.jobs, snapshot.free[None], snapshot).any())
         if not fits and not changes.explain:  # no job fits, so no order can start any
             return Decisions(unfit, _window_end(snapshot))
         cycle = SchedulingPass(queue, self._priority(queue, snapshot), snapshot, placement, changes.explain)
-        starts = self._starts(cycle)
-        reasons = {job: self._reason(cycle, job, starts) for job in cycle.to_explain(starts)}
+        chosen = self._chosen(cycle)
+        starts = tuple(decision for decision in chosen if isinstance(decision, Start))
+        stopped = [decision.run for decision in chosen if isinstance(decision, Stop)]
+        after = (snapshot.without(stopped) if stopped else snapshot).with_starts(starts) if cycle.explain else snapshot
+        reasons = {job: self._reason(cycle, job, starts, after) for job in cycle.to_explain(starts)}
         if not fits:
             return Decisions(unfit, _window_end(snapshot), reasons)
-        return Decisions((*unfit, *starts), self._next_wakeup(snapshot) if len(starts) < len(queue) else None, reasons)
+        return Decisions((*unfit, *chosen), self._next_wakeup(snapshot, cycle) if len(starts) < len(queue) else None, reasons)
 
     def _unfit(self, never: dict[int, Refusal]) -> tuple[Wait, ...]:
         """Return the reasons of waiting jobs that do not fit on the empty machine.
@@ -160,29 +180,52 @@ class ListDispatcher(Dispatcher):
             self._last_unfit = never, tuple(Wait(job, refusal) for job, refusal in never.items())
         return self._last_unfit[1]
 
-    def _next_wakeup(self, snapshot: Snapshot) -> int | None:
-        """Return the next time at which the backfill needs a pass or a maintenance window ends."""
-        times = (self.scheduler.backfill.next_wakeup(snapshot.now), _window_end(snapshot))
+    def _next_wakeup(self, snapshot: Snapshot, cycle: SchedulingPass | None = None) -> int | None:
+        """Return the next time at which backfill or preemption needs a pass or a maintenance window ends."""
+        times = [self.scheduler.backfill.next_wakeup(snapshot.now), _window_end(snapshot)]
+        if cycle is not None and self.scheduler.preemption is not None:
+            times.append(self.scheduler.preemption.next_wakeup(cycle))
         return min((time for time in times if time is not None), default=None)
 
-    def _starts(self, cycle: SchedulingPass) -> tuple[Start, ...]:
-        """Return the backfill's choice among admitted jobs; it chooses again once a start bars another of them."""
-        select = self.scheduler.backfill.select
-        admitted = self._admitted(cycle)
-        if admitted is None:
-            return tuple(select(cycle))
-        cycle, starts, again = _only(cycle, admitted), list[Start](), True
+    def _chosen(self, cycle: SchedulingPass) -> tuple[Stop | Start, ...]:
+        """Return the backfill's choice among admitted jobs, with the stops that a start needs before it.
+
+        The backfill chooses again once a start bars another job, or needs stops.
+        """
+        policy, admitted = self.scheduler.preemption, self._admitted(cycle)
+        if admitted is None and policy is None:
+            return tuple(self.scheduler.backfill.select(cycle))
+        if policy is not None:
+            cycle = replace(cycle, preempt=partial(place_by_stopping, policy))
+        cycle = cycle if admitted is None else _only(cycle, admitted)
+        chosen, again = list[Stop | Start](), True
         while again and len(cycle.queue):
             again = False
-            for start in select(cycle):
-                starts.append(start)
+            for start in self._selected(cycle):
+                stops, state = cycle.stops.pop(start.job, ()), cycle.snapshot
+                chosen += [*stops, start]
+                if stops:
+                    state = state.without(stop.run for stop in stops)
                 rest = _only(cycle, cycle.queue.jobs != start.job)
-                cycle = replace(rest, snapshot=cycle.snapshot.with_started(start.job, start.placement, start.tasks))
+                cycle = replace(rest, snapshot=state.with_started(start.job, start.placement, start.tasks))
                 admitted = self._admitted(cycle)
-                if admitted is not None and not admitted.all():
-                    cycle, again = _only(cycle, admitted), True
+                if stops or (admitted is not None and not admitted.all()):
+                    cycle.stops.clear()
+                    cycle, again = cycle if admitted is None else _only(cycle, admitted), True
                     break
-        return tuple(starts)
+        return tuple(chosen)
+
+    def _selected(self, cycle: SchedulingPass) -> Iterator[Start]:
+        """Yield the backfill's choice, after the jobs in priority order up to one that can start by stopping runs."""
+        backfill = self.scheduler.backfill
+        if cycle.preempt is not None and not backfill.chooses_preemptors:
+            ahead, _, _ = start_in_order(cycle, getattr(backfill, "heads", "partition"))
+            last = next((k for k, start in enumerate(ahead) if start.job in cycle.stops), None)
+            if last is not None:
+                yield from ahead[: last + 1]
+                return
+            cycle = replace(cycle, preempt=None)
+        yield from backfill.select(cycle)
 
     def _admitted(self, cycle: SchedulingPass) -> BoolArray | None:
         """Return a mask of the admitted waiting jobs, (n_queued,), or None for all; record why the others are not admitted."""
@@ -194,9 +237,9 @@ class ListDispatcher(Dispatcher):
                     cycle.record(job, WaitCause.LIMIT, f"{type(admission).__name__} does not admit it")
         return admitted
 
-    def _reason(self, cycle: SchedulingPass, job: int, starts: tuple[Start, ...]) -> Reason:
+    def _reason(self, cycle: SchedulingPass, job: int, starts: tuple[Start, ...], after: Snapshot) -> Reason:
         """Return the recorded reason, by default what the job lacks after all starts, with the number of jobs ahead of it."""
-        if job not in cycle.reasons and not isinstance(cycle.place(job, cycle.snapshot.with_starts(starts)), Refusal):
+        if job not in cycle.reasons and not isinstance(cycle.place(job, after), Refusal):
             cycle.record(job, WaitCause.UNREPORTED, f"it fits, and {type(self.scheduler.backfill).__name__} gives no reason")
         ranked = cycle.ranked()
         before = ranked[: int(np.flatnonzero(ranked == job)[0])]

@@ -31,8 +31,8 @@ class WarmUp(Scheduler):
 
     @classmethod
     def before(cls, then: ListScheduler, jobs: int) -> WarmUp:
-        """Return a warm-up under FCFS without backfilling, with the placement of the list scheduler that takes over."""
-        return cls(then, jobs, replace(then, order=FCFS(), backfill=WITHOUT_BACKFILL))
+        """Return a warm-up under FCFS without backfilling and preemption, with the placement of the scheduler that follows."""
+        return cls(then, jobs, replace(then, order=FCFS(), backfill=WITHOUT_BACKFILL, preemption=None))
 
     def rule(self) -> ListRule | None:
         """Return the rule of `then` with a warm-up, if the warm-up is FCFS without backfilling and with the same placement."""
@@ -50,6 +50,11 @@ class WarmUp(Scheduler):
     def resizes(self) -> bool:
         """True if either scheduler resizes running jobs."""
         return self.first.resizes or self.then.resizes
+
+    @property
+    def preempts(self) -> bool:
+        """True if either scheduler stops running jobs."""
+        return self.first.preempts or self.then.preempts
 
     @property
     def keeps_state(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -182,7 +183,7 @@ class SimulatedRun:
         content = self.to_dict()
         counts = [
             [f"{kind}: {reason}", f"{count:,}", "jobs"]
-            for kind in ("excluded", "repaired", "rejected")
+            for kind in ("excluded", "repaired", "rejected", "canceled")
             for reason, count in content[kind].items()
         ]
         engine = [f"simulated by the {self.engine} engine in", f"{self.wall_s:.3g}", "s"]
@@ -226,6 +227,7 @@ class SimulatedRun:
             "excluded": dict(workload.excluded),
             "repaired": dict(workload.repaired),
             "rejected": self.schedule.rejections(),
+            "canceled": self.schedule.cancellations(),
             "waiting": len(self.schedule.waiting),
             **{name: None if np.isnan(value) else value for name, value in self.metrics.items()},
             "passes": self.schedule.passes,
@@ -308,6 +310,9 @@ def notes(schedule: Schedule) -> tuple[str, ...]:
     if lost := sum(outcome is Outcome.LOST for outcome in schedule.outcome):
         unfinished = int((np.bincount(schedule.job, minlength=len(workload)) > 0).sum() - schedule.done.sum())
         found.append(f"{lost} runs lost a node to a failure; {unfinished} of their jobs never finished")
+    requeued = Counter(stop.reason for stop in schedule.stops if stop.requeue)
+    found += [f"jobs requeued after a stop ({reason}): {count:,}" for reason, count in sorted(requeued.items())]
+    found += [f"jobs canceled ({reason}): {count:,}" for reason, count in schedule.cancellations().items()]
     if schedule.waiting:
         found.append(f"{len(schedule.waiting)} jobs were still waiting when the simulation ended")
     if schedule.refused:

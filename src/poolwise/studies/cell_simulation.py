@@ -47,7 +47,8 @@ class Cells(TaskType[Cell]):
     def cost_kind(self, task: Cell) -> str:
         """Return everything except the queue order that determines the engine and the cost of a pass."""
         chosen = task.scheduler
-        return str((chosen.kind, chosen.backfill, chosen.placement, chosen.admission, task.performance.model, task.memory_use))
+        policies = (chosen.backfill, chosen.placement, chosen.admission, chosen.preemption)
+        return str((chosen.kind, *policies, task.performance.model, task.memory_use))
 
     def prepare(self, tasks: Sequence[Cell]) -> None:
         """Check the logs of the cells with their schedulers, before any cell runs, and load the kernels that the cells need."""
@@ -110,6 +111,7 @@ def simulate_cell(cell: Cell, watch: ProgressListener | None = None) -> Record:
         "excluded": dict(sorted(workload.excluded.items())),
         "repaired": dict(sorted(workload.repaired.items())),
         "rejected": schedule.rejections(),
+        "canceled": schedule.cancellations(),
         "waiting": len(schedule.waiting),
         "refused": dict(sorted(schedule.refused.items())),
         "engine": result.engine,

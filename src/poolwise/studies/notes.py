@@ -37,6 +37,10 @@ def notes(result: MeasuredStudy) -> list[str]:
         for cell in result.cells:
             counts |= getattr(cell, what)
         found += [f"{count:,} rows were {verb}: {reason}." for reason, count in sorted(counts.items())]
+    canceled: Counter[str] = Counter()
+    for facts in result.facts.values():
+        canceled |= Counter(facts.get("canceled", {}))  # the maximum of each
+    found += [f"Up to {_jobs(count)} of a run canceled: {reason}." for reason, count in sorted(canceled.items())]
     refused = {reason: count for facts in result.facts.values() for reason, count in facts.get("refused", {}).items()}
     found += [f"The machine rejected scheduling decisions ({count:,}): {why}." for why, count in sorted(refused.items())]
     return found + sorted({warning for facts in result.facts.values() for warning in facts.get("warnings", ())})

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Final
+from typing import ClassVar, Final
 
 import numpy as np
 
@@ -77,6 +77,9 @@ class SlurmBackfill(BackfillPolicy):
     partitions, the first job that does not fit stops the main scheduler. A pass skips jobs beyond `bf_max_job_user` of a user,
     and beyond `bf_max_job_part` of a partition.
 
+    With preemption, both schedulers stop runs for a job that does not fit on the free nodes. The backfill does so before it
+    looks for a later start, on nodes that are not reserved.
+
     By default, the main scheduler considers all jobs in each pass. Slurm's default for `default_queue_depth` is 100. If
     slurm.conf or `settings` contain this parameter, a pass considers one job more than it states, as in slurmctld, and all jobs
     every `sched_interval` seconds (60 by default), counted from `looked`.
@@ -102,6 +105,8 @@ class SlurmBackfill(BackfillPolicy):
     begun: float = 0.0
     every: float = 0.0
     looked: float = 0.0
+
+    chooses_preemptors: ClassVar[bool] = True
 
     def open(self) -> BackfillPolicy:
         """Read slurm.conf and return the policy of one run."""
@@ -220,10 +225,15 @@ class SlurmBackfill(BackfillPolicy):
         queue, placement, unblocked = cycle.queue, cycle.placement, cycle.to_explain(starts)
         may_start = plan.may_start(tested, placement)
         for at, job in enumerate(tested.tolist()):
-            if not (cycle.explain or may_start[at:].any()):
+            if not (cycle.explain or cycle.preempt is not None or may_start[at:].any()):
                 return
             if job in cycle.explain:
                 cycle.place(job, cycle.snapshot.with_starts(starts))  # a shortage at its turn replaces an overlap
+            if cycle.preempt is not None:
+                preempting = cycle.place(job, plan.present(queue.job(job)))
+                if job in cycle.stops and not isinstance(preempting, Refusal):
+                    starts.append(Start(job, queue.tasks(job), preempting))
+                    return  # the scheduler calls `select` again, without the stopped runs
             found = plan.plan_job(queue.job(job), placement)
             if found is not None and found.start <= plan.now:
                 starts.append(Start(job, queue.tasks(job), found.placement))

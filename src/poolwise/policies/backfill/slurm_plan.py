@@ -123,6 +123,11 @@ class BackfillPlan:
         found = self._first_fit(job, self._reserved(self.now, _end(self.now, job))[0], placement)
         return found is not None and found.start <= self.now
 
+    def present(self, job: Job) -> Snapshot:
+        """Return the state now without the amounts that are reserved up to the end of a job's limit; some may be negative."""
+        reserved, _ = self._reserved(self.now, _end(self.now, job))
+        return self._state.imagined(self._state.now, self._state.free - self._held[reserved].max(axis=0, initial=0))
+
     def _reserved(self, begin: int, end: int) -> tuple[BoolArray, int | None]:
         """Return the segments in an interval, (n_segment,), and when their maximum first decreases (None: never)."""
         ahead = self._until > begin

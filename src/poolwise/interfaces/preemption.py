@@ -1,0 +1,84 @@
+"""Preemption: the runs that a waiting job may stop to start now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Protocol
+
+from poolwise.interfaces.scheduling_pass import SchedulingPass
+from poolwise.model import JobTable, Machine, Stop
+
+
+class PreemptionPolicy(Protocol):
+    """Interface of a preemption policy: which runs a list scheduler may stop for a waiting job, and in which order.
+
+    The scheduler asks it for a job that does not fit on the free resources. It imagines that the first of these runs stop, one
+    after the other, until the job fits, and stops only those that the job needs. It never stops a run that started at the same
+    instant, so that two jobs cannot stop each other without end.
+
+    Examples
+    --------
+    Jobs of the user "ada" may stop all other runs, the shortest wait first:
+
+    >>> import poolwise
+    >>> from poolwise.interfaces import PreemptionPolicy, Stop
+    >>> class Urgent(PreemptionPolicy):
+    ...     def stops(self, job, cycle):
+    ...         users = cycle.queue.table.attributes["user"]
+    ...         others = [run for run in cycle.snapshot.runs() if users[job] == "ada" != users[run.job]]
+    ...         return [Stop(run.id, True, "urgent") for run in others]
+    >>> workload = poolwise.Workload.of(["0 s", "10 s"], "1 min", attributes={"user": ["bob", "ada"]})
+    >>> scheduler = poolwise.ListScheduler(preemption=Urgent())
+    >>> run = poolwise.simulate(workload, poolwise.Machine.flat(1), scheduler=scheduler)
+    >>> run.schedule.start // 10**9
+    array([ 0, 10, 70])
+    """
+
+    @property
+    def reorderings(self) -> int:
+        """Number of times that the scheduler reorders the runs to stop fewer; Slurm's `reorder_count`."""
+        return 1
+
+    @property
+    def keeps_order(self) -> bool:
+        """True if a reordering only moves the last run that the job needs to the front; Slurm's `strict_order`."""
+        return False
+
+    def check(self, machine: Machine, jobs: JobTable) -> None:
+        """Raise InputError for problems that are known before a run, such as unknown names.
+
+        Parameters
+        ----------
+        machine
+            The machine.
+        jobs
+            Every job of the study.
+        """
+        return
+
+    def stops(self, job: int, cycle: SchedulingPass) -> Iterable[Stop]:
+        """Return the runs that may be stopped for a waiting job, the first to be stopped first.
+
+        Parameters
+        ----------
+        job
+            Row of the job table.
+        cycle
+            The waiting jobs, and the state now with the running runs.
+
+        Returns
+        -------
+        A `Stop` for each run. With `requeue` the job of the run waits again and runs from its beginning; otherwise it is
+        canceled, and results count it under the reason of the `Stop`.
+        """
+        ...
+
+    def next_wakeup(self, cycle: SchedulingPass) -> int | None:
+        """Return the time (ns) at which waiting jobs may stop more runs than now, if nothing else happens; None for never.
+
+        Parameters
+        ----------
+        cycle
+            The waiting jobs, and the state now with the running runs.
+        """
+        return None

@@ -1,0 +1,28 @@
+"""Nodes that a placement uses."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from poolwise.arrays import IntArray
+from poolwise.model.kind import Kind
+from poolwise.model.machine import Machine
+from poolwise.model.placement import Placement
+from poolwise.model.run import Run
+
+
+def used_nodes(placement: Placement, machine: Machine) -> IntArray:
+    """Return the nodes of a placement, (n_owner,): whole nodes, and 1 for each shared node."""
+    amounts = np.zeros((machine.n_owner, len(machine.resources)), dtype=np.int64)
+    placement.give_to(amounts)
+    found: IntArray = ((machine.kind == Kind.NODE) & (amounts > 0).any(axis=1)).astype(np.int64)
+    if "nodes" in machine.resources:
+        column = machine.resource("nodes")
+        whole = machine.capacity[:, column] > 0
+        found[whole] = amounts[whole, column]
+    return found
+
+
+def node_count(run: Run, machine: Machine) -> int:
+    """Return the number of nodes on which a run runs."""
+    return int(used_nodes(run.placement, machine).sum())

@@ -1,0 +1,1 @@
+"""Preemption policies, which decide which runs a waiting job may stop."""
