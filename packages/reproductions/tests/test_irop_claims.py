@@ -24,6 +24,7 @@ CONSTANT = {
     "place": {"completion": 2.5, "objective": 8.0, "theta": 1.0, "violations": 0, "cpu_s": 0.1},
     "heep": {"completion": 5.0, "objective": 11.0, "theta": 1.0, "violations": 0, "cpu_s": 0.1},
     "heep, by module": {"completion": 5.0, "objective": 9.0, "theta": 1.0, "violations": 0, "cpu_s": 0.1},
+    "heep, by module, ascending": {"completion": 5.0, "objective": 9.0, "theta": 1.0, "violations": 0, "cpu_s": 0.1},
     "cfm": {"completion": 4.0, "objective": 13.0, "theta": 1.0, "violations": 30, "cpu_s": 0.1},
     "first-fit": {"completion": 4.5, "objective": 12.0, "theta": 1.0, "violations": 45, "cpu_s": 0.1},
     "irop, largest first": {"completion": 3.0, "objective": 9.5, "theta": 1.0, "violations": 0, "cpu_s": 2.0},
@@ -200,6 +201,35 @@ def test_switches_measure_the_claims_that_they_affect(measured):
     assert measured[0][margin][0] == -1.0 and switches["HEEP by whole modules"][margin].value == 1.0
     known = set(measured[0])
     assert all(set(found) <= known and found for found in switches.values())
+
+
+def test_smaller_delta_alone_makes_irop_faster_than_cfm(tmp_path, monkeypatch):
+    """The completion ratio of IRoP is 3.5 + 10 Delta, that of CFM 4: the paper's range reaches above it."""
+
+    def run(case):
+        return fake_run(case) | ({"completion": 3.5 + 10 * (case.tolerance or 0.0)} if case.method == "irop" else {})
+
+    found = reproduce(monkeypatch, tmp_path, run)
+    key = "Figure 4", "Delta 0.20, eta 0.4, theta relative", "completion ratio of CFM minus that of IRoP"
+    assert found.measured[key].value == pytest.approx(-1.5)
+    assert found.switches["Delta 0.05 alone"][key].value == 0.0
+    for name in ("minimum", "mean", "maximum"):
+        key = "Figure 4", "eta 0, theta relative", f"{name} reduction of the completion ratio against CFM"
+        assert found.switches["Delta 0.075 alone"][key].value == pytest.approx(-6.25)  # 4.25 instead of 4
+
+
+@pytest.mark.parametrize(
+    ("by_cores", "distance"), [(1.8, 2.5 + 100 / 9), (1.99, 2.5 - 100 * (1 - 2 / 1.99)), (3.0, 2.5 - 100 / 3)]
+)
+def test_published_reduction_lies_between_those_of_both_keys(tmp_path, monkeypatch, by_cores, distance):
+    """IRoP needs an energy of 2, HEEP by whole modules 8: 75 % less."""
+
+    def run(case):
+        return fake_run(case) | ({"energy": by_cores} if case.method == "heep" else {})
+
+    found = reproduce(monkeypatch, tmp_path, run).measured
+    metric = "distance of the published mean reduction of energy from those with either sort key of HEEP"
+    assert found["Ours", "Delta above 0.20, eta 1, theta relative", metric].value == pytest.approx(distance)
 
 
 def test_witness_rows_equal_values_computed_by_hand(measured):

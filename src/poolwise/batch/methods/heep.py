@@ -21,7 +21,13 @@ class Heep(Method):
     """First fit of workloads in descending order of cores, then memory, on modules in order of energy per core and frequency.
 
     Local memory shares follow equation (6).
+
+    Parameters
+    ----------
+    ascending : place the workloads in ascending order of cores, then memory, instead
     """
+
+    ascending: bool = False
 
     def solve(self, problem: Problem, limit: Limit) -> Solution:
         """Place all workloads that fit; a workload that fits nowhere is dropped."""
@@ -30,7 +36,8 @@ class Heep(Method):
         waste = (modules.static + modules.dynamic) / (modules.cores * modules.frequency)
         ranking = np.argsort(waste, kind="stable")
         module, local, dropped = np.full(len(batch), -1, dtype=np.int64), np.ones(len(batch)), []
-        for w in np.lexsort((-batch.memory, -batch.cores)).tolist():
+        sign = 1 if self.ascending else -1
+        for w in np.lexsort((sign * batch.memory, sign * batch.cores)).tolist():
             share = np.where(problem.allowed[w], problem.least[w], np.inf)[of[ranking]]
             size = float(batch.memory[w])
             fits = (cores[ranking] >= batch.cores[w]) & (share * size <= memory[ranking]) & ((1 - share) * size <= remote)

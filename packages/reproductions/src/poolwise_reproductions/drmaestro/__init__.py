@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import ClassVar
 
@@ -18,7 +18,7 @@ from poolwise_reproductions.drmaestro.cells import (
     DrMaestroScenario,
     RoundTimes,
 )
-from poolwise_reproductions.drmaestro.changes import CHANGES, FITS, FIXED
+from poolwise_reproductions.drmaestro.changes import CHANGES, FITS, FIXED, TWICE_THE_LINKS
 from poolwise_reproductions.drmaestro.claims import ANY, FIT_ON, FOUR, MORE, DrMaestroResults, Machines
 from poolwise_reproductions.drmaestro.experiments import EXPERIMENTS, MOSTLY_ABOVE
 from poolwise_reproductions.reproduction import ALL, Part, Reproduction, ReproductionResult, Wanted, figures_of, rows_of
@@ -36,6 +36,7 @@ class DrMaestroPlan:
     changed : scenarios in which the assumptions are changed -> number of seeds
     fitted : whether the remote times are fitted to `FIT_ON` and the fit applied to the other scenarios
     tried : number of seeds of the experiments on `FIT_ON`, the smallest scenario
+    switched : scenarios in which the runs that verify causes are made, with the number of seeds
     """
 
     seeds: dict[DrMaestroScenario, int]
@@ -44,6 +45,7 @@ class DrMaestroPlan:
     changed: dict[DrMaestroScenario, int]
     fitted: bool
     tried: int = 0
+    switched: dict[DrMaestroScenario, int] = field(default_factory=dict)
 
     def describe(self) -> list[str]:
         """Return the note that lists the seeds of each scenario and the scenarios that were not run."""
@@ -62,7 +64,14 @@ class DrMaestroPlan:
             return {scenario: seeds for scenario, seeds in part.items() if scenario.machines <= machines}
 
         timed = tuple(scenario for scenario in self.timed if scenario.machines <= machines)
-        return DrMaestroPlan(few(self.seeds), few(self.spread), timed, few(self.changed), self.fitted, self.tried)
+        return replace(
+            self,
+            seeds=few(self.seeds),
+            spread=few(self.spread),
+            timed=timed,
+            changed=few(self.changed),
+            switched=few(self.switched),
+        )
 
     def one_run(self, scenario: DrMaestroScenario) -> list[DrMaestroCase]:
         """Return the cases of a scenario with seed 0."""
@@ -79,9 +88,13 @@ class DrMaestroPlan:
         return [*self.runs(machines), *varied]
 
     def tables(self, machines: Machines) -> list[DrMaestroCase]:
-        """Return the cases of the tables, and those of the experiment that verifies a cause of Table 3."""
-        above = [case for case in self.experiments() if case.experiment == MOSTLY_ABOVE and case.scenario.machines in machines]
-        return [*self.variants(machines), *above]
+        """Return the cases of the tables, and those that verify causes of Tables 3 and 5."""
+        seeded = [(s, seed) for s, seeds in self.switched.items() if s.machines in machines for seed in range(seeds)]
+        found = self.variants(machines)
+        for s, seed in seeded:
+            found += [DrMaestroCase(s, policy, seed, experiment=MOSTLY_ABOVE) for policy in POLICIES]
+            found += [DrMaestroCase(s, policy, seed, TWICE_THE_LINKS) for policy in POLICIES if s == SCENARIOS[1]]
+        return found
 
     def everywhere(self) -> list[DrMaestroCase]:
         """Return the cases with the warm-up jobs on every machine."""
@@ -120,6 +133,7 @@ FULL = DrMaestroPlan(
     changed={SCENARIOS[0]: 10, SCENARIOS[2]: 1},
     fitted=True,
     tried=5,
+    switched={SCENARIOS[0]: 5, SCENARIOS[1]: 10, SCENARIOS[2]: 5},
 )
 QUICK = DrMaestroPlan(
     {**dict.fromkeys(SCENARIOS, 1), SCENARIOS[0]: 2},
@@ -128,6 +142,7 @@ QUICK = DrMaestroPlan(
     {SCENARIOS[0]: 1},
     fitted=False,
     tried=1,
+    switched={SCENARIOS[0]: 1},
 )
 
 

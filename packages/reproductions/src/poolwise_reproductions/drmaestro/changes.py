@@ -60,6 +60,7 @@ class Change:
         return replace(found, **{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]  # mypy takes the dictionary for one type
 
 
+TWICE_THE_LINKS = "twice the link use"
 CHANGES: Mapping[str, Change] = {
     "remote times 1.3 x local": Change(remote=1.3 / 1.475),
     "remote times 1.65 x local": Change(remote=1.65 / 1.475),
@@ -68,7 +69,7 @@ CHANGES: Mapping[str, Change] = {
     "goal = remote time": Change(goal=1 / 1.1),
     "goal = 1.3 x remote time": Change(goal=1.3 / 1.1),
     "half the link use": Change(link=0.5),
-    "twice the link use": Change(link=2.0),
+    TWICE_THE_LINKS: Change(link=2.0),
     "no spread of times": Change(spread=0.0),
     "spread of times 0.4": Change(spread=0.4),
     "neighbours do not matter": Change(neighbors=0.0),

@@ -23,7 +23,7 @@ from poolwise_reproductions.drmaestro.cells import (
     DrMaestroPolicy,
     DrMaestroScenario,
 )
-from poolwise_reproductions.drmaestro.changes import CHANGES, FITS, Change
+from poolwise_reproductions.drmaestro.changes import CHANGES, FITS, TWICE_THE_LINKS, Change
 from poolwise_reproductions.drmaestro.experiments import EXPERIMENTS, MOSTLY_ABOVE
 from poolwise_reproductions.published import Key, Measured
 from poolwise_reproductions.results import KeyedRow
@@ -91,9 +91,9 @@ class DrMaestroResults:
         return [s for s in (replace(s, spread=spread) for s in SCENARIOS) if s in known and s.machines in machines]
 
     def changed(self) -> list[DrMaestroScenario]:
-        """Return the scenarios in which assumptions were changed."""
-        known = {case.scenario for case in self.cases if case.change in CHANGES}
-        return [scenario for scenario in self.scenarios() if scenario in known]
+        """Return the scenarios in which every assumption was changed; a single change may serve as a switch."""
+        known = {(case.scenario, case.change) for case in self.cases}
+        return [scenario for scenario in self.scenarios() if all((scenario, change) in known for change in CHANGES)]
 
     def timed(self) -> dict[DrMaestroScenario, dict[DrMaestroPolicy, Mapping[str, Any]]]:
         """Return scenario -> policy -> round times, small scenarios first."""
@@ -155,34 +155,38 @@ def _over_firmament(
 
 
 def _compared(
-    results: DrMaestroResults, s: DrMaestroScenario, metric: str, what: str, variant: str = "", experiment: str = ""
-) -> Iterator[KeyedRow]:
+    results: DrMaestroResults, s: DrMaestroScenario, metric: str, what: str, variant: str = "", experiment: str = "",
+    change: str = "",
+) -> Iterator[KeyedRow]:  # fmt: skip
     """Yield the differences and ratios of violations between the policies, for the rows of one definition."""
     table, plain, aware = TABLES[s.machines][1], *POLICIES[1:]
-    of_plain, of_aware = (results.seeds(s, policy, metric, "", variant, experiment) for policy in (plain, aware))
+    of_plain, of_aware = (results.seeds(s, policy, metric, change, variant, experiment) for policy in (plain, aware))
     both = min(len(of_plain), len(of_aware))
     less = of_plain[:both] - of_aware[:both]
     yield (table, str(s), f"violations of DRMaestro minus network-aware; {what}"), Measured.over_seeds(less)
     for policy in (plain, aware):
-        times = results.ratio(s, "firmament", policy, metric, "", variant, experiment)
+        times = results.ratio(s, "firmament", policy, metric, change, variant, experiment)
         yield (table, str(s), f"violations of Firmament / {NAMES[policy]}; {what}"), Measured.over_seeds(times)
 
 
 def switches(results: DrMaestroResults) -> dict[str, dict[Key, Measured]]:
     """Return switch -> claim -> measurement with that switch alone, for the claims that each switch affects."""
-    found: dict[str, dict[Key, Measured]] = {OUR_PHASE: {}, SOLVED_ONCE: {}, FOUR_TIMES: {}, MOSTLY_ABOVE: {}}
-    if FIT_ON in results.scenarios():
-        found[MOSTLY_ABOVE].update(_speedups(results, FIT_ON, experiment=MOSTLY_ABOVE))
-        for metric, what in COUNTS.items():
-            found[MOSTLY_ABOVE].update(_compared(results, FIT_ON, metric, what, experiment=MOSTLY_ABOVE))
+    found: dict[str, dict[Key, Measured]] = {
+        name: {} for name in (OUR_PHASE, SOLVED_ONCE, FOUR_TIMES, MOSTLY_ABOVE, TWICE_THE_LINKS)
+    }
     for s in results.scenarios():
         for variant in (OUR_PHASE, SOLVED_ONCE):
             found[variant].update(_speedups(results, s, variant))
+        if len(results.seeds(s, POLICIES[0], "makespan_s", experiment=MOSTLY_ABOVE)):
+            found[MOSTLY_ABOVE].update(_speedups(results, s, experiment=MOSTLY_ABOVE))
         for metric, what in COUNTS.items():
             for variant in (OUR_PHASE, SOLVED_ONCE):
                 found[variant].update(_compared(results, s, metric, what, variant))
-            if what != BY_LOCAL_TIME:
-                found[FOUR_TIMES].update(_compared(results, s, f"beyond:{BEYOND.index(4.0)}", what))
+            found[FOUR_TIMES].update(_compared(results, s, f"beyond:{BEYOND.index(4.0)}", what))
+            if len(results.seeds(s, POLICIES[0], metric, experiment=MOSTLY_ABOVE)):
+                found[MOSTLY_ABOVE].update(_compared(results, s, metric, what, experiment=MOSTLY_ABOVE))
+            if s == SCENARIOS[1] and len(results.seeds(s, POLICIES[0], metric, TWICE_THE_LINKS)):
+                found[TWICE_THE_LINKS].update(_compared(results, s, metric, what, change=TWICE_THE_LINKS))
     return found
 
 

@@ -8,7 +8,7 @@ from itertools import product
 from typing import get_args
 
 from poolwise.batch.problem.definition import Theta
-from poolwise_reproductions.irop.runs import FILLED_UP, HEEP_BY_MODULE, LARGEST_FIRST, IropCase, ProblemVariant
+from poolwise_reproductions.irop.runs import FILLED_UP, HEEP_ASCENDING, HEEP_BY_MODULE, LARGEST_FIRST, IropCase, ProblemVariant
 
 THETAS: tuple[Theta, ...] = get_args(Theta)
 PRIMARY: Theta = "relative"
@@ -18,9 +18,10 @@ TIMED = ("irop", "opt")
 SMALL = 30
 FEW = 10
 """Number of workloads that OPT places on a few modules within a minute."""
-TENTH, FIFTH, LOOSE = 0.10, 0.20, 0.25
-"""Accepted slowdowns: one in the middle of the paper's range, up to which its reduction against CFM is checked; the one at
-which IRoP is compared with HEEP in slowdown and energy; the loosest, at which HEEP runs once."""
+STRICT, TENTH, FIFTH, LOOSE = 0.075, 0.10, 0.20, 0.25
+"""Accepted slowdowns: one that the paper does not use, at which alone its reductions against CFM are checked; one in the middle
+of the paper's range, up to which they are checked; the one at which IRoP is compared with HEEP in slowdown and energy; the
+loosest, at which HEEP runs once."""
 VARIANTS: Mapping[str, Mapping[str, ProblemVariant]] = {
     "Figure 1": {f"latency {us:g} us": ProblemVariant(latency_us=us) for us in (1.0, 2.5, 5.0, 10.0)},
     "Section II-B": {f"{100 * part:g} % of the workloads unknown": ProblemVariant(unknown=part) for part in (0.25, 0.5)},
@@ -43,7 +44,7 @@ class Grid:
     tolerances, etas : accepted slowdowns and weights of energy
     seeds, small_seeds : number of seeds at the paper's size, and of the comparison with OPT
     draws : number of seeds of the two reductions that the paper states over 100 experiments: at eta 0, and at the loosest Delta
-        with eta 1, under `PRIMARY`
+        with eta 1, under `PRIMARY`; and of the comparison with HEEP at `FIFTH`
     opt_work : limit of work of OPT in the comparison
     sizes, opt_seconds : sizes of Figure 7, and the time limit of OPT there, s
     few_workloads, few_modules : sizes that OPT can solve: workloads on 30 modules, modules for 10 workloads
@@ -71,6 +72,11 @@ class Grid:
         seeds = min(self.seeds, self.variant_seeds)
         return replace(self, etas=tuple(eta for eta in self.etas if eta in VARIED_ETAS), seeds=seeds, draws=seeds)
 
+    @property
+    def fifth_etas(self) -> tuple[float, ...]:
+        """Weights of energy of the comparison with HEEP at `FIFTH`; none without that accepted slowdown."""
+        return tuple(eta for eta in self.etas if eta >= 0.2) if FIFTH in self.tolerances else ()
+
     def at_size(self) -> list[IropCase]:
         """Return the cases at the paper's size, and those in which IRoP rounds large workloads first."""
         points = product(range(self.seeds), THETAS, METHODS, self.tolerances, self.etas)
@@ -79,7 +85,13 @@ class Grid:
         for seed in range(self.seeds, self.draws):
             found += [IropCase(method, PRIMARY, 0.0, t, seed) for t, method in product(self.tolerances, ("irop", "cfm"))]
             found += [IropCase(method, PRIMARY, 1.0, LOOSE, seed) for method in ("irop", "heep", HEEP_BY_MODULE)]
-        return found
+            for eta in self.fifth_etas:
+                found.append(IropCase("irop", PRIMARY, eta, FIFTH, seed))
+                found += [IropCase(method, PRIMARY, eta, LOOSE, seed) for method in ("heep", HEEP_BY_MODULE)]
+        for seed in range(max(self.draws, self.seeds)):
+            found += [IropCase(method, PRIMARY, 0.0, STRICT, seed) for method in ("irop", "cfm")]
+            found.append(IropCase(HEEP_ASCENDING, PRIMARY, 1.0, LOOSE, seed))
+        return list(dict.fromkeys(found))
 
     def smaller(self) -> list[IropCase]:
         """Return the smaller cases of Figure 7, seed by seed so that an interrupted run has complete seeds."""

@@ -28,8 +28,8 @@ from poolwise_reproductions.cases import MeasuredCase
 
 FILE = catalog.find("batches", "batch-150x1200")
 """Problems of the paper's distribution."""
-HEEP_BY_MODULE = "heep, by module"
-"""Name of HEEP with modules sorted by their whole energy."""
+HEEP_BY_MODULE, HEEP_ASCENDING = "heep, by module", "heep, by module, ascending"
+"""Names of HEEP with modules sorted by their whole energy, and of the same with the smallest workloads first."""
 LARGEST_FIRST, FILLED_UP = "irop, largest first", "irop, filled up"
 """Names of IRoP that rounds large workloads first, and of IRoP that then assigns the remaining local memory of its modules."""
 IGNORE_TOLERANCE = ("cfm", "first-fit")
@@ -140,6 +140,7 @@ class IropCase(MeasuredCase):
     def _method(self) -> Method:
         variants: dict[str, Method] = {
             HEEP_BY_MODULE: _HeepByModule(),
+            HEEP_ASCENDING: _HeepByModule(ascending=True),
             "irop": Irop(interior_point=self.variant.interior_point),
             LARGEST_FIRST: Irop(largest_first=True),
             FILLED_UP: _FilledUp(),
@@ -151,15 +152,17 @@ class IropCase(MeasuredCase):
 class _HeepByModule(Method):
     """HEEP with modules sorted by the energy of the whole module.
 
-    The paper says "their energy efficiency" without defining it.
+    The paper says "their demand and energy efficiency" without defining either.
     """
+
+    ascending: bool = False
 
     def solve(self, problem: Problem, limit: Limit) -> Solution:
         """Place as HEEP does if the energy of the whole module replaces that per core and unit of frequency."""
         modules = problem.modules
         whole = (modules.static + modules.dynamic) * modules.cores * modules.frequency
         substituted = replace(problem, modules=replace(modules, static=whole, dynamic=np.zeros(len(whole))))
-        found = Heep().solve(substituted, limit)
+        found = Heep(self.ascending).solve(substituted, limit)
         return Solution(problem, found.assignment, dropped=found.dropped, unmet=found.unmet)
 
 
