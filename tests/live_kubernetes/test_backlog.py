@@ -1,17 +1,26 @@
-"""Pods that can never fit delay no other pod."""
+"""Pods that do not fit delay no other pod."""
 
 from __future__ import annotations
 
 import gc
 from pathlib import Path
 
+import pytest
+
 from poolwise.cli.live import named_scheduler, rare_full_collections
+from poolwise.live.kubernetes.platform import KubernetesPlatform
 from poolwise.model import Wait
 from tests.helpers.played_cluster import FakeKubernetes
 from tests.live.kubernetes import objects as make
 from tests.live.kubernetes.shipped_files import shipped_scheduler
 
 BACKLOG, PODS = 5000, 60
+
+
+@pytest.fixture(autouse=True)
+def all_queued(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Queue the pods that no node could run too."""
+    monkeypatch.setattr(KubernetesPlatform, "withholds_infeasible", False)
 
 
 def test_passes_with_a_long_queue_start_no_full_garbage_collection(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from poolwise import loop
 from poolwise.live.kubernetes.objects import Pod, ResourceClaim
-from poolwise.live.kubernetes.platform import ShadowKubernetes
+from poolwise.live.kubernetes.platform import KubernetesPlatform, ShadowKubernetes
 from poolwise.live.wait_reasons import WaitReasons
 from poolwise.model import Changes, CommitResult, Start, WaitCause
 from poolwise.policies.backfill.easy import Easy
@@ -47,6 +47,13 @@ def add_pod(kube: FakeKubernetes, name: str, model: str = "", count: int = 1, **
     kube.add(one)
 
 
+@pytest.fixture
+def all_queued(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Queue the pods whose devices do not exist too."""
+    monkeypatch.setattr(KubernetesPlatform, "withholds_infeasible", False)
+
+
+@pytest.mark.usefixtures("all_queued")
 @pytest.mark.parametrize("scheduler", [STRICT, ListScheduler(backfill=Easy(), placement=EmptiestNodes())], ids=["fcfs", "easy"])
 def test_pods_without_a_matching_model_do_not_block_others(scheduler: ListScheduler) -> None:
     kube = cluster("hh")
@@ -73,6 +80,7 @@ def test_pod_set_aside_starts_first_once_its_model_is_free() -> None:
     assert set(driven.nodes()) == {"first", "h", "second"}
 
 
+@pytest.mark.usefixtures("all_queued")
 def test_wait_reason_of_a_pod_set_aside_names_the_devices() -> None:
     kube = cluster("h", "h")
     add_pod(kube, "p", "a")
@@ -96,6 +104,7 @@ def test_tainted_device_is_usable_by_a_tolerating_claim() -> None:
     assert set(driven.settle().nodes()) == {"t"}
 
 
+@pytest.mark.usefixtures("all_queued")
 def test_one_of_a_thousand_equal_pods_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     kube = cluster("h" * 8, "h" * 8, cpu="2000")
     asked, ask = [0], loop.Loop._ask
@@ -113,6 +122,7 @@ def test_one_of_a_thousand_equal_pods_is_tried(monkeypatch: pytest.MonkeyPatch) 
     assert asked[0] <= 2 * driven.loop.result.passes
 
 
+@pytest.mark.usefixtures("all_queued")
 def test_pass_ends_if_all_pods_lack_different_devices() -> None:
     kube = cluster("h", cpu="2000")
     for k in range(40):

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from poolwise.live.kubernetes.objects import Pod, ResourceClaim
+from poolwise.live.kubernetes.platform import KubernetesPlatform
 from poolwise.live.kubernetes.pod_runs import PodRuns
 from poolwise.policies.backfill.easy import Easy
 from poolwise.policies.backfill.none import NoBackfill
@@ -152,6 +153,12 @@ def test_claim_shared_within_a_gang_is_checked_when_it_starts() -> None:
 _pods = st.tuples(st.lists(st.integers(0, 3), max_size=2, unique=True), st.sampled_from(["1", "2", "4"]), st.integers(0, 2))
 
 
+class QueueingPlatform(KubernetesPlatform):
+    """Queues infeasible pods too: a claim that had devices may have made them feasible before a restart."""
+
+    withholds_infeasible = False
+
+
 @settings(max_examples=60, deadline=None)
 @given(
     devices=st.lists(st.integers(0, 3), min_size=1, max_size=3),
@@ -164,7 +171,7 @@ def test_job_rows_match_those_of_a_restarted_scheduler(devices: list[int], count
     for k, count in enumerate(counts):
         kube.add(make.claim(f"c{k}", make.exactly("gpu", count=count)))
     scheduler = ListScheduler(backfill=NoBackfill(), placement=EmptiestNodes())
-    driven = kube.open(scheduler)
+    driven = kube.open(scheduler, QueueingPlatform)
     for number, step in enumerate(steps):
         if step == "again":
             claim = kube.get(ResourceClaim, "default/c0")
@@ -186,7 +193,7 @@ def test_job_rows_match_those_of_a_restarted_scheduler(devices: list[int], count
         fresh = FakeKubernetes(binds_at_once=False)
         for one in kube.objects.values():
             fresh.put(msgspec.convert(msgspec.to_builtins(one), type(one)))
-        opened = fresh.open(ListScheduler(backfill=NoBackfill(), placement=EmptiestNodes()))
+        opened = fresh.open(ListScheduler(backfill=NoBackfill(), placement=EmptiestNodes()), QueueingPlatform)
         assert waiting_requests(opened) == waiting_requests(driven)
         assert {run.job for run in driven.platform.runs.active.values()} <= driven.platform.pod_jobs.jobs()
         assert not fresh.started, "every pod that fits has started"

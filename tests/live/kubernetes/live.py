@@ -115,7 +115,9 @@ def test_profiles_of_one_process_share_nodes_and_devices(cluster: ControlPlane, 
     cluster.apply([make.device_class("gpu", "gpu.example"), make.template("gpu", make.exactly("gpu"))])
     cluster.apply([make.devices("gpu.example", f"n{k}", {"name": "g0"}, {"name": "g1"}, node=f"n{k}") for k in range(4)])
     claims, names = {"gpu": {"resourceClaimTemplateName": "gpu"}}, ("poolwise", "pooled")
-    cluster.apply([make.pod(f"p{k:02d}", cpu="2", claims=claims, seconds=0.5, schedulerName=names[k % 2]) for k in range(60)])
+    cluster.apply(
+        [make.pod(f"profile{k:02d}", cpu="2", claims=claims, seconds=0.5, schedulerName=names[k % 2]) for k in range(60)]
+    )
     cluster.apply([make.pod("foreign", seconds=None, schedulerName="another")])
     with scheduling(cluster, first_fit, "--profile", f"pooled={pooled}"):
         until = time.monotonic() + 120
@@ -126,7 +128,7 @@ def test_profiles_of_one_process_share_nodes_and_devices(cluster: ControlPlane, 
     assert cluster.phases()["foreign"] == "Pending"
     events = cluster.get("events.events.k8s.io", "--field-selector", "reason=Scheduled")
     seen = {event["regarding"]["name"]: event["reportingController"] for event in events}
-    assert all(seen.get(f"p{k:02d}", names[k % 2]) == names[k % 2] for k in range(60))
+    assert all(seen.get(f"profile{k:02d}", names[k % 2]) == names[k % 2] for k in range(60))
 
 
 def test_resized_pods_count_with_their_new_size(cluster: ControlPlane, first_fit: str) -> None:

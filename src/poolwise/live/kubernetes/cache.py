@@ -56,6 +56,7 @@ class CacheChanges:
     links: bool = False  # whether measured link traffic changed
     namespaces: bool = False  # whether namespaces or their labels changed
     volumes: bool = False  # whether volumes, volume claims or storage classes changed
+    taints: bool = False  # whether taints of devices changed
 
 
 class ClusterCache:
@@ -116,10 +117,10 @@ class ClusterCache:
                 self._store(self.classes, kind, event.deleted)
                 self._backing_class.clear()
                 self.changes.machine = True
-                self.changes.devices |= self.inventory.refresh_taints()
+                self._note_taints(self.inventory.refresh_taints())
             case DeviceTaintRule() as rule:
                 self._store(self.rules, rule, event.deleted)
-                self.changes.devices |= self.inventory.apply_rule(rule, event.deleted)
+                self._note_taints(self.inventory.apply_rule(rule, event.deleted))
             case PodGroup() as group:
                 self._store(self.groups, group, event.deleted)
                 self.changes.pods |= {key for key, pod in self.pods.items() if pod.spec.scheduling_group is not None}
@@ -195,6 +196,10 @@ class ClusterCache:
             PersistentVolume: self.volumes,
             PersistentVolumeClaim: self.volume_claims,
         }
+
+    def _note_taints(self, devices: set[DeviceId]) -> None:
+        self.changes.devices |= devices
+        self.changes.taints |= bool(devices)
 
     def _store(self, store: dict[str, Any], item: Any, deleted: bool) -> None:
         if deleted:

@@ -52,6 +52,10 @@ class JobColumns:
             return False
         return set(self._resources(jobs)) <= set(self._columns)
 
+    def includes(self, resource: str) -> bool:
+        """Return whether the tables have a column for a resource."""
+        return resource in self._columns
+
     def table(self, jobs: Sequence[PodJob]) -> JobTable:
         """Return the rows of jobs."""
 

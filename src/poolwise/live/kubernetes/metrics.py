@@ -11,6 +11,8 @@ class KubernetesMetrics:
     def __init__(self) -> None:
         tainted = "Devices in use by claims that do not tolerate a NoExecute taint of the device"
         self.tainted_devices_in_use = Gauge("poolwise_tainted_devices_in_use", tainted, registry=None)
+        infeasible = "Waiting jobs that no node could run even without other pods; they are not in the queue"
+        self.infeasible_jobs = Gauge("poolwise_infeasible_jobs", infeasible, registry=None)
         twice = "Devices that were found in two claims"
         self.double_allocations = Counter("poolwise_double_allocations", twice, registry=None)
 

@@ -47,6 +47,10 @@ class DoesNotFit(Exception):
     """A start that does not fit."""
 
 
+class NotModeled(DoesNotFit):
+    """A node that a pod does not fit for a reason that the policy does not model: its constraints, or a resource."""
+
+
 class KeptAway(DoesNotFit):
     """A pod that a placement rule keeps away from a node."""
 
@@ -119,14 +123,16 @@ def matching_failures(jobs: Iterable[PodJob], cache: ClusterCache, failures: Pla
 
 
 def request_key(job: PodJob, task: int, cache: ClusterCache) -> bytes:
-    """Return a key of what a pod and its claims request; b"" without claims, or if one is allocated, deleted or missing."""
+    """Return a key of what a pod and its claims request; b"" if a claim is allocated, deleted or missing."""
     specs = []
     for key in job.claims[task]:
         claim = cache.claims.get(key)
         if claim is None or claim.metadata.deletion_timestamp or claim.metadata.uid in cache.usage.claims:
             return b""
         specs.append(claim.spec)
-    return msgspec.json.encode((job.demand.amounts, job.demand.constraints, specs)) if specs else b""
+    if task not in job.request_keys:
+        job.request_keys[task] = msgspec.json.encode((job.demand.amounts, job.demand.constraints, specs))
+    return job.request_keys[task]
 
 
 class _Placing:
@@ -219,7 +225,7 @@ class _Placing:
                 raise KeptAway(f"node {name} is in use by a pod of the same start")
             return self._start_on(task, pod, name, key)
         except DoesNotFit as problem:
-            movable = isinstance(problem, KeptAway) or (
+            movable = isinstance(problem, KeptAway | NotModeled) or (
                 not whole and (bool(self.job.claims[task]) or name in self.failures.moved_to or name in self.moved_to)
             )
             if not movable:
@@ -271,7 +277,8 @@ class _Placing:
     def _alternatives(self, name: str) -> list[str]:
         """Return the other nodes for a pod; whole nodes are taken from the rack that the policy chose."""
         mapping = self.state.mapping
-        others = mapping.nodes[mapping.node_owner[name]] if mapping.view == "whole" else sorted(mapping.node_owner)
+        allowed = self.state.allowed_nodes(self.job.demand.constraints)
+        others = mapping.nodes[mapping.node_owner[name]] if mapping.view == "whole" else allowed
         return [other for other in others if other != name and not self._is_excluded(other)]
 
     def _start_anywhere(self, task: int, pod: Pod, names: Iterable[str], key: bytes) -> _PodPlaced:
@@ -288,7 +295,7 @@ class _Placing:
         node = self.cache.nodes.get(name)
         if node is None:
             raise NotReady(f"node {name} no longer exists")
-        device_set = self.cache.inventory.device_set_key(node) if key else None
+        device_set = self.cache.inventory.device_set_key(node) if key and self.job.claims[task] else None
         if device_set is not None and (why := self.failures.by_device_set.get((key, device_set))):
             raise DoesNotFit(why)
         self.fits(pod, node)
@@ -368,7 +375,7 @@ class _Placing:
         """Return why a node does not fit the pod, without its claims."""
         name = node.metadata.name
         if not self.job.demand.constraints.allows(node):
-            return DoesNotFit(f"node {name} does not match the pod's node selector, affinity or tolerations")
+            return NotModeled(f"node {name} does not match the pod's node selector, affinity or tolerations")
         rules = self.rules_for(pod)
         if rules is not None and (why := rules.problem(node)) is not None:
             self.kept_away = True
@@ -383,7 +390,8 @@ class _Placing:
             left = has.get(resource, 0) - used.get(resource, 0)
             if amount > left:
                 has_left, wanted = (self.state.mapping.machine.amount_text(resource, number) for number in (left, amount))
-                return DoesNotFit(f"node {name} has {has_left} {resource} left, but {wanted} are needed")
+                kind = DoesNotFit if self.state.models(resource) else NotModeled
+                return kind(f"node {name} has {has_left} {resource} left, but {wanted} are needed")
         return None
 
     def _claims(self, task: int, pod: Pod, node: Node) -> tuple[list[DeviceShare], list[ClaimWrite], bool]:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import queue
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from typing import ClassVar
 
 from poolwise.errors import InputError, PoolwiseError
 from poolwise.interfaces import Scheduler
 from poolwise.live.kubernetes.actions import Actions
 from poolwise.live.kubernetes.cache import ClusterCache
 from poolwise.live.kubernetes.clock import LiveClock
+from poolwise.live.kubernetes.feasibility import Feasibility
 from poolwise.live.kubernetes.losses import LossMonitor
 from poolwise.live.kubernetes.machine import ClusterLayout, is_usable
 from poolwise.live.kubernetes.metrics import KubernetesMetrics
@@ -58,9 +60,11 @@ Nodes become ready one by one, and each changes the machine; with the pause, reb
 class KubernetesPlatform:
     """A Kubernetes cluster, read through an open watch client: the pods whose scheduler name is `name`, or one of `profiles`.
 
-    The scheduler determines the view of the cluster (`ClusterState`). A gang of which only some pods have nodes for longer than
-    `gang_limit` (s) is evicted.
+    The scheduler determines the view of the cluster (`ClusterState`). Jobs that no node could run are reported and withheld
+    from the queue. A gang of which only some pods have nodes for longer than `gang_limit` (s) is evicted.
     """
+
+    withholds_infeasible: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -83,6 +87,7 @@ class KubernetesPlatform:
         self.pod_jobs = PodJobs(self.cache, self.clock)
         self.state = ClusterState(self.cache, scheduler, layout if layout is not None else ClusterLayout(), self.clock.epoch)
         self.runs = PodRuns(self.cache, self.pod_jobs, self.state, actions, self.clock)
+        self._feasibility = Feasibility(self.cache, self.state)
         self._next_draw = self.continued.next_draw
         self._stopped: Stopped | None = None
         self._stop_requested = self._refused = False
@@ -92,7 +97,7 @@ class KubernetesPlatform:
         self._by_row: dict[int, PodJob] = {}
         self._waits: dict[int, Wait] = {}  # row -> reason in the last commit
         self._placement_failures = PlacementFailures()  # since the last cluster events
-        metrics = metrics if metrics is not None else KubernetesMetrics()
+        self._metrics = metrics = metrics if metrics is not None else KubernetesMetrics()
         self._reconciler = Reconciler(self.runs, gang_limit, metrics)
         self._taint_reporter = TaintReporter(self.cache, actions, metrics)
         self._loss_monitor = LossMonitor(self.runs)
@@ -121,7 +126,8 @@ class KubernetesPlatform:
                     break
             else:
                 return
-        first = [Arrival(job.row) for job in self._in_order() if job.run is None]
+        waiting = (job for job in self._in_order() if job.run is None and job not in self._feasibility.infeasible)
+        first = [Arrival(job.row) for job in waiting]
         pending, self._pending = self._pending, []
         yield EventBatch(self.clock.now, (*(e for e in pending if not isinstance(e, Arrival)), *first))
         for received in self._receive():
@@ -182,7 +188,8 @@ class KubernetesPlatform:
             self._refused = True
             self.clock.request_pass(LONGEST_RETRY)
         if aside:
-            aside |= matching_failures(self.pod_jobs.waiting(), self.cache, self._placement_failures)
+            queued = self.pod_jobs.waiting() - self._feasibility.infeasible.keys()
+            aside |= matching_failures(queued, self.cache, self._placement_failures)
         return CommitResult(tuple(committed), tuple(rejected), tuple(started), aside)
 
     def _without_known_waits(self, decisions: Decisions) -> list[Decision]:
@@ -303,6 +310,8 @@ class KubernetesPlatform:
             events += self.runs.on_pod_terminated(key)
         candidates = self.cache.pods if changes.machine else changes.pods  # a new node may already have pods
         events += self._apply_job_changes(job_changes, self._adopt_bound_pods(candidates), changes.machine)
+        if changes.machine or changes.taints:
+            events += self._release_feasible()
         self._reconciler.reconcile(changes.devices)
         if changes.devices or changes.machine:
             self._taint_reporter.report()
@@ -362,7 +371,27 @@ class KubernetesPlatform:
             self.runs.adopt(job)
         for job in arrived:
             self.resume_start(job)
-        return events + [Arrival(job.row) for job in new if job.run is None]
+        self._feasibility.forget(withdrawn)
+        return events + [Arrival(job.row) for job in new if job.run is None and not self._withhold(job)]
+
+    def _withhold(self, job: PodJob) -> bool:
+        """Return whether a job is withheld from the queue because no node could run it, and report why."""
+        why = self._feasibility.withhold(job) if self.withholds_infeasible else ""
+        if why:
+            self.pod_jobs.messages.record(job.pods, why, settling=True)  # nodes and devices may be about to appear
+        self._metrics.infeasible_jobs.set(len(self._feasibility.infeasible))
+        return bool(why)
+
+    def _release_feasible(self) -> list[Event]:
+        """Return the arrivals of jobs that have become feasible, and report the new reasons of the others."""
+        released = self._feasibility.reset()
+        for job, why in self._feasibility.infeasible.items():
+            self.pod_jobs.messages.record(job.pods, why, settling=True)
+        for job in released:
+            for key in job.pods:
+                self.pod_jobs.messages.forget(key)
+        self._metrics.infeasible_jobs.set(len(self._feasibility.infeasible))
+        return [Arrival(job.row) for job in sorted(released, key=lambda job: (job.submitted, job.name))]
 
     def _in_order(self) -> list[PodJob]:
         return sorted(
@@ -380,7 +409,12 @@ class KubernetesPlatform:
 
 
 class ShadowKubernetes(KubernetesPlatform):
-    """A cluster that another scheduler manages. Starts and stops are refused, and appear in the record only."""
+    """A cluster that another scheduler manages. Starts and stops are refused, and appear in the record only.
+
+    The queue contains all waiting jobs.
+    """
+
+    withholds_infeasible = False
 
     def commit(self, decisions: Decisions) -> CommitResult:
         """Refuse starts and stops; rejected jobs leave the queue."""

@@ -74,6 +74,7 @@ class PodJob:
     run: int | None = None  # number of its run, None while it waits
     held: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # pod -> amounts of its node when the run began
     failures: int = 0  # number of consecutive failed starts
+    request_keys: dict[int, bytes] = field(default_factory=dict, init=False)  # task -> cached `placement.request_key`
     not_before: int = 0  # earliest time of the next attempt, ns of the monotonic clock
 
 

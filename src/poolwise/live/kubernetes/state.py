@@ -61,6 +61,7 @@ class ClusterState:
         self.traffic: FloatArray | None = None  # (n_owner,) measured link traffic (MB/s); None without measurements
         self._tolerated = frozenset[Toleration]()
         self._allocatable: dict[str, tuple[Node, Mapping[str, int]]] = {}
+        self._allowed: dict[NodeConstraints, list[str]] = {}  # names of the nodes of the machine that constraints allow, sorted
 
     @property
     def free(self) -> IntArray:
@@ -74,6 +75,7 @@ class ClusterState:
         """Rebuild machine, table and runs for the current jobs; jobs keep their rows, new ones get theirs."""
         before, constraint_sets = self.mapping, {job.demand.constraints for job in jobs}
         self.mapping = self._build_mapping(constraint_sets)
+        self._allowed.clear()
         self._columns.rebuild(self.mapping, self.classes, jobs)
         known = [job for job in jobs if job.row >= 0]
         self.table = self.table.replaced([job.row for job in known], self._columns.table(known))
@@ -134,6 +136,10 @@ class ClusterState:
     def _append(self, jobs: Sequence[PodJob]) -> None:
         for job, row in zip(jobs, self.table.append(self._columns.table(jobs)), strict=True):
             job.row = row
+
+    def models(self, resource: str) -> bool:
+        """Return whether the scheduler models a resource that jobs request."""
+        return self._columns.includes(resource)
 
     def _tolerations(self, jobs: Iterable[PodJob]) -> frozenset[Toleration]:
         keys = (key for job in jobs for keys in job.claims for key in keys)
@@ -238,6 +244,13 @@ class ClusterState:
         if known is None or known[0] is not node:
             known = self._allocatable[node.metadata.name] = node, allocatable_amounts(node)
         return known[1]
+
+    def allowed_nodes(self, constraints: NodeConstraints) -> Sequence[str]:
+        """Return the names of the nodes of the machine that constraints allow, sorted; cached until the machine changes."""
+        if constraints not in self._allowed:
+            nodes = ((name, self.cache.nodes.get(name)) for name in sorted(self.mapping.node_owner))
+            self._allowed[constraints] = [name for name, node in nodes if node is not None and constraints.allows(node)]
+        return self._allowed[constraints]
 
     def pods_on(self, node: str) -> Iterator[Pod]:
         """Yield the pods on a node that have not terminated, and those that are being bound to it."""
