@@ -9,6 +9,18 @@ from tests.live.kubernetes import objects as make
 LABEL = "pod-group.scheduling.sigs.k8s.io"
 
 
+def test_priority_of_a_pod_group_replaces_those_of_its_pods() -> None:
+    kube = FakeKubernetes(make.node("n0", cpu="2"), make.pod("single", cpu="2", priority=5))
+    spec = {"schedulingPolicy": {"gang": {"minCount": 2}}, "priority": 7, "priorityClassName": "urgent"}
+    kube.add({"kind": "PodGroup", "metadata": {"name": "g", "namespace": "default"}, "spec": spec})
+    for name in ("a", "b"):
+        kube.add(make.pod(name, cpu="1", priority=1, schedulingGroup={"podGroupName": "g"}))
+    driven = kube.open(ListScheduler(order=Classes(), placement=FirstNodes()))
+    assert set(driven.nodes()) == {"a", "b"}
+    (group,) = driven.platform.runs.active.values()
+    assert (group.job.priority, driven.platform.class_of(group.job.row)) == (7, "urgent")
+
+
 def test_highest_priority_starts_first_and_a_gang_has_the_highest_of_its_pods() -> None:
     kube = FakeKubernetes(make.node("n0", cpu="4"), make.pod("low", cpu="4", priority=1))
     labels = {LABEL: "gang", f"{LABEL}/min-available": "2"}

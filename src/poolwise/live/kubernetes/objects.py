@@ -588,6 +588,8 @@ class GroupSpec(ApiRecord, frozen=True):
     scheduling_policy: SchedulingPolicy = SchedulingPolicy()
     scheduling_constraints: dict[str, Any] | None = None
     resource_claims: list[Any] = []
+    priority: int | None = None
+    priority_class_name: str = ""
 
 
 class PodGroup(ApiRecord, frozen=True):

@@ -78,7 +78,7 @@ FEATURES: tuple[PodFeature, ...] = (
     ),
     PodFeature("`schedulingGates`", "applied", "the pod waits until they are removed"),
     PodFeature("`schedulingGroup` with a gang, or the group labels", "applied", "its pods start together"),
-    PodFeature("`priority`", "applied", "a column that queue orders may use"),
+    PodFeature("`priority`", "applied", "a column that queue orders may use; that of a `PodGroup` replaces those of its pods"),
     PodFeature(
         "preemption by `priority`",
         "reported",

@@ -13,7 +13,7 @@ from poolwise.live.kubernetes.clock import LiveClock
 from poolwise.live.kubernetes.demand import KIND, PodDemand, claim_keys, group_of, shareable
 from poolwise.live.kubernetes.device_allocation import check_supported
 from poolwise.live.kubernetes.extended import ExtendedClaim, extended_claim
-from poolwise.live.kubernetes.objects import Pod, ResourceClaim
+from poolwise.live.kubernetes.objects import Pod, PodGroup, ResourceClaim
 from poolwise.live.kubernetes.pod_features import unsupported_fields
 from poolwise.live.kubernetes.volumes import volume_problem
 from poolwise.units import SECOND
@@ -63,7 +63,7 @@ class PodJob:
     demand: PodDemand  # maximum demand of its pods
     claims: tuple[tuple[str, ...], ...]  # keys of each pod's claims
     submitted: int  # ns since 1970
-    class_name: str  # of the pod with the highest priority
+    class_name: str  # of the pod with the highest priority, or of its PodGroup
     priority: int = 0
     kind: str = ""  # kind of work, "" if not annotated
     profile: str = ""  # schedulerName of its pods
@@ -158,7 +158,7 @@ class PodJobs:
         """Return a job for a pod that already has a node; unsupported fields no longer matter."""
         keys = claim_keys(pod)
         claims = () if isinstance(keys, str) else tuple(key for key in keys if key in self.cache.claims)
-        job = _job_of(pod.metadata.key, [pod], self.cache.demand(pod), (claims,))
+        job = _job_of(pod.metadata.key, [pod], self.cache.demand(pod), (claims,), self._declared_group(pod))
         self.by_pod[pod.metadata.key] = job
         self.messages.forget(pod.metadata.key)
         return job
@@ -233,6 +233,11 @@ class PodJobs:
         by_label = max((self._group[key][1] for key in self._members.get(group, ())), default=1)
         return gang.min_count if gang is not None else by_label
 
+    def _declared_group(self, pod: Pod) -> PodGroup | None:
+        """Return the PodGroup of a pod, None without one."""
+        named = self._group.get(pod.metadata.key)
+        return self.cache.groups.get(named[0]) if named is not None else None
+
     def _track_gang(self, group: str, members: list[str]) -> None:
         """Record whether only some pods of a group have nodes. A group that was complete once is not tracked again."""
         bound, gang_size = [key for key in members if self._has_node(key)], self.gang_size(group)
@@ -268,7 +273,7 @@ class PodJobs:
         except InputError as problem:
             self.messages.record((pod.metadata.key for pod in pods), problem.message)
             return None
-        job = _job_of(name, pods, demand, claims)
+        job = _job_of(name, pods, demand, claims, self._declared_group(pods[0]))
         job.unallocated = self._unallocated(claims)
         for key, keys in zip(job.pods, job.claims, strict=True):
             self.by_pod[key] = job
@@ -290,7 +295,7 @@ class PodJobs:
             self.end(job)
             changes.withdrawn.append(job)
             return False
-        fresh = _job_of(job.name, pods, demand, job.claims)
+        fresh = _job_of(job.name, pods, demand, job.claims, self._declared_group(pods[0]))
         if (fresh.demand, fresh.kind, fresh.priority) != (job.demand, job.kind, job.priority):
             now = replace(job, demand=demand, kind=fresh.kind, priority=fresh.priority, row=-1)
             self.by_pod.update(dict.fromkeys(now.pods, now))
@@ -305,8 +310,7 @@ class PodJobs:
 
     def _claims(self, pod: Pod) -> tuple[str, ...]:
         """Return the keys of a pod's claims; raise InputError or _NotReady if it cannot be scheduled."""
-        named = self._group.get(pod.metadata.key)
-        for path, remedy in unsupported_fields(pod, self.cache.groups.get(named[0]) if named is not None else None):
+        for path, remedy in unsupported_fields(pod, self._declared_group(pod)):
             raise InputError(f"{path} is not supported by scheduler {pod.spec.scheduler_name}: {remedy}", field=path)
         if (problem := volume_problem(pod, self.cache)) is not None:
             if not problem.field:
@@ -344,8 +348,14 @@ class _NotReady(Exception):
     """A pod that cannot be scheduled until something else happens."""
 
 
-def _job_of(name: str, pods: Sequence[Pod], demand: PodDemand, claims: tuple[tuple[str, ...], ...]) -> PodJob:
+def _job_of(
+    name: str, pods: Sequence[Pod], demand: PodDemand, claims: tuple[tuple[str, ...], ...], group: PodGroup | None
+) -> PodJob:
+    """Return a job with the highest priority of its pods, or with that of its PodGroup if the group has one."""
     first = max(pods, key=lambda pod: pod.spec.priority)
+    priority, class_name = first.spec.priority, first.spec.priority_class_name
+    if group is not None and group.spec.priority is not None:
+        priority, class_name = group.spec.priority, group.spec.priority_class_name
     return PodJob(
         name,
         tuple(pod.metadata.key for pod in pods),
@@ -353,8 +363,8 @@ def _job_of(name: str, pods: Sequence[Pod], demand: PodDemand, claims: tuple[tup
         demand,
         claims,
         max(timestamp_ns(pod.metadata.creation_timestamp) for pod in pods),
-        first.spec.priority_class_name or "none",
-        first.spec.priority,
+        class_name or "none",
+        priority,
         first.metadata.annotations.get(KIND, ""),
         first.spec.scheduler_name,
     )
