@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any, cast
 
 import msgspec
@@ -13,8 +14,9 @@ import pytest
 
 from poolwise.errors import InputError
 from poolwise.live.kubernetes import lease, watch_client
+from poolwise.live.kubernetes.access import Access
 from poolwise.live.kubernetes.api_writer import ApiWriter
-from poolwise.live.kubernetes.client import ApiError
+from poolwise.live.kubernetes.client import ApiError, Client
 from poolwise.live.kubernetes.informer import Synced
 from poolwise.live.kubernetes.lease import Leadership, NotLeading
 from poolwise.live.kubernetes.objects import DeviceTaintRule, Lease, PodGroup
@@ -168,5 +170,18 @@ def test_writes_wait_for_a_late_renewal_and_end_if_another_process_leads() -> No
         server.lease = msgspec.structs.replace(server.lease, spec=spec)
         with pytest.raises(NotLeading):
             await asyncio.wait_for(renewal, 5)
+
+    asyncio.run(run())
+
+
+def test_missing_token_file_is_a_temporary_error(tmp_path: Path) -> None:
+    async def run() -> None:
+        client = Client(Access("http://127.0.0.1:1", None, token_file=tmp_path / "token"))
+        try:
+            with pytest.raises(ApiError, match="CredentialsUnreadable") as found:
+                await client.get("/api/v1/nodes")
+            assert found.value.is_temporary
+        finally:
+            await client.close()
 
     asyncio.run(run())

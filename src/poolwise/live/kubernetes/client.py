@@ -142,6 +142,8 @@ class Client:
             return await self.access.bearer_token()
         except InputError as error:
             raise ApiError(0, "CredentialsExpired", error.message) from error
+        except OSError as error:  # the token file is replaced from time to time
+            raise ApiError(0, "CredentialsUnreadable", str(error)) from error
 
 
 def _headers(token: str, content: str = "") -> dict[str, str]:
