@@ -114,6 +114,11 @@ def test_exempt_time_delays_preemption_to_its_end() -> None:
     assert runs(found)[:2] == [(0, 0, 70, "stopped"), (1, 70, 120, "finished")]
 
 
+def test_requeued_job_waits_for_the_delay() -> None:
+    found = run(LEVELS, workload(BOTH_NODES), TierPreemption(requeue_delay_s=121))
+    assert runs(found) == [(0, 0, 30, "stopped"), (1, 30, 80, "finished"), (0, 151, 251, "finished")]
+
+
 FOUR = tiered(4, low=1, middle=2, high=3)
 
 

@@ -44,6 +44,14 @@ class PreemptionPolicy(Protocol):
         """True if a reordering only moves the last run that the job needs to the front; Slurm's `strict_order`."""
         return False
 
+    @property
+    def requeue_delay(self) -> int:
+        """Time (ns) for which a requeued job cannot start; Slurm waits two minutes for its credentials to expire.
+
+        It applies to waiting jobs one of whose runs has ended, on platforms that keep a history (`Snapshot.history`).
+        """
+        return 0
+
     def check(self, machine: Machine, jobs: JobTable) -> None:
         """Raise InputError for problems that are known before a run, such as unknown names.
 

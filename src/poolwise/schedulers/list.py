@@ -51,6 +51,7 @@ from poolwise.registry import register
 from poolwise.schedulers.fitting import NEVER_FITS, Fitting
 from poolwise.schedulers.preempting import place_by_stopping
 from poolwise.short_repr import short_repr
+from poolwise.units import format_time, to_seconds
 
 
 @register("schedulers", "list")
@@ -143,6 +144,28 @@ class ListDispatcher(Dispatcher):
 
     def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Decisions:
         """Reject jobs that are never admitted or do not fit on the empty machine; if there are none, choose starts."""
+        delayed = self._delayed(queue, snapshot)
+        if not delayed:
+            return self._schedule(queue, snapshot, changes)
+        decisions = self._schedule(queue.only(np.setdiff1d(queue.jobs, list(delayed))), snapshot, changes)
+        wakeup = min(time for time in (decisions.next_wakeup, *delayed.values()) if time is not None)
+        texts = {
+            job: f"it was requeued, and may start in {format_time(to_seconds(delayed[job] - snapshot.now))}" for job in delayed
+        }
+        reasons = {job: Reason(WaitCause.LIMIT, texts[job]) for job in changes.explain.intersection(delayed)}
+        return replace(decisions, next_wakeup=wakeup, reasons={**decisions.reasons, **reasons})
+
+    def _delayed(self, queue: Queue, snapshot: Snapshot) -> dict[int, int]:
+        """Return row -> time (ns) of the jobs that cannot start before it, because they were requeued."""
+        policy, history = self.scheduler.preemption, snapshot.history
+        if policy is None or history is None or not policy.requeue_delay:
+            return {}
+        first = int(np.searchsorted(history.end, snapshot.now - policy.requeue_delay, side="right"))
+        ended = zip(history.job[first:].tolist(), history.end[first:].tolist(), strict=True)
+        return {job: end + policy.requeue_delay for job, end in ended if job in queue}
+
+    def _schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Decisions:
+        """Decide on the jobs that were not requeued a short time ago."""
         barred = self.barred.refusals(queue, snapshot, self.scheduler.admission.never)
         never = self.fitting.refusals(queue, snapshot, self._refusal, self._signatures)
         rejects = {job: refusal.reason for job, refusal in barred.items()}

@@ -37,6 +37,9 @@ class Association:
 
 
 SHARES_REMEDY = "write it with `sshare --all --long --parsable2`"
+QOS_PREEMPT_REMEDY = (
+    "write it with `sacctmgr --parsable2 show qos format=Name,Priority,Preempt,PreemptMode,PreemptExemptTime,GraceTime`"
+)
 QOS_REMEDY = "write it with `sacctmgr --parsable2 show qos format=Name,Priority`"
 
 
@@ -48,7 +51,7 @@ QOS_OTHERS = {
     "MaxSubmitPU": "any number of jobs may wait",
     "MaxSubmitPA": "any number of jobs may wait", "MaxTRESPA": "limits per account are not modeled",
     "MaxJobsPA": "limits per account are not modeled", "MaxTRESRunMinsPU": "the time of running jobs is not limited",
-    "MaxTRESRunMinsPA": "the time of running jobs is not limited", "Preempt": "jobs are not preempted",
+    "MaxTRESRunMinsPA": "the time of running jobs is not limited",
     "UsageFactor": "usage counts once", "UsageThres": "jobs of any usage are accepted", "LimitFactor": "limits count once",
     "Flags": "flags of QOS are not modeled",
 }  # fmt: skip
@@ -100,6 +103,40 @@ def read_priorities(path: Path) -> dict[str, int]:
     """Read the priorities of the qualities of service, by name; raises InputError with file, line and field."""
     found = rows(path, ("Name", "Priority"), QOS_REMEDY)
     return {row["Name"].strip(): _whole(row["Priority"].strip() or "0", path, line, "Priority") for line, row in found}
+
+
+@dataclass(frozen=True)
+class QosPreempt:
+    """Preemption of a quality of service: the QOS in its list, and the mode and exempt time (s) of its jobs.
+
+    The mode is in upper case, empty for that of the cluster. The exempt time is `durations.FOREVER` if that of the cluster
+    applies.
+    """
+
+    name: str
+    line: int
+    preempts: tuple[str, ...]
+    mode: str
+    exempt: int
+    priority: int
+    grace: bool
+
+
+def read_qos_preemption(path: Path) -> list[QosPreempt]:
+    """Read the preemption of the qualities of service; raises InputError with file, line and field."""
+    found = []
+    for line, row in rows(path, ("Name", "Preempt"), QOS_PREEMPT_REMEDY):
+        cells = {key: value.strip() for key, value in row.items()}
+        mode = cells.get("PreemptMode", "").upper()
+        try:
+            exempt = durations.seconds(cells["PreemptExemptTime"]) if cells.get("PreemptExemptTime") else durations.FOREVER
+        except ValueError as error:
+            raise InputError(str(error), file=path, line=line, field="PreemptExemptTime", remedy="correct the row") from None
+        listed = tuple(name for name in cells["Preempt"].split(",") if name)
+        priority = _whole(cells.get("Priority") or "0", path, line, "Priority")
+        grace = any(digit not in "0:" for digit in cells.get("GraceTime", ""))
+        found.append(QosPreempt(cells["Name"], line, listed, "" if mode == "CLUSTER" else mode, exempt, priority, grace))
+    return found
 
 
 def read_qos_limits(path: Path) -> list[QosLimits]:

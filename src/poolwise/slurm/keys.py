@@ -22,13 +22,17 @@ _PRIORITY = (
     "PriorityWeightQOS PriorityWeightTRES FairShareDampeningFactor"
 )
 READ: Mapping[str, frozenset[str]] = {
-    "": _words(f"ClusterName OverTimeLimit SchedulerParameters SchedulerType SelectType SelectTypeParameters {_PRIORITY}"),
+    "": _words(
+        "ClusterName JobRequeue OverTimeLimit PreemptExemptTime PreemptMode PreemptParameters PreemptType SchedulerParameters "
+        f"SchedulerType SelectType SelectTypeParameters {_PRIORITY}"
+    ),
     "nodename": _words(
         "NodeName Boards CoresPerSocket CPUs Feature Features Gres MemSpecLimit RealMemory Sockets SocketsPerBoard State "
         "ThreadsPerCore Weight"
     ),
     "partitionname": _words(
-        "PartitionName Default MaxNodes MaxTime Nodes OverSubscribe PriorityJobFactor PriorityTier Shared State"
+        "PartitionName Default GraceTime MaxNodes MaxTime Nodes OverSubscribe PreemptMode PriorityJobFactor PriorityTier "
+        "Shared State"
     ),
     "nodeset": _words("NodeSet Nodes Feature"),
 }
@@ -40,8 +44,6 @@ AFFECTS: Mapping[str, Mapping[str, str]] = {
         "BurstBufferType": "burst buffers are not modeled",
         "CompleteWait": "nodes are free as soon as a job ends",
         "Licenses": "licenses are not modeled",
-        "PreemptMode": "jobs are not preempted",
-        "PreemptType": "jobs are not preempted",
         "PriorityWeightAssoc": "priorities of associations are not weighed",
         "PrioritySiteFactorPlugin": "the site factor is 0",
         "SchedulerTimeSlice": "jobs do not share nodes in time slices",
@@ -58,7 +60,6 @@ AFFECTS: Mapping[str, Mapping[str, str]] = {
         "MaxCPUsPerNode": "jobs may use all CPUs of a node",
         "MaxCPUsPerSocket": "jobs may use all CPUs of a node",
         "MinNodes": "jobs below it are accepted",
-        "PreemptMode": "jobs are not preempted",
         "QOS": "limits of the partition's QOS are not applied",
         "TRESBillingWeights": "usage and job size count cores",
     },
@@ -79,11 +80,11 @@ _FILE = (
     "FirstJobId FrontendName GetEnvTimeout GpuFreqDef GresTypes GroupUpdateForce GroupUpdateTime HashPlugin "
     "HealthCheckInterval HealthCheckNodeState HealthCheckProgram InactiveLimit InteractiveStepOptions "
     "JobAcctGatherFrequency JobAcctGatherParams JobAcctGatherType JobCompHost JobCompLoc JobCompParams JobCompPass "
-    "JobCompPassScript JobCompPort JobCompType JobCompUser JobContainerType JobFileAppend JobRequeue JobSubmitPlugins "
+    "JobCompPassScript JobCompPort JobCompType JobCompUser JobContainerType JobFileAppend JobSubmitPlugins "
     "KeepAliveTime KillOnBadExit KillWait LaunchParameters LaunchType LogTimeFormat MailDomain MailProg MaxArraySize "
     "MaxBatchRequeue MaxDBDMsgs MaxJobCount MaxJobId MaxMemPerCPU MaxMemPerNode MaxNodeCount MaxStepCount MaxTasksPerNode "
     "MCSParameters MCSPlugin MessageTimeout MinJobAge MpiDefault MpiParams NodeFeaturesPlugins PluginDir PlugStackConfig "
-    "PowerParameters PowerPlugin PreemptExemptTime PreemptParameters PrepParameters PrepPlugins PriorityParameters "
+    "PowerParameters PowerPlugin PrepParameters PrepPlugins PriorityParameters "
     "PrioritySiteFactorParameters PrivateData ProctrackType Prolog PrologEpilogTimeout PrologFlags PrologSlurmctld "
     "PrologTimeout PropagatePrioProcess PropagateResourceLimits PropagateResourceLimitsExcept RebootProgram ReconfigFlags "
     "RequeueExit RequeueExitHold ResumeFailProgram ResumeProgram ResumeRate ResumeTimeout ResvEpilog ResvOverRun ResvProlog "
@@ -101,7 +102,7 @@ OTHERS: Mapping[str, frozenset[str]] = {
     "nodename": _words("BcastAddr CpuBind NodeAddr NodeHostname Port Procs Reason RestrictedCoresPerGPU TmpDisk"),
     "partitionname": _words(
         "AllocNodes AllowAccounts AllowGroups AllowQos Alternate CpuBind DefaultTime DefCpuPerGPU DefMemPerCPU DefMemPerGPU "
-        "DefMemPerNode DenyAccounts DenyQos DisableRootJobs GraceTime Hidden JobDefaults MaxMemPerCPU MaxMemPerNode "
+        "DefMemPerNode DenyAccounts DenyQos DisableRootJobs Hidden JobDefaults MaxMemPerCPU MaxMemPerNode "
         "OverTimeLimit PowerDownOnIdle Priority ReqResv ResumeTimeout RootOnly SelectTypeParameters "
         "SuspendTime SuspendTimeout"
     ),

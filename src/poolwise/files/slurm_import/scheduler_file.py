@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from poolwise.files.slurm_import.cluster import CONF, SCHEDULER, SlurmCluster, add, toml
+from poolwise.files.slurm_import.preemption import PARAMETERS, preemption_line
 from poolwise.policies.backfill.slurm import DEPTH, FULL_PASS, IGNORED, PER_GROUP, SUPPORTED
 from poolwise.policies.order.multifactor.rules import FLAGS, HARMLESS, KEYS, TRES
 from poolwise.slurm import hostlist
@@ -62,6 +63,8 @@ def scheduler_texts(cluster: SlurmCluster) -> dict[str, str]:
         f"backfill = {backfill}  # {comments['backfill'] or 'SchedulerType is not set: sched/backfill'}",
         f'placement = "{cluster.placement}"{exact}',
     ]
+    if preemption := preemption_line(cluster):
+        scheduler.append(preemption)
     return {SCHEDULER: "\n".join(scheduler) + "\n", CONF: "\n".join(text) + "\n"}
 
 
@@ -103,6 +106,8 @@ def _parameters(cluster: SlurmCluster) -> str:
     given, place = cluster.conf.pairs("SchedulerParameters"), cluster.conf.source("SchedulerParameters")
     kept = []
     for name, value in given.items():
+        if name in PARAMETERS:
+            continue
         if name == FULL_PASS and (value == "-1" or DEPTH not in given):
             if DEPTH in given:
                 kept.append(f"{name}={value}")

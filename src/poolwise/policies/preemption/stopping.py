@@ -39,6 +39,8 @@ class StoppingPolicy(PreemptionPolicy):
         Number of times that the candidates are reordered to stop fewer of them.
     strict_order
         A reordering only moves the last run that the job needs to the front.
+    requeue_delay_s
+        Seconds for which a requeued job cannot start.
     """
 
     __repr__ = short_repr
@@ -48,6 +50,7 @@ class StoppingPolicy(PreemptionPolicy):
     youngest_first: bool = False
     reorder_count: int = 1
     strict_order: bool = False
+    requeue_delay_s: float = 0.0
 
     reason: ClassVar[str] = "preempted"
     """Reason under which canceled jobs are counted."""
@@ -55,10 +58,9 @@ class StoppingPolicy(PreemptionPolicy):
     def __post_init__(self) -> None:
         if self.mode not in MODES:
             raise InputError(f"unknown mode '{self.mode}'", field="mode", remedy=f"use {', '.join(MODES)}")
-        if self.exempt_s < 0:
-            raise InputError("exempt_s is negative", field="exempt_s", remedy="use at least 0")
-        if self.reorder_count < 0:
-            raise InputError("reorder_count is negative", field="reorder_count", remedy="use at least 0")
+        for name in ("exempt_s", "reorder_count", "requeue_delay_s"):
+            if getattr(self, name) < 0:
+                raise InputError(f"{name} is negative", field=name, remedy="use at least 0")
 
     @property
     def reorderings(self) -> int:
@@ -69,6 +71,11 @@ class StoppingPolicy(PreemptionPolicy):
     def keeps_order(self) -> bool:
         """True if reorderings keep the order of the other candidates."""
         return self.strict_order
+
+    @property
+    def requeue_delay(self) -> int:
+        """Time (ns) for which a requeued job cannot start."""
+        return round(self.requeue_delay_s * SECOND)
 
     def group_of(self, job: int, snapshot: Snapshot) -> str | int:
         """Return the group of a job (row) that determines which runs it may stop, such as its tier or QOS."""
