@@ -13,7 +13,7 @@ from poolwise.live.kubernetes.device_allocation import Devices, allocate, alloca
 from poolwise.live.kubernetes.devices import DeviceShare
 from poolwise.live.kubernetes.node_constraints import selector_matches
 from poolwise.live.kubernetes.objects import DeviceId, Node, Pod, ResourceClaim
-from poolwise.live.kubernetes.placement_rules import PlacedPods, PlacementRules
+from poolwise.live.kubernetes.placement_rules import KnownPods, PlacedPods, PlacementRules
 from poolwise.live.kubernetes.pod_jobs import PodJob
 from poolwise.live.kubernetes.recovery import InterruptedStart
 from poolwise.live.kubernetes.starts import ClaimWrite, PodStart, VolumeWrite
@@ -68,6 +68,7 @@ class PlacementFailures:
     by_device_set: dict[tuple[bytes, int], str] = field(default_factory=dict)
     # nodes to which pods were moved; the policy may have planned other pods there
     moved_to: set[str] = field(default_factory=set)
+    known_pods: KnownPods = field(default_factory=KnownPods)
 
 
 def place(start: Start, job: PodJob, cache: ClusterCache, state: ClusterState, failures: PlacementFailures) -> Placed | Refused:
@@ -153,7 +154,7 @@ class _Placing:
         self.domain = None if domain is None else set(domain)
         self.chosen: list[str] = []  # node of each pod placed so far
         self.moved_to: list[str] = []
-        self.placed_pods = PlacedPods(cache, state) if cache.pod_rules or cache.soft_tainted else None
+        self.placed_pods = PlacedPods(cache, state, failures.known_pods) if cache.pod_rules or cache.soft_tainted else None
         self._volumes: dict[str, VolumeFilter] = {}  # key of a pod with volume claims -> filter
         self._rules: dict[str, PlacementRules | None] = {}  # key of a pod -> rules that concern it
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 from poolwise.live.kubernetes.cache import ClusterCache
@@ -27,11 +28,26 @@ from poolwise.live.kubernetes.state import ClusterState
 from poolwise.live.kubernetes.topology_spread import SpreadFilter, spread_scores
 
 
-class PlacedPods:
-    """The pods of a cluster with their nodes, for one decision; `add` adds the pods that it places."""
+@dataclass
+class KnownPods:
+    """Cached pods with their nodes, None before they are first needed; valid until the next cluster event."""
 
-    def __init__(self, cache: ClusterCache, state: ClusterState) -> None:
-        self.cache, self.state = cache, state
+    pods: list[PlacedPod] | None = None
+
+    def add(self, pods: Iterable[PlacedPod]) -> None:
+        """Add the pods of a start."""
+        if self.pods is not None:
+            self.pods += pods
+
+
+class PlacedPods:
+    """The pods of a cluster with their nodes, for one decision; `add` adds the pods that it places.
+
+    `known` caches the pods that had nodes before the decision.
+    """
+
+    def __init__(self, cache: ClusterCache, state: ClusterState, known: KnownPods) -> None:
+        self.cache, self.state, self._known = cache, state, known
         self.namespaces = {name: one.metadata.labels for name, one in cache.namespaces.items()}
         self._added: list[PlacedPod] = []
 
@@ -43,8 +59,13 @@ class PlacedPods:
     @cached_property
     def all(self) -> list[PlacedPod]:
         """All pods with their nodes."""
-        nodes = self.cache.nodes.items()
-        return [*((pod, node) for name, node in nodes for pod in self.state.pods_on(name)), *self._added]
+        if self._known.pods is None:
+            names = [name for name, pods in self.cache.on_node.items() if pods]
+            names += [name for name in self.state.run_pods_on if not self.cache.on_node.get(name)]
+            on_nodes = ((self.cache.nodes.get(name), name) for name in names)
+            found = ((pod, node) for node, name in on_nodes if node is not None for pod in self.state.pods_on(name))
+            self._known.pods = list(found)
+        return [*self._known.pods, *self._added]
 
     @cached_property
     def related(self) -> list[tuple[Pod, Node, PodRules]]:
@@ -86,7 +107,14 @@ class PlacementRules:
         self._rules = rules if rules is not None else PodRules()
         own_terms, spread = self._rules.affinity or self._rules.anti_affinity, self._rules.required_spread
         self._affinity = AffinityFilter.of(pod, self._rules, placed.all if own_terms else (), placed.related, placed.namespaces)
-        self._spread = SpreadFilter.of(pod, spread, constraints, placed.nodes if spread else (), placed.all if spread else ())
+        self._spread = SpreadFilter.of(
+            pod,
+            spread,
+            constraints,
+            placed.nodes if spread else (),
+            placed.all if spread else (),
+            placed.state.spread_domains,
+        )
 
     def problem(self, node: Node) -> str | None:
         """Return why the pod may not run on a node, or None if it may."""
@@ -110,7 +138,8 @@ class PlacementRules:
         if rules.preferred_nodes:
             each.append((NODE_AFFINITY_WEIGHT, node_affinity_scores(rules.preferred_nodes, candidates)))
         if spread:
-            scores = spread_scores(self._pod, spread, self._constraints, candidates, placed.nodes, placed.all)
+            known = placed.state.spread_domains
+            scores = spread_scores(self._pod, spread, self._constraints, candidates, placed.nodes, placed.all, known)
             each.append((SPREAD_WEIGHT, scores))
         return weighted_sum(each)
 

@@ -92,6 +92,7 @@ class PodRuns:
         if placed.moved:  # the policy's node still has room that the policy counts as taken
             self.clock.request_pass(0)
         number = self._begin(job, placed, self.clock.now, snapshot)
+        failures.known_pods.add((one.pod, self.cache.nodes[one.node]) for one in placed.pods)
         self.actions.start(number, placed.pods)
         return number
 

@@ -35,6 +35,7 @@ from poolwise.live.kubernetes.node_constraints import NodeConstraints, untolerat
 from poolwise.live.kubernetes.objects import DeviceId, Node, Pod, ResourceClaim, Toleration
 from poolwise.live.kubernetes.pod_jobs import PodJob
 from poolwise.live.kubernetes.quantity import requested_amount
+from poolwise.live.kubernetes.topology_spread import KnownDomains
 from poolwise.live.logs import log_event
 from poolwise.model import Placement, Run
 from poolwise.model.run_table import RunTable
@@ -61,6 +62,7 @@ class ClusterState:
         self.traffic: FloatArray | None = None  # (n_owner,) measured link traffic (MB/s); None without measurements
         self._tolerated = frozenset[Toleration]()
         self._allocatable: dict[str, tuple[Node, Mapping[str, int]]] = {}
+        self.spread_domains: KnownDomains = {}
         self._allowed: dict[NodeConstraints, list[str]] = {}  # names of the nodes of the machine that constraints allow, sorted
 
     @property
@@ -76,6 +78,7 @@ class ClusterState:
         before, constraint_sets = self.mapping, {job.demand.constraints for job in jobs}
         self.mapping = self._build_mapping(constraint_sets)
         self._allowed.clear()
+        self.spread_domains.clear()
         self._columns.rebuild(self.mapping, self.classes, jobs)
         known = [job for job in jobs if job.row >= 0]
         self.table = self.table.replaced([job.row for job in known], self._columns.table(known))

@@ -5,7 +5,7 @@ The default constraints of a cluster, which kube-scheduler adds to pods of servi
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import floor, log
@@ -16,6 +16,10 @@ from poolwise.live.kubernetes.objects import LabelSelector, Node, Pod, Requireme
 from poolwise.live.kubernetes.pod_affinity import PlacedPod
 
 HOSTNAME = "kubernetes.io/hostname"
+
+
+KnownDomains = dict[Hashable, dict[str, str]]
+"""Cached node -> domain of constraints, valid until nodes change."""
 
 
 def spread_selector(constraint: SpreadConstraint, pod: Pod) -> LabelSelector | None:
@@ -56,6 +60,7 @@ class SpreadFilter:
         on_nodes: NodeConstraints,
         nodes: Collection[Node],
         placed: Collection[PlacedPod],
+        known: KnownDomains | None = None,
     ) -> SpreadFilter:
         """Count the matching pods of each domain; `on_nodes` are the node constraints of the pod."""
         if not constraints:
@@ -65,7 +70,7 @@ class SpreadFilter:
                 _Counted(
                     constraint,
                     selects(spread_selector(constraint, pod), pod.metadata.labels),
-                    _count(pod, constraint, constraints, on_nodes, nodes, placed),
+                    _count(pod, constraint, constraints, on_nodes, nodes, placed, known),
                 )
                 for constraint in constraints
             ]
@@ -94,6 +99,7 @@ def spread_scores(
     candidates: Sequence[Node],
     nodes: Collection[Node],
     placed: Collection[PlacedPod],
+    known: KnownDomains | None = None,
 ) -> dict[str, int]:
     """Return node -> score (0 to 100) of the `ScheduleAnyway` constraints of a pod; a low number of pods scores high."""
     labeled = [node for node in candidates if all(one.topology_key in node.metadata.labels for one in constraints)]
@@ -108,7 +114,7 @@ def spread_scores(
             pods = {node.metadata.name: by_node.get(node.metadata.name, 0) for node in labeled}
         else:
             weight = log(len({node.metadata.labels[key] for node in labeled}) + 2)
-            counts = _count(pod, constraint, constraints, on_nodes, nodes, placed)
+            counts = _count(pod, constraint, constraints, on_nodes, nodes, placed, known)
             pods = {node.metadata.name: counts.get(node.metadata.labels[key], 0) for node in labeled}
         for name, number in pods.items():
             raw[name] += number * weight + (constraint.max_skew - 1)
@@ -125,20 +131,37 @@ def _count(
     on_nodes: NodeConstraints,
     nodes: Collection[Node],
     placed: Iterable[PlacedPod],
+    known: KnownDomains | None,
 ) -> dict[str, int]:
-    """Return domain -> number of matching pods on its eligible nodes, which have the labels of all constraints `together`."""
-    eligible = {
-        node.metadata.name
-        for node in nodes
-        if all(one.topology_key in node.metadata.labels for one in together)
-        and (constraint.node_affinity_policy != "Honor" or on_nodes.selects(node))
-        and (constraint.node_taints_policy != "Honor" or on_nodes.tolerates(node))
-    }
-    found = {node.metadata.labels[constraint.topology_key]: 0 for node in nodes if node.metadata.name in eligible}
+    """Return domain -> number of matching pods on its eligible nodes."""
+    domains = _domains(constraint, together, on_nodes, nodes, known if known is not None else {})
+    found = dict.fromkeys(domains.values(), 0)
     for _, node in _matching(pod, constraint, placed):
-        if node.metadata.name in eligible:
-            found[node.metadata.labels[constraint.topology_key]] += 1
+        if (domain := domains.get(node.metadata.name)) is not None:
+            found[domain] += 1
     return found
+
+
+def _domains(
+    constraint: SpreadConstraint,
+    together: Sequence[SpreadConstraint],
+    on_nodes: NodeConstraints,
+    nodes: Collection[Node],
+    known: KnownDomains,
+) -> dict[str, str]:
+    """Return node -> domain of the eligible nodes, which have the labels of all constraints `together`."""
+    topology_keys = frozenset(one.topology_key for one in together)
+    honored = constraint.node_affinity_policy == "Honor", constraint.node_taints_policy == "Honor"
+    key = constraint.topology_key, topology_keys, honored, on_nodes
+    if key not in known:
+        known[key] = {
+            node.metadata.name: node.metadata.labels[constraint.topology_key]
+            for node in nodes
+            if topology_keys <= node.metadata.labels.keys()
+            and (not honored[0] or on_nodes.selects(node))
+            and (not honored[1] or on_nodes.tolerates(node))
+        }
+    return known[key]
 
 
 def _matching(pod: Pod, constraint: SpreadConstraint, placed: Iterable[PlacedPod]) -> Iterable[PlacedPod]:
