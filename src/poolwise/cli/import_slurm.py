@@ -34,6 +34,7 @@ def slurm(
     topology: Annotated[
         Path | None, typer.Option(metavar="FILE", help="topology.conf; its leaf switches become racks.")
     ] = None,
+    gres: Annotated[Path | None, typer.Option(metavar="FILE", help="gres.conf; its types of GPUs become features.")] = None,
     shares: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Output of `sshare --all --long --parsable2`, for fair share.")
     ] = None,
@@ -68,7 +69,7 @@ def slurm(
 
     path = catalog.resolve("traces", log)
     names = sacct_rows.read_export(path).names
-    found = SlurmCluster(SlurmFiles(conf, sinfo, topology, shares, qos, reservations, assoc), names)
+    found = SlurmCluster(SlurmFiles(conf, sinfo, topology, shares, qos, reservations, assoc, gres), names)
     folder = Path(found.name) if out is None else out
     if folder.resolve() == conf.resolve().parent:
         remedy = "choose another folder (--out), because a second slurm.conf is written there"

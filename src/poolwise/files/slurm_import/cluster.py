@@ -12,7 +12,8 @@ from typing import Any
 import tomli_w
 
 from poolwise.errors import InputError
-from poolwise.slurm.cluster import leaf_switches, node_sizes
+from poolwise.files.slurm_import.gres import with_gres
+from poolwise.slurm.cluster import gpus_of, leaf_switches, node_sizes
 from poolwise.slurm.conf import ConfSection, SlurmConf
 from poolwise.slurm.keys import AFFECTS, READ, known
 
@@ -34,6 +35,7 @@ class SlurmFiles:
     shares, qos : dumps of `sshare` and `sacctmgr show qos`
     reservations : output of `scontrol show reservation`
     associations : output of `sacctmgr show assoc` or `sacctmgr dump`
+    gres : gres.conf, with the types of GPUs
     """
 
     conf: Path
@@ -43,6 +45,7 @@ class SlurmFiles:
     qos: Path | None = None
     reservations: Path | None = None
     associations: Path | None = None
+    gres: Path | None = None
 
 
 @dataclass
@@ -118,6 +121,9 @@ class SlurmCluster:
             raise InputError(
                 "no partitions are defined", file=files.conf, field="PartitionName", remedy="add PartitionName lines"
             )
+        if files.gres is not None:
+            types = {host: gpus_of(node.text("Gres"))[1] for host, node in self.conf.by_host.items()}
+            self.sizes = with_gres(self.sizes, files.gres, types, self.leave_out)
         self._note_unread_keys()
         self._note_selection()
 

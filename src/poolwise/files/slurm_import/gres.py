@@ -1,0 +1,55 @@
+"""GPUs of an imported Slurm cluster as gres.conf describes them: their types, and contradictions with slurm.conf."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from poolwise.slurm import hostlist
+from poolwise.slurm.cluster import NodeSize
+from poolwise.slurm.gres import GresLine, gpu_lines, read_gres
+
+
+def with_gres(
+    sizes: Mapping[str, NodeSize], path: Path, types: Mapping[str, tuple[str, ...]], leave_out: Callable[[str], None]
+) -> dict[str, NodeSize]:
+    """Return node name -> size, with the types of GPUs in gres.conf as features if slurm.conf names none.
+
+    The number of GPUs is that of slurm.conf, as in Slurm. `types` are those of slurm.conf by node. `leave_out` gets a sentence
+    for each contradiction and for everything that is left out.
+    """
+    lines, found, problems = read_gres(path), dict(sizes), dict[str, list[str]]()
+    for host, size in sizes.items():
+        mine = gpu_lines(lines, host)
+        if problem := _contradiction(size, mine, types.get(host, ()), path):
+            problems.setdefault(problem, []).append(host)
+        elif mine and not types.get(host):
+            named = {one.type for one in mine} - {""}
+            found[host] = replace(size, features=tuple(sorted({*size.features, *named})))
+    for problem, hosts in problems.items():
+        leave_out(problem.replace("NODES", hostlist.compress(hosts), 1))
+    for one in lines:
+        if one.detects.lower() not in ("", "off"):
+            leave_out(f"{path.name}:{one.line}: AutoDetect={one.detects} is left out: GPUs are those of slurm.conf")
+        elif one.name not in ("", "gpu"):
+            leave_out(f"{path.name}:{one.line}: the resource {one.name} is left out: jobs do not wait for it")
+        elif unknown := sorted((one.nodes or frozenset()) - {*sizes}):
+            leave_out(f"{path.name}:{one.line}: nodes {hostlist.compress(unknown)} are not defined")
+    return found
+
+
+def _contradiction(size: NodeSize, mine: list[GresLine], types: tuple[str, ...], path: Path) -> str:
+    """Return how the lines of a node contradict slurm.conf, empty if they do not; NODES stands for the nodes."""
+    if not mine:
+        return ""
+    place = f"{path.name}:{','.join(str(one.line) for one in mine)}"
+    count = sum(one.count for one in mine)
+    if not size.gpus:
+        return f"{place}: {count} GPUs of NODES are left out: {size.source} has no Gres=gpu"
+    if count != size.gpus:
+        return f"{place}: {count} GPUs of NODES differ from {size.gpus} in {size.source}, which are used"
+    named = {one.type for one in mine} - {""}
+    if types and named and not {*types} <= named:
+        return f"{place}: types {', '.join(sorted(named))} of NODES differ from {', '.join(types)} in {size.source}"
+    return ""

@@ -1,0 +1,104 @@
+"""`gres.conf`: the generic resources of nodes, and the device files that make them up.
+
+Source: gres.conf(5) of Slurm 22.05. slurm.conf states how many resources Slurm schedules; gres.conf describes them further.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from poolwise.errors import InputError
+from poolwise.slurm import hostlist
+
+KEYS: Final = (
+    "AutoDetect", "Cores", "CPUs", "Count", "File", "Flags", "Links", "MultipleFiles", "Name", "NodeName", "Type",
+)  # fmt: skip
+"""Keys of gres.conf(5), Slurm 20.02 to 24.05."""
+REMEDY: Final = "write lines such as NodeName=n[1-4] Name=gpu Type=a100 File=/dev/nvidia[0-3]"
+_PAIR = re.compile(r"\s*([A-Za-z]\w*)\s*=\s*(\"[^\"]*\"|\S*)")
+_SIZES = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}
+
+
+@dataclass(frozen=True)
+class GresLine:
+    """A line of gres.conf.
+
+    Attributes
+    ----------
+    line : its number
+    name, type : name and type of the resource, empty if not given
+    count : number of resources on each node: that of the line, or of its device files
+    nodes : the nodes that have it; None for all
+    detects : its AutoDetect, empty without one
+    """
+
+    line: int
+    name: str
+    type: str
+    count: int
+    nodes: frozenset[str] | None
+    detects: str
+
+
+def read_gres(path: Path) -> list[GresLine]:
+    """Read a gres.conf; raises InputError with file, line and field."""
+    try:
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", file=path, remedy="check the path") from None
+    found, at = list[GresLine](), 0
+    while at < len(lines):
+        number, text = at + 1, lines[at].partition("#")[0].rstrip()
+        while text.endswith("\\") and at + 1 < len(lines):
+            at += 1
+            text = text[:-1] + lines[at].partition("#")[0].rstrip()
+        at += 1
+        if text.strip():
+            found.append(_line(path, number, text))
+    return found
+
+
+def gpu_lines(lines: Iterable[GresLine], host: str) -> list[GresLine]:
+    """Return the lines that describe GPUs of a node."""
+    return [one for one in lines if one.name == "gpu" and (one.nodes is None or host in one.nodes)]
+
+
+def _line(path: Path, number: int, text: str) -> GresLine:
+    values, end = dict[str, str](), 0
+    while end < len(text.rstrip()):
+        match = _PAIR.match(text, end)
+        if match is None:
+            problem = f"'{text[end:].strip()[:40]}' is not KEY=VALUE"
+            raise InputError(problem, file=path, line=number, remedy=REMEDY)
+        values[match[1].lower()], end = match[2].strip('"'), match.end()
+    known = {key.lower(): key for key in KEYS}
+    for key in values:
+        if key not in known:
+            remedy = f"keys of gres.conf: {', '.join(KEYS)}"
+            raise InputError(f"unknown key '{key}'", file=path, line=number, field=key, remedy=remedy)
+    if "name" not in values and "autodetect" not in values:
+        raise InputError("the line has no Name", file=path, line=number, field="Name", remedy=REMEDY)
+    field = "NodeName"
+    try:
+        nodes = frozenset(hostlist.expand(values["nodename"])) if "nodename" in values else None
+        field = "File"
+        files = len(hostlist.expand(values.get("file") or values.get("multiplefiles") or ""))
+        field = "Count"
+        count = _count(values["count"]) if "count" in values else max(files, 1)
+    except ValueError as error:
+        raise InputError(str(error), file=path, line=number, field=field, remedy=REMEDY) from None
+    if files and "count" in values and "file" in values and count != files:
+        problem = f"Count={values['count']} differs from the {files} files of File"
+        raise InputError(problem, file=path, line=number, field="Count", remedy="remove Count, or correct File")
+    return GresLine(number, values.get("name", ""), values.get("type", ""), count, nodes, values.get("autodetect", ""))
+
+
+def _count(text: str) -> int:
+    match = re.fullmatch(r"([0-9]+)([KMG]?)", text.upper())
+    if match is None:
+        raise ValueError(f"'{text}' is not a number of resources")
+    return int(match[1]) * _SIZES[match[2]]
