@@ -33,8 +33,8 @@ _PLACES = {
 class Api:
     """An API server, accessed from outside the cluster."""
 
-    def __init__(self, plane: ControlPlane) -> None:
-        config = yaml.safe_load(plane.kubeconfig().read_text())
+    def __init__(self, plane: ControlPlane, user: str = "admin") -> None:
+        config = yaml.safe_load(plane.kubeconfig(user).read_text())
         cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
         self._server, self._tls = (
             urlsplit(cluster["server"]),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 import yaml
 
 from tests.live.kubernetes import objects as make
+from tests.live.kubernetes.api import Api
 from tests.live.kubernetes.checker import problems
 from tests.live.kubernetes.control_plane import ControlPlane, control_plane, kube_scheduler, scheduling
 from tests.live.kubernetes.shipped_files import DEPLOY, shipped_scheduler
@@ -37,9 +39,10 @@ def cluster(plane: ControlPlane) -> Iterator[ControlPlane]:
 
 def grant(plane: ControlPlane, file: str) -> None:
     """Grant the shipped roles to a user instead of the service account."""
-    objects = [made for made in yaml.safe_load_all((DEPLOY / file).read_text()) if made["kind"] != "ServiceAccount"]
+    text = (DEPLOY / file).read_text().replace("system:serviceaccount:poolwise:poolwise", "poolwise")
+    objects = [made for made in yaml.safe_load_all(text) if made["kind"] != "ServiceAccount"]
     for made in objects:
-        if made["kind"].endswith("Binding"):
+        if made["kind"] in ("ClusterRoleBinding", "RoleBinding"):
             made["subjects"] = USER
     plane.kubectl("apply", "-f", "-", given=yaml.safe_dump_all(objects))
 
@@ -75,6 +78,69 @@ def test_shipped_role_suffices_and_reads_no_secrets(cluster: ControlPlane, tmp_p
     assert "Forbidden" not in (tmp_path / "log").read_text()
     for verb, what in (("get", "secrets"), ("create", "pods"), ("delete", "pods"), ("patch", "nodes")):
         assert cluster.kubectl("auth", "can-i", verb, what, "--as", "poolwise", check=False).strip() == "no"
+
+
+_CLAIMS = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims"
+_PLACES = {"pods": "/api/v1/namespaces/default/pods", "claims": _CLAIMS}
+_PLACES["volumes"] = "/api/v1/namespaces/default/persistentvolumeclaims"
+
+
+def refusal(plane: ControlPlane, method: str, kind: str, name: str, body: dict[str, Any]) -> str:
+    """Send a request as the scheduler; return the error of the API server, "" if it succeeds."""
+    try:
+        Api(plane, "poolwise").ask(method, f"{_PLACES[kind]}{name}", body)
+    except AssertionError as error:
+        return str(error)
+    return ""
+
+
+def test_admission_policy_narrows_the_rights_of_the_scheduler(cluster: ControlPlane) -> None:
+    grant(cluster, "rbac.yaml")
+    cluster.apply([make.pod("own", seconds=None), make.pod("foreign", seconds=None, schedulerName="another")])
+    cluster.apply([make.device_class("gpu", "gpu.example"), make.claim("c", make.exactly("gpu"))])
+    volume = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "v"}}
+    size = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    cluster.apply([{**volume, "spec": size}])
+    protection = "resource.kubernetes.io/delete-protection"
+
+    def patched(kind: str, name: str, **body: Any) -> str:
+        return refusal(cluster, "PATCH", kind, f"/{name}", body)
+
+    nominated, selected = {"nominatedNodeName": "n0"}, {"volume.kubernetes.io/selected-node": "n0"}
+    cluster.wait(lambda: "own pods only" in patched("pods", "foreign/status", status=nominated), 60, "the policy applies")
+    assert patched("pods", "own/status", status=nominated) == ""
+    for meta, why in (({"finalizers": ["a.b/c"]}, "may add the finalizer"), ({"labels": {"a": "b"}}, "may not change labels")):
+        assert why in patched("claims", "c", metadata=meta)
+    assert patched("claims", "c", metadata={"finalizers": [protection]}) == ""
+    assert "may add the finalizer" in patched("claims", "c", metadata={"finalizers": []})
+    for meta in ({"finalizers": []}, {"annotations": {"a": "b"}}, {"labels": {"a": "b"}}):
+        assert "select the node" in patched("volumes", "v", metadata=meta)
+    assert patched("volumes", "v", metadata={"annotations": selected}) == ""
+    created = refusal(cluster, "POST", "claims", "", make.claim("d", make.exactly("gpu")))
+    assert "may create claims for extended" in created
+    cluster.kubectl("patch", "resourceclaim", "c", "--type=merge", "-p", '{"metadata": {"finalizers": []}}')
+    cluster.kubectl("delete", "pvc", "v")
+
+
+def test_rights_withdrawn_for_a_while_do_not_end_the_scheduler(cluster: ControlPlane, tmp_path: Path) -> None:
+    """The API server denies every request for eight seconds; all pods run afterwards."""
+    (tmp_path / "s.toml").write_text(shipped_scheduler())
+    grant(cluster, "rbac.yaml")
+    cluster.apply([make.node("n0", cpu="64"), make.device_class("gpu", "gpu.example")])
+    cluster.apply([make.devices("gpu.example", "n0", *({"name": f"g{k}"} for k in range(40)), node="n0")])
+    cluster.apply([make.template("gpu", make.exactly("gpu"))])
+    claims = {"g": {"resourceClaimTemplateName": "gpu"}}
+    with scheduling(cluster, str(tmp_path / "s.toml"), "--lease", "poolwise/poolwise", user="poolwise") as process:
+        cluster.apply([make.pod(f"before{k}", seconds=None, claims=claims) for k in range(10)])
+        cluster.wait(lambda: cluster.count("Running") == 10, 60, f"pods run: {cluster.phases()}")
+        cluster.kubectl("delete", "clusterrolebinding", "poolwise-scheduler")
+        try:
+            cluster.apply([make.pod(f"after{k}", seconds=None, claims=claims) for k in range(10)])
+            time.sleep(8)
+        finally:
+            grant(cluster, "rbac.yaml")
+        assert process.poll() is None
+        cluster.wait(lambda: cluster.count("Running") == 20, 90, f"all pods run: {cluster.phases()}")
 
 
 def test_reserved_devices_are_allocated_by_the_scheduler_only(cluster: ControlPlane, tmp_path: Path) -> None:
