@@ -38,8 +38,10 @@ class Recording:
     Attributes
     ----------
     folder : folder with slurm.conf, sacct.txt and times.json
-    ms : submit, start, end: (n_job,) ms from a minute before the first submission; looks, backfills: those of the passes
-    ran_on : (n_job,) node lists
+    ms : submit, start, end: (n_job,) ms from a minute before the first submission; looks, backfills: those of the passes;
+        stopped: (n_job,) those of preemptions, -1 for jobs that were not preempted, missing without preemption. The end of
+        a preempted job is its first start and the run time that it needs.
+    ran_on : (n_job,) node lists of the first run of each job
     """
 
     folder: Path
@@ -85,6 +87,11 @@ class Recording:
         return Comparison(self, names, simulate(jobs, machine, how).schedule)
 
     @property
+    def stopped(self) -> np.ndarray:
+        """Ms at which each job was preempted, (n_job,); -1 if it was not."""
+        return self.ms.get("stopped", np.full(len(self.ran_on), -1))
+
+    @property
     def _passes_ms(self) -> np.ndarray:
         return np.unique(np.concatenate([self.ms["looks"], self.ms["backfills"]]))
 
@@ -101,6 +108,8 @@ class Recording:
         for at, nodes in zip(self._decided_ms().tolist(), self.ran_on, strict=True):
             given.setdefault(at, set()).update(hostlist.expand(nodes))
         for row, at in enumerate(freed.tolist()):
+            if self.stopped[row] >= 0:
+                continue
             for soon in self._passes_ms[(self._passes_ms >= at) & (self._passes_ms <= at + CLOSE_MS)].tolist():
                 if not given.get(soon, set()) & {*hostlist.expand(self.ran_on[row])}:
                     freed[row] = soon + 1
@@ -130,7 +139,8 @@ class Comparison:
     def same_nodes(self) -> float:
         """Share of the jobs that ran on the same nodes."""
         owners, same = self.schedule.machine.owners, []
-        for run, job in enumerate(self.schedule.job.tolist()):
+        for run in np.unique(self.schedule.job, return_index=True)[1].tolist():  # the first run of each job
+            job = int(self.schedule.job[run])
             ours = {self.names[owners[owner]] for owner, _, _ in self.schedule.placement_of(run)}
             same.append(ours == {*hostlist.expand(self.day.ran_on[job])})
         return float(np.mean(same))
@@ -138,9 +148,20 @@ class Comparison:
     @property
     def _starts_ms(self) -> np.ndarray:
         found = np.full(len(self.day.ran_on), np.iinfo(np.int64).max // 2)
-        found[self.schedule.job] = self.schedule.start // MS
+        np.minimum.at(found, self.schedule.job, self.schedule.start // MS)
         return found
+
+    @property
+    def same_stops(self) -> float:
+        """Share of the jobs preempted in either that are preempted in both, within a backfill interval."""
+        ours = np.full(len(self.day.ran_on), -1)
+        for stop in reversed(self.schedule.stops):
+            ours[self.schedule.job[stop.run]] = self.schedule.end[stop.run] // MS
+        either = (ours >= 0) | (self.day.stopped >= 0)
+        close = (ours >= 0) & (self.day.stopped >= 0) & (np.abs(ours - self.day.stopped) <= 1000 * INTERVAL)
+        return float(np.mean(close[either])) if either.any() else 1.0
 
     def __str__(self) -> str:
         starts = f"{self.same_starts:.0%} of the starts within {INTERVAL} s, mean wait {self.wait_deviation:+.1%}"
-        return f"{starts}, {self.same_nodes:.0%} on the same nodes"
+        stops = f", {self.same_stops:.0%} of the preemptions" if (self.day.stopped >= 0).any() else ""
+        return f"{starts}, {self.same_nodes:.0%} on the same nodes{stops}"

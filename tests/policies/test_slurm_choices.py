@@ -19,8 +19,16 @@ DAYS = sorted(path.name for path in FOLDER.iterdir())
 def test_imported_configuration_with_slurms_own_placement_repeats_the_day(name: str, tmp_path: Path) -> None:
     placement = "" if name == "least-loaded-nodes" else "topology_none"
     found = Recording.read(FOLDER / name).replay(tmp_path / "out", placement)
-    assert (found.same_starts, found.same_nodes) == (1.0, 1.0)
+    assert (found.same_starts, found.same_nodes, found.same_stops) == (1.0, 1.0, 1.0)
     assert abs(found.wait_deviation) < 0.001
+
+
+@pytest.mark.parametrize("mode", ["CANCEL", "REQUEUE"])
+def test_without_preemption_the_replay_differs(mode: str, tmp_path: Path) -> None:
+    day = Recording.read(FOLDER / f"preemption-by-{mode.lower()}")
+    assert (day.stopped >= 0).any()
+    found = day.replay(tmp_path / "out", "topology_none", {f"PreemptMode={mode}": "PreemptMode=OFF"})
+    assert found.same_stops == 0.0 and found.same_nodes < 0.7
 
 
 @pytest.mark.parametrize(

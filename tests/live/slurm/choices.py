@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,6 +29,11 @@ from tests.live.slurm.witness import wait_for
 pytestmark = pytest.mark.skipif(bool(missing_programs(False)), reason=missing_programs(False) or "Slurm is installed")
 PARAMETERS = f"sched_interval=60,batch_sched_delay=0,bf_interval={INTERVAL},bf_window=60,bf_resolution=1"
 USERS = ("daemon", "bin", "games")
+_STARTED = re.compile(
+    r"\[(?P<at>[^]]+)] (?:sched: Allocate JobId=(?P<main>\d+) NodeList="
+    r"|sched/backfill: _start_job: Started JobId=(?P<backfill>\d+) in \S+ on )(?P<nodes>\S+)"
+)
+_PREEMPTED = re.compile(r"\[(?P<at>[^]]+)] preempted JobId=(?P<job>\d+) has been")
 LINES = "LogTimeFormat=iso8601_ms\nTopologyPlugin=topology/none\nDebugFlags=Backfill\nSlurmSchedLogLevel=1\n"
 
 
@@ -71,11 +77,15 @@ def record(day: Day, folder: Path) -> Recording:
             wait_until(begun + job.at)
             words = f"--ntasks-per-node=1 -N{job.nodes} -c{job.cpus} -t{job.limit} -p{job.partition}".split()
             jobs[cluster.run(*words, *([f"--uid={job.user}"] if job.user else []), seconds=job.runtime)] = job
-        wait_for("all jobs are done", lambda: not cluster.call("squeue", "-h"), 60)
+        wait_for("all jobs are done", lambda: not cluster.call("squeue", "-h"), 240 if "REQUEUE" in day.lines else 60)
+        text = cluster.log.read_text()
         sched = cluster.log.with_name("sched.log").read_text().replace("sched: [", "[")
-        logged, instants, _ = read_log(cluster.log.read_text() + sched)
+        logged, instants, _ = read_log(text + sched)
+    ran, stopped = read_stops(text, logged, {job: 1000 * one.runtime for job, one in jobs.items()})
+    logged |= ran
     when = {name: np.array([int(logged[job][name]) for job in jobs]) for name in ("submit", "start", "end")}
     when |= {name: np.array(instants[name]) for name in ("looks", "backfills")}
+    when["stopped"] = np.array([stopped.get(job, -1) for job in jobs])
     rows = [HEADER]
     for k, (number, job) in enumerate(jobs.items()):
         submit, start, end = (int(when[name][k]) for name in ("submit", "start", "end"))
@@ -84,9 +94,36 @@ def record(day: Day, folder: Path) -> Recording:
         rows.append("|".join(map(str, (number, job.user or "root", job.partition, *times, "COMPLETED", *size))))
     (folder / "sacct.txt").write_text("\n".join(rows) + "\n")
     origin = when["submit"][0] // 60_000 * 60_000  # a shift that does not change how Slurm rounds
-    found = Recording(folder, {name: ms - origin for name, ms in when.items()}, [str(logged[job]["ran_on"]) for job in jobs])
+    when = {name: np.where(ms < 0, -1, ms - origin) for name, ms in when.items()}
+    found = Recording(folder, when, [str(logged[job]["ran_on"]) for job in jobs])
     found.write()
     return found
+
+
+def read_stops(
+    text: str, logged: Mapping[int, Mapping[str, int | str]], runtimes: Mapping[int, int]
+) -> tuple[dict[int, dict[str, int | str]], dict[int, int]]:
+    """Return the events of the preempted jobs as if their first run had not been stopped, and the times of the stops (ms).
+
+    A requeued job has the run time of its last run. A canceled one has that of its script (`runtimes`, ms), or a longer one if
+    it had not ended by then.
+    """
+    found, stops, starts = dict[int, dict[str, int | str]](), dict[int, int](), dict[int, list[tuple[int, str]]]()
+    for line in text.splitlines():
+        if match := _STARTED.match(line):
+            job = int(match["main"] or match["backfill"])
+            starts.setdefault(job, []).append((_ms(match["at"]), match["nodes"]))
+        if match := _PREEMPTED.match(line):
+            stops.setdefault(int(match["job"]), _ms(match["at"]))
+    for job in stops:
+        first, *others = starts[job]
+        length = int(logged[job]["end"]) - others[-1][0] if others else max(runtimes[job], stops[job] - first[0] + 1)
+        found[job] = {**logged[job], "start": first[0], "end": first[0] + length, "ran_on": first[1]}
+    return found, stops
+
+
+def _ms(text: str) -> int:
+    return round(datetime.fromisoformat(text).timestamp() * 1000)
 
 
 def drawn(seed: int, count: int, seconds: float, *, whole: bool = False, partitions: Sequence[str] = ("main",)) -> list[Job]:
@@ -121,6 +158,8 @@ MIXED = drawn(2, 36, 20, whole=True, partitions=("main", "main", "urgent"))
 SIDES = at_most(3, drawn(3, 36, 16, whole=True, partitions=("left", "right")))
 DISJOINT, OVERLAPPING = partitions("n[000-003]", "n[004-007]"), partitions("n[000-005]", "n[002-007]")
 SPREAD = drawn(1, 36, 30)
+PREEMPTING = URGENT + "PreemptType=preempt/partition_prio\nPreemptMode=MODE\n"
+STOPPING = drawn(5, 36, 16, whole=True, partitions=("main", "main", "urgent"))
 DAYS = {
     "equal weights": Day(SPREAD),
     "weights": Day(SPREAD, weights="30,10,20,10", without={r" Weight=\d+": ""}),
@@ -130,6 +169,12 @@ DAYS = {
     "overlapping partitions": Day(SIDES, OVERLAPPING),
     "jobs of users": Day(by_users(drawn(4, 36, 16, whole=True))),
     "bf_max_job_user": Day(by_users(drawn(4, 36, 16, whole=True)), "", "bf_max_job_user=1", without={",bf_max_job_user=1": ""}),
+    "preemption by cancel": Day(
+        STOPPING, PREEMPTING.replace("MODE", "CANCEL"), without={"PreemptMode=CANCEL": "PreemptMode=OFF"}
+    ),
+    "preemption by requeue": Day(
+        STOPPING, PREEMPTING.replace("MODE", "REQUEUE"), without={"PreemptMode=REQUEUE": "PreemptMode=OFF"}
+    ),
     "default_queue_depth": Day(SIDES, DISJOINT, "default_queue_depth=2"),
 }
 
