@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import poolwise
+from poolwise import studies
 from poolwise.engines import simulate
 from poolwise.errors import InputError, PolicyError
 from poolwise.interfaces import BackfillPolicy, Dispatcher, PreemptionPolicy, SchedulingPass, Stop
@@ -314,3 +316,32 @@ def test_head_never_waits_for_lower_tiers(
         used = np.zeros_like(on.capacity)
         np.add.at(used, (held.owner[now], held.resource[now]), held.amount[now])
         assert (used <= on.capacity).all()
+
+
+STUDY = """\
+version = 1
+machine = "m.toml"
+[workload]
+trace = "jobs.csv"
+[scheduler]
+placement = "first_fit"
+preemption = { name = "tiers", mode = "cancel" }
+[performance]
+model = "ideal"
+[measure]
+warm_up = 0
+"""
+MACHINE = """\
+version = 1
+node = [{ name = "n", allocation = "shared", cores = 4 }]
+rack = [{ nodes = { n = 2 } }]
+partition = [{ name = "low", nodes = ["n"], default = true }, { name = "high", nodes = ["n"], tier = 2 }]
+"""
+
+
+def test_study_counts_canceled_jobs(tmp_path: Path) -> None:
+    (tmp_path / "m.toml").write_text(MACHINE)
+    (tmp_path / "jobs.csv").write_text("id,submit,duration,nodes,cores,partition\n1,0,100,2,8,low\n2,30,50,1,4,high\n")
+    (tmp_path / "study.toml").write_text(STUDY)
+    result = studies.run(studies.load(tmp_path / "study.toml"), tmp_path / "out")
+    assert "A run canceled at most 1 job: preempted." in result.notes()

@@ -40,7 +40,7 @@ def notes(result: MeasuredStudy) -> list[str]:
     canceled: Counter[str] = Counter()
     for facts in result.facts.values():
         canceled |= Counter(facts.get("canceled", {}))  # the maximum of each
-    found += [f"Up to {_jobs(count)} of a run canceled: {reason}." for reason, count in sorted(canceled.items())]
+    found += [f"A run canceled at most {_jobs(count)}: {reason}." for reason, count in sorted(canceled.items())]
     refused = {reason: count for facts in result.facts.values() for reason, count in facts.get("refused", {}).items()}
     found += [f"The machine rejected scheduling decisions ({count:,}): {why}." for why, count in sorted(refused.items())]
     return found + sorted({warning for facts in result.facts.values() for warning in facts.get("warnings", ())})
