@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 
 from poolwise import catalog
 from poolwise.errors import InputError
+from poolwise.files.document import Document
+from poolwise.files.machine import read_machine
 from poolwise.model import Kind, Machine, Partition, QualityOfService
 from poolwise.studies import load_machine
 from poolwise.units import DAY, HOUR
@@ -298,6 +300,30 @@ def test_partitions_features_qos_and_windows(tmp_path):
     (window,) = machine.windows
     assert (window.name, window.start, window.end, window.users) == ("upkeep", 10 * HOUR, 12 * HOUR, {"root"})
     assert np.flatnonzero(window.owners).tolist() == [3, 4, 5]
+
+
+def test_licenses_are_read_and_written_back(tmp_path):
+    text = PARTITIONS + '[licenses]\nmatlab = 10\n"ansys@host" = 0\nmemory = 3\n'
+    licenses = {"matlab": 10, "ansys@host": 0, "memory": 3}
+    described = read_machine(Document.read(write(tmp_path, text)))
+    assert described.machine.licenses == described.content["licenses"] == described.tables["licenses"] == licenses
+    without = read_machine(Document.read(write(tmp_path, PARTITIONS)))
+    assert without.machine.licenses == {} and "licenses" not in {**without.content, **without.tables}
+
+
+@pytest.mark.parametrize(
+    ("lines", "line", "field", "expected"),
+    [
+        ("[license]\nmatlab = 10", 44, "license", "unknown key 'license'"),
+        ("[licenses]\nmatlab = -1", 45, "licenses.matlab", "greater than or equal to 0"),
+        ('[licenses]\n"mat lab" = 1', 45, "licenses.mat lab", "not a valid name"),
+    ],
+)
+def test_invalid_licenses_are_errors_with_line(tmp_path, lines, line, field, expected):
+    with pytest.raises(InputError, match=expected) as caught:
+        load_machine(write(tmp_path, f"{PARTITIONS}\n{lines}\n"))
+    assert (caught.value.line, caught.value.field) == (line, field)
+    assert caught.value.remedy
 
 
 @pytest.mark.parametrize(

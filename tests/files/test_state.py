@@ -33,6 +33,7 @@ def rich() -> Machine:
         partitions=(Partition("batch", True, 10 * SECOND, 2, 3), Partition("fast")),
         qos=(QualityOfService("normal", True, per_user=(("jobs", 3),), total=(("cores", 64),)),),
         windows=(ReservedWindow("service", 5 * SECOND, 9 * SECOND, first, frozenset({"root"})),),
+        licenses={"matlab": 10},
     )
 
 
@@ -60,7 +61,7 @@ def state_on(machine: Machine, seed: int, named: bool = True) -> MachineState:
 
 
 def same_machine(one: Machine, other: Machine) -> bool:
-    for name in ("name", "owners", "type", "resources", "partitions", "qos"):
+    for name in ("name", "owners", "type", "resources", "partitions", "qos", "licenses"):
         assert getattr(one, name) == getattr(other, name), name
     for name in ("kind", "rack", "position", "home", "capacity"):
         assert np.array_equal(getattr(one, name), getattr(other, name)), name

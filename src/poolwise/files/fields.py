@@ -51,6 +51,8 @@ Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_-]*$")]
 """Identifier of letters, digits, _ and -, valid as a key of a dotted path."""
 Label = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_-]*$")]
 """Identifier that may also begin with a digit, such as the name of a partition or a quality of service."""
+License = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.@-]*$")]
+"""Name of a license, which may name its server, such as `ansys@host`."""
 
 
 class FileName(NamedTuple):

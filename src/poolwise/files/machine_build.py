@@ -161,6 +161,7 @@ def _with_limits(machine: Machine, file: MachineFile) -> Machine:
             _window(window, _members(machine, window.nodes, "window", k, "nodes")) for k, window in enumerate(file.window)
         ),
         failures=_failures(machine, file.failures),
+        licenses=dict(file.licenses),
     )
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
-from poolwise.files.fields import Bandwidth, Count, Label, Memory, Name, Positive, Section, Time
+from poolwise.files.fields import Bandwidth, Count, Label, License, Memory, Name, Positive, Section, Time
 
 Attributes = dict[Name, float]
 Number = Annotated[int, Field(strict=True, ge=1, le=2**20)]
@@ -160,7 +160,14 @@ class MachineFile(Section):
     partition: list[PartitionSection] = Field(default=[])
     qos: list[QosSection] = Field(default=[])
     window: list[WindowSection] = Field(default=[])
+    licenses: dict[License, Count] = Field(default={}, description="number of each license, such as matlab = 10")
     failures: FailuresSection | None = None
+
+    @model_serializer(mode="wrap")
+    def _serialized(self, default: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Omit empty `licenses`, so that machines without licenses keep their hashes."""
+        content: dict[str, Any] = default(self)
+        return content if self.licenses else {name: value for name, value in content.items() if name != "licenses"}
 
     def content(self) -> dict[str, Any]:
         """Return everything that a result depends on, in base units; omits the machine's name and title."""
@@ -174,7 +181,11 @@ _UNITS = {"memory": "MiB", "storage": "MiB", "bandwidth": "MB/s", **dict.fromkey
 def to_file_tables(content: dict[str, Any]) -> dict[str, Any]:
     """Convert `MachineFile.content` to tables as a file has them: quantities with units, no empty values."""
     return {
-        section: [_entry(entry) for entry in entries] if isinstance(entries, list) else _section_tables(entries)
+        section: [_entry(entry) for entry in entries]
+        if isinstance(entries, list)
+        else entries
+        if section == "licenses"  # names without units, also "memory"
+        else _section_tables(entries)
         for section, entries in content.items()
         if entries not in ([], None)
     }

@@ -48,6 +48,7 @@ class Machine:
     partitions, qos, windows : limits and reservations (see `model.partition`)
     failures : failures of nodes; None in the view given to schedulers
     parts : resource -> number of parts of one unit that amounts count, such as {"cores": 1000} for thousandths
+    licenses : name of a license -> number of them in the whole machine (see `model.licenses`)
 
     Examples
     --------
@@ -77,6 +78,7 @@ class Machine:
     windows: tuple[ReservedWindow, ...] = ()
     failures: Failures | None = None
     parts: Mapping[str, int] = field(default_factory=dict)
+    licenses: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for array in (
@@ -101,6 +103,8 @@ class Machine:
             raise InputError("owner names are not unique", field="name", remedy="give each node, pool, device and link its own")
         if any(parts < 1 for parts in self.parts.values()):
             raise InputError("the number of parts of a resource is below 1", field="parts", remedy="such as cores = 1000")
+        if negative := [name for name, count in self.licenses.items() if count < 0]:
+            raise InputError(f"the number of licenses '{negative[0]}' is negative", field="licenses")
         if self.capacity.size and int(self.capacity.min()) < 0:
             raise InputError("a capacity is negative", field="capacity")
 

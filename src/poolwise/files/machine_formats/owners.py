@@ -109,6 +109,8 @@ class OwnerList:
         Scheduling limits and reservations.
     parts
         Resource -> number of parts per unit, for resources whose amounts count parts.
+    licenses
+        Name of a license -> number of them in the whole machine.
     """
 
     resources: tuple[str, ...]
@@ -118,6 +120,7 @@ class OwnerList:
     qos: tuple[QosEntry, ...] = ()
     window: tuple[WindowEntry, ...] = ()
     parts: Mapping[str, int] = field(default_factory=dict)
+    licenses: Mapping[str, int] = field(default_factory=dict)
 
     def build(self) -> Machine:
         """Build the machine; raises InputError for unknown names and invalid values."""
@@ -142,6 +145,7 @@ class OwnerList:
             windows=tuple(_window(entry, numbers) for entry in self.window),
             fabric=self._fabric(),
             parts=dict(self.parts),
+            licenses=dict(self.licenses),
         )
 
     def _fabric(self) -> Fabric | None:
@@ -204,6 +208,7 @@ def owner_tables(machine: Machine) -> dict[str, Any]:
         "resources": list(machine.resources),
         "sets": list(machine.node_sets),
         "parts": dict(machine.parts),
+        **({"licenses": dict(machine.licenses)} if machine.licenses else {}),
         "partition": [_partition_table(part) for part in machine.partitions],
         "qos": [
             _given(q.__dict__ | {"max_time": _limit_text(q.max_time), "per_user": dict(q.per_user), "total": dict(q.total)})
