@@ -10,6 +10,7 @@ import pytest
 from poolwise.live.kubernetes import reconciler
 from poolwise.live.kubernetes.metrics import KubernetesMetrics
 from poolwise.live.kubernetes.objects import Consumer, Pod, ResourceClaim
+from poolwise.live.kubernetes.starts import Bound
 from poolwise.policies.placement.nodes.placement import FirstNodes
 from poolwise.schedulers.list import ListScheduler
 from tests.helpers.played_cluster import DrivenPlatform, FakeKubernetes
@@ -84,3 +85,20 @@ def test_later_claim_yields_to_another_scheduler_at_once(monkeypatch: pytest.Mon
     driven, _ = running(monkeypatch, [])
     allocate_again(driven, "default-scheduler", "2000-01-01T00:00:00Z")
     assert driven.cluster.stopped == [("default/mine", "a device is allocated to two claims")]
+
+
+def test_pod_whose_binding_the_watch_has_not_shown_yet_keeps_its_claim_until_it_is_evicted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(reconciler, "log_event", lambda *_, **__: None)
+    kube = FakeKubernetes(make.device_class("gpu", "gpu.example"), make.node("n0"), binds_at_once=False)
+    kube.add(make.devices("gpu.example", "n0", {"name": "g0"}, node="n0"))
+    kube.add(make.claim("mine", make.exactly("gpu")))
+    kube.add(make.pod("mine", seconds=None, claims={"g": {"resourceClaimName": "mine"}}))
+    driven = kube.open(SCHEDULER)
+    ((run, pods),) = kube.started
+    kube.reserve_claims(pods)
+    kube.events.put(Bound(run))
+    driven.settle()
+    allocate_again(driven, "another", "2000-01-01T00:00:00Z")
+    assert not kube.released and [key for key, _ in kube.stopped] == ["default/mine"]

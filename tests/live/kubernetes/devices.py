@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.live.kubernetes import objects as make
+from tests.live.kubernetes.api import Api
 from tests.live.kubernetes.checker import problems
 from tests.live.kubernetes.control_plane import HERE, ControlPlane, control_plane, kube_scheduler, scheduling
 
@@ -350,3 +352,37 @@ def test_devices_that_a_rule_takes_out_of_service(cluster: ControlPlane, first_f
             cluster.wait(lambda: sorted(given(cluster)) == ["g0", "g1", "g2"], 30, "the device is used again")
     finally:
         cluster.kubectl("delete", "devicetaintrules", "--all")
+
+
+def test_devices_that_two_schedulers_allocate_are_released_by_one_of_them(cluster: ControlPlane, first_fit: str) -> None:
+    """Two processes with different names allocate devices of one driver at the same time, often within one second."""
+    devices, pods = 24, 60
+    cluster.apply([make.node(f"n{k}", cpu="64") for k in range(4)])
+    cluster.apply([make.device_class("gpu", "gpu.example"), make.template("gpu", make.exactly("gpu"))])
+    cluster.apply([make.devices("gpu.example", "all", *({"name": f"g{k:02d}"} for k in range(devices)))])
+    api, names = Api(cluster), ("first", "second")
+    options = {"cpu": "100m", "memory": "16Mi", "seconds": None, "claims": {"g": {"resourceClaimTemplateName": "gpu"}}}
+    logs = [cluster.folder / f"{name}.log" for name in names]
+
+    def twice() -> list[str]:
+        held = Counter(device for claim in allocated(cluster) for device in devices_of(claim))
+        return [device for device, claims in held.items() if claims > 1]
+
+    with (
+        scheduling(cluster, first_fit, "--name", names[0], log=logs[0]),
+        scheduling(cluster, first_fit, "--name", names[1], log=logs[1]),
+    ):
+        cluster.wait(lambda: all(log.exists() and "lease_acquired" in log.read_text() for log in logs), 60, "both lead")
+        api.create([make.pod(f"{names[k % 2]}-{k:02d}", **options, schedulerName=names[k % 2]) for k in range(pods)])
+        cluster.wait(lambda: len(allocated(cluster)) >= devices, 60, "all devices are allocated")
+        time.sleep(5)
+        cluster.wait(lambda: not twice() and cluster.count("Running") == devices, 90, f"one claim per device: {twice()}")
+    found = sum(log.read_text().count("device_allocated_twice") for log in logs)
+    print(f"{found} reports of devices in two claims")
+    events = cluster.kubectl("get", "events", "-o", "jsonpath={.items[*].reason}").split()
+    assert not found or "DeviceAllocatedTwice" in events
+
+
+def devices_of(claim: dict[str, Any]) -> list[str]:
+    """Return the devices of an allocated claim."""
+    return [result["device"] for result in claim["status"]["allocation"]["devices"]["results"]]

@@ -70,7 +70,7 @@ class Reconciler:
                 self._conflicts.pop(device, None)
                 continue
             users = {claim.metadata.uid: self._users(claim) for claim in claims}
-            claims.sort(key=lambda claim: (_release_order(claim, users[claim.metadata.uid]), claim.metadata.key))
+            claims.sort(key=lambda claim: (self._release_order(claim, users[claim.metadata.uid]), claim.metadata.key))
             binding_pods = self.runs.binding_pods()
             if any(pod.metadata.key in binding_pods for found in users.values() for pod in found):
                 self.runs.cache.changes.devices.add(device)  # check again after the start has succeeded or failed
@@ -99,7 +99,7 @@ class Reconciler:
     def _release(self, claim: ResourceClaim, users: Iterable[Pod]) -> None:
         """Evict the pods of a claim that are ours, or release their reservations if they are not bound."""
         for pod in filter(self.runs.cache.is_managed, users):
-            if pod.spec.node_name and not pod.terminated:
+            if self._is_bound(pod) and not pod.terminated:
                 self.runs.actions.stop([pod], "a device is allocated to two claims")
             else:
                 self.runs.actions.release_claim(claim, pod.metadata.uid)
@@ -123,6 +123,16 @@ class Reconciler:
         uids = {user.uid for user in claim.status.reserved_for}
         return [pod for pod in self.runs.cache.pods.values() if pod.metadata.uid in uids]
 
+    def _is_bound(self, pod: Pod) -> bool:
+        """Return whether a pod has a node, also if the watch has not shown its binding by this scheduler yet."""
+        return bool(pod.spec.node_name) or pod.metadata.key in self.runs.state.run_pods
+
+    def _release_order(self, claim: ResourceClaim, users: list[Pod]) -> tuple[bool, str]:
+        """Return a sort key by which claims keep a device: those with a bound pod first, then by allocation time."""
+        allocation = claim.status.allocation
+        unbound = not any(map(self._is_bound, users))
+        return unbound, (allocation.allocation_timestamp or "") if allocation is not None else ""
+
     def _restore_devices(self) -> None:
         """Make devices available again whose exclusion has expired."""
         avoided, now = self.runs.state.avoided, time.monotonic_ns()
@@ -131,10 +141,3 @@ class Reconciler:
             self.runs.cache.changes.devices.add(device)
         if avoided:
             self.runs.clock.request_pass(min(avoided.values()) - now)
-
-
-def _release_order(claim: ResourceClaim, users: list[Pod]) -> tuple[bool, str]:
-    """Return a sort key by which claims keep a device: those with a bound pod first, then by allocation time."""
-    allocation = claim.status.allocation
-    unbound = not any(pod.spec.node_name for pod in users)
-    return unbound, (allocation.allocation_timestamp or "") if allocation is not None else ""
