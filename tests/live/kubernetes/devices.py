@@ -363,6 +363,8 @@ def test_devices_that_two_schedulers_allocate_are_released_by_one_of_them(cluste
     api, names = Api(cluster), ("first", "second")
     options = {"cpu": "100m", "memory": "16Mi", "seconds": None, "claims": {"g": {"resourceClaimTemplateName": "gpu"}}}
     logs = [cluster.folder / f"{name}.log" for name in names]
+    for log in logs:
+        log.unlink(missing_ok=True)
 
     def twice() -> list[str]:
         held = Counter(device for claim in allocated(cluster) for device in devices_of(claim))
