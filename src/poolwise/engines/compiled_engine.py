@@ -16,6 +16,7 @@ from poolwise.interfaces import PerformanceModel, Scheduler
 from poolwise.loop import Observer
 from poolwise.model import Initial, Machine, Schedule, Workload
 from poolwise.model.eligibility import NO_PARTITION, has_tiers, taking_partitions
+from poolwise.model.licenses import license_requests
 from poolwise.platforms.simulated import Disturbance
 
 log = logging.getLogger(__name__)
@@ -107,6 +108,8 @@ def _unsupported_restriction(spec: RunSpec, follows: bool, restricted: bool) -> 
     machine, table = spec.machine, spec.workload.table
     if any(qos.per_user or qos.total or not follows for qos in machine.qos):
         return Obstacle("QOS limits apply", "supported without [[qos]]")
+    if licenses := license_requests(machine, table):
+        return Obstacle(f"jobs request licenses ({', '.join(licenses)})", "supported without [licenses]")
     if follows:
         return None
     if machine.windows:

@@ -16,6 +16,7 @@ from poolwise.interfaces.user_class import rule_of
 from poolwise.loop import Observer, run_loop
 from poolwise.model import Initial, Machine, Schedule, Workload
 from poolwise.model.exclusive import exclusive_nodes
+from poolwise.model.licenses import license_requests
 from poolwise.model.task_graph import PREDECESSORS
 from poolwise.performance.ideal import Ideal
 from poolwise.platforms.closed_loop import ClosedLoop
@@ -105,7 +106,7 @@ def simulate(
     for part in (scheduler, model, estimate):
         if part is not None:
             part.check(machine, workload.table)
-    _check_restrictions(machine, scheduler)
+    _check_restrictions(workload, machine, scheduler)
     if initial is not None:
         _check_initial(workload, machine, scheduler)
     alone = exclusive_nodes(workload, machine, initial)
@@ -163,13 +164,19 @@ def platform_of(workload: Workload) -> type[Simulation]:
     return next(iter(named.values()), Simulation)
 
 
-def _check_restrictions(machine: Machine, scheduler: Scheduler) -> None:
-    """Raise InputError if the machine has partitions or other restrictions that the scheduler does not enforce."""
+def _check_restrictions(workload: Workload, machine: Machine, scheduler: Scheduler) -> None:
+    """Raise InputError if the machine has licenses, partitions or other restrictions that the scheduler does not enforce."""
     if machine.restricted and not scheduler.supports_partitions:
         raise InputError(
             f"machine '{machine.name}' restricts which nodes jobs may use, which {type(scheduler).__name__} does not enforce",
             field="scheduler",
             remedy="use list scheduling by nodes or racks, or a machine without partitions, features, QOS and windows",
+        )
+    if not scheduler.supports_partitions and (licenses := license_requests(machine, workload.table)):
+        raise InputError(
+            f"jobs request licenses ({', '.join(licenses)}), which {type(scheduler).__name__} does not enforce",
+            field="scheduler",
+            remedy="use list scheduling by nodes or racks, or a machine without licenses",
         )
 
 

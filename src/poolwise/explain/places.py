@@ -10,6 +10,7 @@ import numpy as np
 from poolwise.arrays import BoolArray
 from poolwise.model import Job, Kind, Machine, Placement, Snapshot
 from poolwise.model.eligibility import NO_PARTITION, eligible_owners, eligible_sets, taking_partitions
+from poolwise.model.licenses import LICENSE
 
 MOST_RANGES = 4
 """Number of ranges of nodes that a summary lists."""
@@ -38,7 +39,8 @@ class Holder:
 def holders(snapshot: Snapshot, job: int, resource: str) -> tuple[Holder, ...]:
     """Return the jobs that hold most of a resource on the owners that a job (a row) may use, largest amount first.
 
-    Pools count as usable. Without a resource, the nodes on which a job holds anything are counted.
+    Pools count as usable. A job holds its licenses wherever it runs. Without a resource, the nodes on which a job holds
+    anything are counted.
     """
     machine, table = snapshot.machine, snapshot.table
     sets = eligible_sets(machine, table)
@@ -46,12 +48,13 @@ def holders(snapshot: Snapshot, job: int, resource: str) -> tuple[Holder, ...]:
     if resource == "nodes" and resource not in machine.resources:  # on shared nodes
         resource = ""
     column = machine.resources.index(resource) if resource in machine.resources else -1
+    licenses = table.attributes[resource] if resource.startswith(LICENSE) else None
     held: dict[int, list[int]] = {}
     for run in snapshot.runs():
-        amount = _held(run.placement, machine, usable, resource, column)
+        amount = _held(run.placement, machine, usable, resource, column) if licenses is None else int(licenses[run.job])
         if amount:
             total = held.setdefault(run.job, [0, 0])
-            total[0] += amount
+            total[0] = amount if licenses is not None else total[0] + amount  # once for all runs of a job
             total[1] = max(total[1], run.expected_end)
     largest = sorted(held.items(), key=lambda item: (-item[1][0], item[0]))[:MOST_HOLDERS]
     return tuple(Holder(row, amount, until) for row, (amount, until) in largest)
@@ -83,6 +86,8 @@ def amount_with_name(machine: Machine, resource: str, amount: int) -> str:
     text = machine.amount_text(resource, amount)
     if resource in _MEASURED:
         return text
+    if resource.startswith(LICENSE):
+        return f"{text} {'license' if text == '1' else 'licenses'} '{resource.removeprefix(LICENSE)}'"
     return f"{text} {resource.removesuffix('s') if text == '1' else resource}"
 
 

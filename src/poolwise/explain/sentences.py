@@ -9,6 +9,7 @@ from poolwise.explain.explanation import Episode, Explanation
 from poolwise.explain.memory import MemoryStretch
 from poolwise.explain.places import amount_with_name, and_list
 from poolwise.model import Outcome
+from poolwise.model.licenses import LICENSE
 from poolwise.model.reason import WaitCause
 from poolwise.units import format_memory, format_time, to_seconds
 
@@ -91,6 +92,8 @@ def _percent(part: int, whole: int) -> str:
 
 def held_by(cause: WaitCause, resource: str) -> str:
     """Return a phrase that states what held a job back, to follow a duration."""
+    if resource.startswith(LICENSE):
+        return f"short of licenses '{resource.removeprefix(LICENSE)}'"
     return {
         WaitCause.SHORT: f"short of {resource or 'room'}",
         WaitCause.ORDER: "behind the head of the queue, which does not fit",

@@ -34,6 +34,7 @@ from poolwise.model import (
     Workload,
 )
 from poolwise.model.exclusive import exclusive_nodes
+from poolwise.model.licenses import LICENSE
 from poolwise.performance.ideal import Ideal
 from poolwise.platforms.dependent_tasks import DependentTasks
 from poolwise.platforms.failures import draw_failures
@@ -243,7 +244,8 @@ class _WaitRecorder(Scheduler, Dispatcher):
             traced = decisions if self.explaining is self.deciding else self._traced(queue, snapshot, decisions, job)
             reason = traced.reason(job, self.explaining)
             first = not self.passes or episode_key(self.passes[-1][1]) != episode_key(reason)
-            if first and reason.cause is WaitCause.SHORT and (reason.resource or reason.nodes):
+            short = reason.cause is WaitCause.SHORT and (reason.resource or reason.nodes)
+            if first and (short or reason.resource.startswith(LICENSE)):
                 self.holders[snapshot.now] = holders(snapshot, job, reason.resource)
             self.passes.append((snapshot.now, reason))
 

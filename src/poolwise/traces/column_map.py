@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from poolwise.errors import InputError
+from poolwise.model.licenses import LICENSE
 from poolwise.units import UNITS
 
 CellKind = Literal["whole", "instant", "length", "count", "memory", "text"]
@@ -73,7 +74,8 @@ _SUFFIXES = {
 _PARTS = re.compile(r"[A-Za-z0-9]+")
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _PAIR = re.compile(
-    r'\s*(?P<field>[A-Za-z_][A-Za-z0-9_.]*)\s*(?P<equals>=)?\s*(?P<column>"[^"]*"\s*|[^,:"]*)(?P<unit>:\s*(?:"[^"]*"|[^,"]*))?\s*(?:,|\Z)'
+    r"\s*(?P<field>license/[A-Za-z0-9_.@-]+|[A-Za-z_][A-Za-z0-9_.]*)\s*(?P<equals>=)?"
+    r'\s*(?P<column>"[^"]*"\s*|[^,:"]*)(?P<unit>:\s*(?:"[^"]*"|[^,"]*))?\s*(?:,|\Z)'
 )
 _TICKS = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)?\s*([A-Za-z/]+)")
 
@@ -173,6 +175,7 @@ def guess_columns(names: Sequence[str], given: ColumnMap) -> tuple[dict[str, Map
             found[field_name] = matches[0]
         elif matches:
             doubts.append(f"several columns match {field_name}: {', '.join(mapped.column for mapped in matches)}")
+    found |= {name: MappedColumn(name) for name in names if name.startswith(LICENSE) and name not in {*taken, *given}}
     return found, doubts
 
 

@@ -1,7 +1,9 @@
-"""Machine limits: partition limits per job and limits of a quality of service (QOS).
+"""Machine limits: partition limits per job, limits of a quality of service (QOS), and licenses.
 
 Source: the partition limits MaxTime and MaxNodes and the QOS limits MaxWall, MaxJobsPerUser, MaxTRESPerUser and GrpTRES, as
-described in Slurm's "Resource limits".
+described in Slurm's "Resource limits". Licenses without `bf_licenses`: src/slurmctld/licenses.c (`license_job_test`),
+src/slurmctld/job_scheduler.c and src/plugins/sched/backfill/backfill.c of Slurm 22.05.8, whose schedulers skip a job that
+lacks licenses.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from poolwise.errors import InputError, UnknownNameError
 from poolwise.interfaces import AdmissionPolicy, SchedulingPass
 from poolwise.model import JobTable, Machine, QualityOfService, Refusal, Run, Snapshot, WaitCause
 from poolwise.model.eligibility import NO_PARTITION, exceeded_limits, taking_partitions, time_limits
+from poolwise.model.licenses import LicenseUse, exceeded_licenses, license_requests
 from poolwise.model.partition import default_of
 from poolwise.registry import register
 from poolwise.units import NEVER, UNKNOWN, format_time, to_seconds
@@ -28,13 +31,15 @@ _UNSET = ("", "-1")
 @register("admissions", "machine_limits")
 @dataclass(frozen=True)
 class MachineLimits(AdmissionPolicy):
-    """Reject jobs that exceed the limits of all their partitions or of their QOS; hold jobs back while their QOS is full.
+    """Reject jobs that exceed the limits of all their partitions or of their QOS, or request more licenses than exist.
 
-    Each job is checked against the runs at the time it is considered, so a pass never exceeds the limits of a QOS.
+    Hold jobs back while their QOS is full or their licenses are in use. Each job is checked against the runs at the time it is
+    considered, so a pass never exceeds these limits. A job that lacks licenses is skipped and blocks no other job.
     """
 
     def check(self, machine: Machine, jobs: JobTable) -> None:
-        """Raise InputError for unknown partitions and QOS, and for per-user limits if the jobs have no users."""
+        """Raise InputError for unknown partitions, QOS and licenses, and for per-user limits if the jobs have no users."""
+        license_requests(machine, jobs)
         if machine.partitions:
             taking_partitions(machine, jobs, slice(0, len(jobs)))
         column = jobs.attributes.get(QOS)
@@ -52,6 +57,8 @@ class MachineLimits(AdmissionPolicy):
         table, machine = snapshot.table, snapshot.machine
         if why := exceeded_limits(machine, table, job):
             return Refusal(why)
+        if lacking := exceeded_licenses(machine, table, job):
+            return lacking
         qos, requested = qos_of(machine, table, job), int(time_limits(table, slice(job, job + 1))[0])
         if qos is None:
             return None
@@ -64,13 +71,16 @@ class MachineLimits(AdmissionPolicy):
         return None
 
     def admits(self, cycle: SchedulingPass) -> BoolArray | None:
-        """Return a mask of the waiting jobs whose QOS has room for them, (n_queued,); None if no QOS has such limits."""
-        queue, snapshot = cycle.queue, cycle.snapshot
-        if not any(qos.per_user or qos.total for qos in snapshot.machine.qos):
+        """Return a mask of the waiting jobs with room in their QOS and free licenses, (n_queued,); None without such limits."""
+        queue, machine, runs = cycle.queue, cycle.snapshot.machine, cycle.snapshot.runs
+        limited = any(qos.per_user or qos.total for qos in machine.qos)
+        licenses = LicenseUse(machine, queue.table, runs()) if machine.licenses else None
+        if not limited and not (licenses and licenses.requests):
             return None
-        usage, admitted = _LimitUsage(snapshot.machine, queue.table, snapshot.runs()), np.ones(len(queue), dtype=np.bool_)
+        usage, admitted = _LimitUsage(machine, queue.table, runs() if limited else ()), np.ones(len(queue), dtype=np.bool_)
         for k, job in enumerate(queue.jobs.tolist()):
-            exceeded = usage.exceeded(job, len(queue.tasks(job)))
+            exceeded = usage.exceeded(job, len(queue.tasks(job))) if limited else None
+            exceeded = exceeded or (licenses.lacking(job) if licenses else None)
             if exceeded is not None:
                 admitted[k] = False
                 cycle.record(job, WaitCause.LIMIT, exceeded.reason, exceeded)
