@@ -71,8 +71,8 @@ class SharedArrays(NamedTuple):
 
 
 def with_steps(profile: ProfileSteps, size: int) -> ProfileSteps:
-    """Return a profile with space for a number of steps."""
-    return profile._replace(time=blank(size), next=blank(size), free=blank(size, profile.free.shape[1]))
+    """Return a profile with a number of rows for steps."""
+    return profile._replace(time=blank(size), free=blank(size, profile.free.shape[1]))
 
 
 KEPT_KINDS = 1024
@@ -305,8 +305,9 @@ class SharedColumns(ListColumns):
             ProfileSteps,
             count,
             first=blank(n),
+            size=blank(n),
+            room=blank(n),
             time=blank(0),
-            next=blank(0),
             free=blank(0, nodes.top.shape[1]),
             used=blank(1),
             hold=np.maximum(requested, stretched(requested, np.zeros(count))),  # rounded as float64 where that is longer

@@ -10,7 +10,7 @@ from poolwise.kernels.common.order import key
 from poolwise.kernels.jit import inlined, step
 from poolwise.kernels.shared_nodes.choose import choose
 from poolwise.kernels.shared_nodes.nodes import next_fit
-from poolwise.kernels.shared_nodes.profile import build_profile, earliest, holds_now, occupy, write_interval_minimum
+from poolwise.kernels.shared_nodes.profile import SPARE, build_profile, earliest, holds_now, occupy, write_interval_minimum
 from poolwise.kernels.shared_nodes.reservation_cache import (
     begin_reserving,
     end_pass,
@@ -53,7 +53,7 @@ def conservative_pass(state: SharedState, ahead: NodeArrays, profile: ProfileSte
             for part in range(kinds.parts[kind]):
                 nodes.chosen[part] = profile.kept.node[profile.kept.offset[job] + part]
         else:
-            time = earliest(kind, length, state, profile)
+            time = earliest(kind, length, profile.kept.status.since, profile.kept.status.until, state, profile)
             if state.rules.placement == FIRST_FIT:
                 _choose_first(time, kinds.parts[kind], nodes, profile)
             else:
@@ -120,9 +120,15 @@ def _takes_witness(last: int, state: SharedState, profile: ProfileSteps) -> bool
 
 @inlined
 def has_steps(state: SharedState, profile: ProfileSteps) -> bool:
-    """Return whether the profile can hold all ends and reservations; write the number of steps needed to `now.rows`."""
+    """Return whether the profile can hold all ends and reservations; write the number of rows needed to `now.rows`.
+
+    A node moves to twice as many rows when its own are full, so all its rows are at most four times its steps.
+    """
     nodes, now = state.nodes, state.now
-    now.rows = nodes.rack.size + 2 * now.waiting * state.rules.parts
+    now.rows = nodes.rack.size
     for n in range(nodes.rack.size):
         now.rows += state.timeline.size[n]
+    for k in range(now.waiting):
+        now.rows += 2 * state.kinds.parts[state.jobs.kind[state.queue.job[k]]]
+    now.rows = 4 * now.rows + 2 * SPARE * nodes.rack.size
     return bool(now.rows <= profile.time.size)

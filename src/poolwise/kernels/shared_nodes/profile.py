@@ -1,4 +1,6 @@
-"""Availability profile: a list of steps for each node, from now on, net of the reservations made so far.
+"""Availability profile: the steps of each node, from now on, net of the reservations made so far.
+
+The steps of a node are in consecutive rows, ordered by time, with a row behind them whose time is NEVER.
 
 Nodes are independent: a node can hold a part for some time from the start of one of its own steps, or from now. So the earliest
 start of a job with k parts follows from the k-th available node, without trying all instants on all nodes.
@@ -14,6 +16,9 @@ from poolwise.kernels.shared_nodes.state import KindArrays, NodeArrays, ProfileS
 from poolwise.kernels.shared_nodes.timeline import released_by
 from poolwise.units import HORIZON, NEVER, OVERDUE
 
+SPARE = 8
+"""Rows of a node in addition to its runs when the profile is built."""
+
 
 @step
 def build_profile(state: SharedState, profile: ProfileSteps) -> None:
@@ -22,11 +27,11 @@ def build_profile(state: SharedState, profile: ProfileSteps) -> None:
     leaves, dims, late = nodes.top.shape[0] // 2, nodes.top.shape[1], now.time + OVERDUE
     profile.used[0] = 0
     for n in range(nodes.rack.size):
-        last = _new_step(now.time, profile)
-        profile.first[n] = last
+        size, overdue = timeline.size[n], 0
+        last = _reserve(n, size + SPARE, profile)
+        profile.time[last] = now.time
         for d in range(dims):
             profile.free[last, d] = nodes.top[leaves + n, d]
-        size, overdue = timeline.size[n], 0
         while overdue < size and timeline.until[n, overdue] <= now.time:
             overdue += 1
         at, pending = overdue, overdue > 0
@@ -38,37 +43,62 @@ def build_profile(state: SharedState, profile: ProfileSteps) -> None:
             else:
                 at += 1
             if profile.time[last] != end:
-                last = _after(last, end, profile)
+                last += 1
+                profile.time[last] = end
+                for d in range(dims):
+                    profile.free[last, d] = profile.free[last - 1, d]
             for k in range(first, behind):
                 for d in range(dims):
                     profile.free[last, d] += released_by(n, k, d, state.kinds, timeline)
+        profile.time[last + 1] = NEVER
+        profile.size[n] = last + 1 - profile.first[n]
 
 
 @inlined
-def _new_step(time: int, profile: ProfileSteps) -> int:
-    """Return a new step that begins at a time, without a successor."""
-    new = profile.used[0]
-    profile.used[0] += 1
-    profile.time[new], profile.next[new] = time, -1
+def _reserve(n: int, room: int, profile: ProfileSteps) -> int:
+    """Give a node rows for some steps, behind those of all others; return the first."""
+    first = profile.used[0]
+    profile.used[0] += room
+    profile.first[n], profile.room[n] = first, room
+    return int(first)
+
+
+@inlined
+def _after(n: int, at: int, time: int, profile: ProfileSteps) -> int:
+    """Insert a step of a node after another, with the same free capacity; return its row.
+
+    A node without rows to spare moves to twice as many behind those of all others.
+    """
+    old, size = profile.first[n], profile.size[n]
+    first = old
+    if size + 2 > profile.room[n]:
+        first = _reserve(n, 2 * profile.room[n], profile)
+        for k in range(at + 1 - old):
+            profile.time[first + k] = profile.time[old + k]
+            for d in range(profile.free.shape[1]):
+                profile.free[first + k, d] = profile.free[old + k, d]
+    new, k = first + at + 1 - old, size
+    while k > at - old:
+        profile.time[first + k + 1] = profile.time[old + k]
+        for d in range(profile.free.shape[1]):
+            profile.free[first + k + 1, d] = profile.free[old + k, d]
+        k -= 1
+    profile.time[new] = time
+    for d in range(profile.free.shape[1]):
+        profile.free[new, d] = profile.free[new - 1, d]
+    profile.size[n] = size + 1
     return int(new)
 
 
-@inlined
-def _after(step: int, time: int, profile: ProfileSteps) -> int:
-    """Return a new step after another, with the same free capacity."""
-    new = _new_step(time, profile)
-    profile.next[new], profile.next[step] = profile.next[step], new
-    for d in range(profile.free.shape[1]):
-        profile.free[new, d] = profile.free[step, d]
-    return new
-
-
 @step
-def earliest(kind: int, length: int, state: SharedState, profile: ProfileSteps) -> int:
-    """Return the first time (ns) at which enough nodes can hold one part each for the entire length; NEVER if there is none."""
+def earliest(kind: int, length: int, since: int, until: int, state: SharedState, profile: ProfileSteps) -> int:
+    """Return the first time (ns) from `since` to `until` at which enough nodes can hold one part each for the entire length.
+
+    NEVER if there is none.
+    """
     kinds, nodes = state.kinds, state.nodes
-    time, wanted, line, count = state.now.time, kinds.parts[kind], nodes.line, nodes.rack.size
-    leaves, available, latest = nodes.top.shape[0] // 2, profile.available, NEVER
+    time, wanted, line, count = since, kinds.parts[kind], nodes.line, nodes.rack.size
+    leaves, available, latest = nodes.top.shape[0] // 2, profile.available, until
     for n in range(count):
         available[n] = NEVER
         if nodes.open[kinds.eligible[kind], leaves + n]:
@@ -93,27 +123,27 @@ def earliest(kind: int, length: int, state: SharedState, profile: ProfileSteps) 
             return NEVER
         for n in range(count):
             if available[n] < time:
-                available[n] = available_from(n, kind, length, time, NEVER, kinds, profile)
+                available[n] = available_from(n, kind, length, time, until, kinds, profile)
 
 
 @step
 def available_from(n: int, kind: int, length: int, time: int, latest: int, kinds: KindArrays, profile: ProfileSteps) -> int:
     """Return the first time (ns) from `time` to `latest` from which a node can hold a part for the length; NEVER if none."""
     at, begin = profile.first[n], -1
-    while at >= 0:
-        following = profile.next[at]
-        end = profile.time[following] if following >= 0 else NEVER
-        if end > time:
-            if begin < 0 and profile.time[at] > latest:
-                return NEVER
-            if not _has(at, kind, kinds, profile):
-                begin = -1
-            else:
-                if begin < 0:
-                    begin = max(profile.time[at], time)
-                if end - begin >= min(length, HORIZON - begin):
-                    return int(begin)
-        at = following
+    behind = at + profile.size[n]
+    while profile.time[at + 1] <= time < NEVER:
+        at += 1
+    while at < behind:
+        if begin < 0 and profile.time[at] > latest:
+            return NEVER
+        if _has(at, kind, kinds, profile):
+            if begin < 0:
+                begin = max(profile.time[at], time)
+            if profile.time[at + 1] - begin >= min(length, HORIZON - begin):
+                return int(begin)
+        else:
+            begin = -1
+        at += 1
     return NEVER
 
 
@@ -122,10 +152,10 @@ def holds_now(n: int, kind: int, length: int, kinds: KindArrays, profile: Profil
     """Return whether a node can hold a part from now on for the length."""
     at = profile.first[n]
     end = profile.time[at] + min(length, HORIZON - profile.time[at])
-    while at >= 0 and profile.time[at] < end:
+    while profile.time[at] < end:
         if not _has(at, kind, kinds, profile):
             return False
-        at = profile.next[at]
+        at += 1
     return True
 
 
@@ -153,34 +183,36 @@ def write_interval_minimum(time: int, length: int, nodes: NodeArrays, ahead: Nod
 @inlined
 def _least(n: int, time: int, end: int, least: IntArray, profile: ProfileSteps) -> None:
     """Write the minimum that a node has free between two times."""
-    at = profile.first[n]
-    while at >= 0 and profile.time[at] < end:
-        following = profile.next[at]
-        if following < 0 or profile.time[following] > time:
-            for d in range(least.size):
-                free = profile.free[at, d]
-                if least[d] < 0 or free < least[d]:
-                    least[d] = free
-        at = following
+    at = _current(n, time, profile)
+    for d in range(least.size):
+        least[d] = profile.free[at, d]
+    while profile.time[at + 1] < end:
+        at += 1
+        for d in range(least.size):
+            least[d] = min(least[d], profile.free[at, d])
 
 
 @step
 def occupy(n: int, time: int, length: int, kind: int, kinds: KindArrays, profile: ProfileSteps) -> None:
-    """Subtract a part from a node's steps for an interval."""
+    """Subtract a part from a node's steps for an interval, which begins before NEVER."""
+    if time == NEVER:
+        return
     end = time + min(length, HORIZON - time)
-    at = _begin_at(profile.first[n], time, profile)
-    while at >= 0 and profile.time[at] < end:
-        following = profile.next[at]
-        if following < 0 or profile.time[following] > end:
-            _after(at, end, profile)
+    at = _current(n, time, profile)
+    if profile.time[at] < time:
+        at = _after(n, at, time, profile)
+    while profile.time[at] < end:
+        if profile.time[at + 1] > end:
+            at = _after(n, at, end, profile) - 1
         for d in range(profile.free.shape[1]):
             profile.free[at, d] -= kinds.request[kind, d]
-        at = profile.next[at]
+        at += 1
 
 
 @inlined
-def _begin_at(at: int, time: int, profile: ProfileSteps) -> int:
-    """Return the step that begins at a time, splitting the current one if necessary."""
-    while profile.next[at] >= 0 and profile.time[profile.next[at]] <= time:
-        at = profile.next[at]
-    return int(at) if profile.time[at] == time else _after(at, time, profile)
+def _current(n: int, time: int, profile: ProfileSteps) -> int:
+    """Return the step of a node that a time is in."""
+    at = profile.first[n]
+    while profile.time[at + 1] <= time < NEVER:
+        at += 1
+    return int(at)

@@ -12,7 +12,7 @@ from poolwise.kernels.common.state import STATIC
 from poolwise.kernels.jit import inlined, step
 from poolwise.kernels.shared_nodes.profile import available_from
 from poolwise.kernels.shared_nodes.state import FIRST_FIT, NodeReservations, ProfileSteps, SharedState
-from poolwise.units import HORIZON
+from poolwise.units import HORIZON, NEVER
 
 
 @step
@@ -44,19 +44,24 @@ def _note(n: int, kept: NodeReservations) -> None:
 
 @step
 def keeps_reservation(job: int, state: SharedState, profile: ProfileSteps) -> bool:
-    """Return whether the reservation of a job is the same as in the pass that made it."""
-    kept, made = profile.kept, profile.kept.made_at[job]
+    """Return whether the reservation of a job is the same as in the pass that made it.
+
+    If not, `status.since` and `status.until` are the first and last time (ns) at which its new reservation may begin. It
+    cannot begin before the old one unless a changed node can hold a part then, nor after it if all its nodes still can.
+    """
+    kept, status, made = profile.kept, profile.kept.status, profile.kept.made_at[job]
+    status.since, status.until, status.moves = state.now.time, NEVER, 1
     if made < 0 or not _is_next(job, state, kept) or kept.start[job] < state.now.time:
         return False
-    if made == kept.status.last - 1:
-        for k in range(kept.status.changed):
-            if _may_move(job, kept.changed[k], state, profile):
-                return False
+    status.since, status.until, status.moves = kept.start[job], kept.start[job], 0
+    if made == status.last - 1:
+        for k in range(status.changed):
+            _compare(job, kept.changed[k], state, profile)
     else:
         for n in range(kept.changed_at.size):
-            if kept.changed_at[n] > made and _may_move(job, n, state, profile):
-                return False
-    return True
+            if kept.changed_at[n] > made:
+                _compare(job, n, state, profile)
+    return status.moves == 0
 
 
 @inlined
@@ -73,19 +78,24 @@ def _is_next(job: int, state: SharedState, kept: NodeReservations) -> bool:
 
 
 @inlined
-def _may_move(job: int, n: int, state: SharedState, profile: ProfileSteps) -> bool:
-    """Return whether a job may reserve otherwise because of a node that has changed."""
-    kinds, kept, kind = state.kinds, profile.kept, state.jobs.kind[job]
+def _compare(job: int, n: int, state: SharedState, profile: ProfileSteps) -> None:
+    """Note whether a job may reserve otherwise because of a node that has changed, and when."""
+    kinds, kept, status, kind = state.kinds, profile.kept, profile.kept.status, state.jobs.kind[job]
     if not state.nodes.open[kinds.eligible[kind], state.nodes.top.shape[0] // 2 + n]:
-        return False
-    start, last, is_chosen = kept.start[job], -1, False
+        return
+    start, length, last, is_chosen = kept.start[job], profile.hold[job], -1, False
     for k in range(kept.offset[job], kept.offset[job] + kinds.parts[kind]):
         last = max(last, kept.node[k])
         is_chosen = is_chosen or kept.node[k] == n
-    time = available_from(n, kind, profile.hold[job], state.now.time, start, kinds, profile)
+    time = available_from(n, kind, length, state.now.time, start, kinds, profile)
+    status.since = min(status.since, time)
+    if is_chosen and time != start and available_from(n, kind, length, start, start, kinds, profile) != start:
+        status.until = NEVER
     if state.rules.placement != FIRST_FIT:
-        return bool(is_chosen or time <= start)  # the choice depends on what the nodes have free
-    return bool(time != start) if is_chosen else bool(time < start or (time == start and n < last))
+        moves = is_chosen or time <= start  # the choice depends on what the nodes have free
+    else:
+        moves = time != start if is_chosen else time < start or (time == start and n < last)
+    status.moves = int(status.moves or moves)
 
 
 @step

@@ -150,6 +150,9 @@ class NodeReservationStatus:
     at: int  # position in it of the next job
     follows: int  # 1 while the jobs of this pass have the order of the last one
     candidate: int  # job for which `NodeReservations.witness` is valid, -1 for none
+    moves: int  # 1 if a job has to reserve again; from and until when (ns) its reservation may begin
+    since: int
+    until: int
 
 
 class NodeReservations(NamedTuple):
@@ -169,13 +172,15 @@ class NodeReservations(NamedTuple):
 
 
 class ProfileSteps(NamedTuple):
-    """Availability profile of conservative backfilling: a list of steps for each node, net of reservations."""
+    """Availability profile of conservative backfilling: the steps of each node, net of reservations."""
 
-    first: IntArray  # (n_node,) first step of each node, which begins now
-    time: IntArray  # (n_step,) ns at which a step begins; grown by the caller on INSTANTS, with the next two
-    next: IntArray  # (n_step,) next step on the same node, -1 for none
-    free: IntArray  # (n_step, n_dim) free capacity until that step
-    used: IntArray  # (1,) steps in use
+    # (n_node,) first row of each node, whose step begins now; its number of steps, and of rows
+    first: IntArray
+    size: IntArray
+    room: IntArray
+    time: IntArray  # (n_row,) ns at which a step begins; grown by the caller on INSTANTS, with the next one
+    free: IntArray  # (n_row, n_dim) free capacity until the next step
+    used: IntArray  # (1,) rows in use
     hold: IntArray  # (n_job,) ns that a job's reservation lasts
     available: IntArray  # (n_node,) scratch: when a node can hold a part
     # (n_job,) scratch: the waiting jobs in order, and those that may start now
