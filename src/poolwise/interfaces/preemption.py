@@ -35,13 +35,13 @@ class PreemptionPolicy(Protocol):
     """
 
     @property
-    def reorderings(self) -> int:
-        """Number of times that the scheduler reorders the runs to stop fewer; Slurm's `reorder_count`."""
+    def reorder_count(self) -> int:
+        """Number of times that the scheduler reorders the runs to stop fewer, as in Slurm."""
         return 1
 
     @property
-    def keeps_order(self) -> bool:
-        """True if a reordering only moves the last run that the job needs to the front; Slurm's `strict_order`."""
+    def strict_order(self) -> bool:
+        """True if a reordering only moves the last run that the job needs to the front, as in Slurm."""
         return False
 
     @property

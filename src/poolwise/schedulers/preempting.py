@@ -39,9 +39,9 @@ def place_by_stopping(
                 found = placed
                 break
         rounds += 1
-        if found is None or rounds > policy.reorderings + 1 or len(order) <= rounds:
+        if found is None or rounds > policy.reorder_count + 1 or len(order) <= rounds:
             break
-        order = _reordered(order, stopped, found, snapshot, policy.keeps_order)
+        order = _reordered(order, stopped, found, snapshot, policy.strict_order)
     if found is None:
         return None
     needed = {stop.run: stop for stop in sorted(stopped, key=lambda stop: ranks[stop.run])}
