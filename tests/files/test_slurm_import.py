@@ -16,7 +16,7 @@ from poolwise.slurm.cluster import gpus_of, leaf_switches, node_sizes
 from poolwise.slurm.conf import SlurmConf
 from poolwise.slurm.dumps import read_shares
 from poolwise.slurm.reservations import SlurmReservation, read_reservations
-from poolwise.studies import load, run
+from poolwise.studies import load, run, slow_runs
 from poolwise.traces import read
 from tests.helpers.data import DATA
 
@@ -344,13 +344,29 @@ def test_limits_per_user_need_the_users_of_the_log(tmp_path: Path, capsys: pytes
     assert "bf_max_job_user" not in (tmp_path / "out" / "slurm.conf").read_text()
 
 
-def test_licenses_of_jobs_are_named_as_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_licenses_of_slurm_conf_limit_the_jobs_of_the_log(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     text = LOG.read_text()
     (tmp_path / "licensed.txt").write_text(
-        text.replace("billing=64,cpu=64,mem=100G,node=2", "cpu=64,license/matlab=2,node=2", 1)
+        text.replace("billing=64,cpu=64,mem=100G,node=2", "cpu=64,license/matlab=2,license/ansys@host=3,node=2", 1)
     )
     assert imported(tmp_path / "out", log=tmp_path / "licensed.txt") == 0
-    assert "licensed.txt: licenses are not modeled: 1 rows have license/NAME" in capsys.readouterr().err
+    said = "licensed.txt: licenses that slurm.conf lacks are not limited: ansys@host, matlab; 1 rows request them"
+    assert said in capsys.readouterr().err
+    conf = edited(tmp_path, ("SelectType=", "Licenses=matlab:4,idl@host*2,star,b:many\nSelectType="))
+    assert imported(tmp_path / "out", conf=conf, log=tmp_path / "licensed.txt") == 0
+    said = capsys.readouterr().err
+    assert "not limited: ansys@host; 1 rows" in said and "license b:many is left out" in said and "Licenses=" not in said
+    machine = load_machine(tmp_path / "out" / "machine.toml")
+    assert machine.licenses == {"matlab": 4, "idl@host": 2, "star": 1}
+    jobs = read(tmp_path / "licensed.txt", machine, "sacct")
+    assert {name: counts.sum() for name, counts in jobs.attributes.items() if "license" in name} == {"license/matlab": 2}
+    assert jobs.repaired["license that the machine lacks, left out"] == 1
+    assert not any("license" in name for name in jobs.requests)
+    monkeypatch.setattr(slow_runs, "MANY", 5)
+    assert cli.run(["validate", str(tmp_path / "out" / "study.toml")]) == 0
+    assert "jobs request licenses (matlab)" in "".join(capsys.readouterr())
     assert imported(tmp_path / "out") == 0
     assert "license" not in capsys.readouterr().err
 

@@ -23,8 +23,8 @@ _PRIORITY = (
 )
 READ: Mapping[str, frozenset[str]] = {
     "": _words(
-        "ClusterName JobRequeue OverTimeLimit PreemptExemptTime PreemptMode PreemptParameters PreemptType SchedulerParameters "
-        f"SchedulerType SelectType SelectTypeParameters {_PRIORITY}"
+        "ClusterName JobRequeue Licenses OverTimeLimit PreemptExemptTime PreemptMode PreemptParameters PreemptType "
+        f"SchedulerParameters SchedulerType SelectType SelectTypeParameters {_PRIORITY}"
     ),
     "nodename": _words(
         "NodeName Boards CoresPerSocket CPUs Feature Features Gres MemSpecLimit RealMemory Sockets SocketsPerBoard State "
@@ -43,7 +43,6 @@ AFFECTS: Mapping[str, Mapping[str, str]] = {
         "AccountingStorageEnforce": "limits of associations are not applied; those of QOS are, if --qos names a dump",
         "BurstBufferType": "burst buffers are not modeled",
         "CompleteWait": "nodes are free as soon as a job ends",
-        "Licenses": "licenses are not modeled",
         "PriorityWeightAssoc": "priorities of associations are not weighed",
         "PrioritySiteFactorPlugin": "the site factor is 0",
         "SchedulerTimeSlice": "jobs do not share nodes in time slices",

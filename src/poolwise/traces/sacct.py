@@ -13,6 +13,7 @@ from poolwise.arrays import BoolArray, FloatArray, IntArray
 from poolwise.errors import InputError, UnknownNameError
 from poolwise.model import Machine, Workload
 from poolwise.model.eligibility import CONSTRAINT
+from poolwise.model.licenses import LICENSE
 from poolwise.registry import register
 from poolwise.traces import sacct_rows, time_of_day
 from poolwise.traces.demand import Demand, recorded_limits
@@ -48,6 +49,7 @@ _TEXTS = {
 }
 _PARTS = "component of a heterogeneous job, taken as a job of its own"
 _CONSTRAINTS = "constraint with alternatives, counts or features that the machine lacks, left out in that part"
+_LICENSES = "license that the machine lacks, left out"
 _LONGEST = 2**31  # seconds: submit + runtime stay below 2**63 ns
 _LARGEST = {"NNodes": 2**24, "AllocCPUS": 2**31}  # multiplied by the MiB on each, they stay below 2**63
 _CORRECT = "correct or remove the row"
@@ -72,7 +74,8 @@ class Sacct(TraceFormat):
     per node. Concurrent steps used more in total; choose memory_field="requested" if they are common. ReqMem is per node ("n"),
     per CPU ("c"), or for the whole job. On whole nodes of c cores, a job with p CPUs takes ceil(p / c) nodes, or more if its
     GPUs (gres/gpu in AllocTRES) need them. On shared nodes, it requests as many nodes as it had, or more if no node of the
-    machine is as large.
+    machine is as large. Licenses (license/NAME in AllocTRES) become attributes. If the machine has licenses, jobs request only
+    those; the others are counted.
 
     Parameters
     ----------
@@ -137,6 +140,7 @@ class Sacct(TraceFormat):
             jobs, memory, excluded = jobs.filter_rows(keep), memory[keep], {**excluded, **more}
         known = memory > 0
         texts, described = _texts(jobs, machine)
+        licenses, lacking = _licenses(jobs, machine)
         demand = replace(_demand(jobs, memory), partition=texts.get("partition"))
         request = demand.to_request(machine, separate_nodes=True)
         amounts = {**request.amounts, "memory": with_unknown(request.amounts["memory"], known, self.memory_unknown, repaired)}
@@ -151,12 +155,13 @@ class Sacct(TraceFormat):
             requests=amounts,
             attributes={
                 **texts,
+                **licenses,
                 **waited,
                 **recorded_limits(machine, recorded, requested),
                 "memory_known": known.astype(np.int64),
             },
             excluded={**duplicates, **excluded},
-            repaired={**limits, **repaired, **times, **described, **request.repaired},
+            repaired={**limits, **repaired, **times, **described, **lacking, **request.repaired},
             name=stem(path),
             epoch=epoch,
         )
@@ -329,6 +334,16 @@ def _texts(jobs: SacctRows, machine: Machine) -> tuple[dict[str, NDArray[np.str_
         counts[_CONSTRAINTS] = int((texts[CONSTRAINT] != written).sum())
     texts["state"] = np.array([word.partition(" ")[0] for word in jobs.words("State")], dtype=np.str_)
     return texts, occurring(counts)
+
+
+def _licenses(jobs: SacctRows, machine: Machine) -> tuple[dict[str, IntArray], dict[str, int]]:
+    """Return the columns of requested licenses, and the number of jobs with licenses that the machine lacks."""
+    if "AllocTRES" not in jobs.names:
+        return {}, {}
+    found = sacct_rows.licenses(jobs.words("AllocTRES"))
+    kept = {LICENSE + name: counts for name, counts in found.items() if not machine.licenses or name in machine.licenses}
+    others = [counts > 0 for name, counts in found.items() if LICENSE + name not in kept]
+    return kept, occurring({_LICENSES: int(np.any(others, axis=0).sum())})
 
 
 def supported_constraint(constraint: str, machine: Machine) -> str:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from poolwise.arrays import BoolArray, FloatArray, IntArray
 from poolwise.errors import InputError
+from poolwise.model.licenses import LICENSE
 from poolwise.traces.numbers import NotANumber, wholes
 from poolwise.traces.text_files import read_text
 from poolwise.traces.unreadable_rows import NumberedRows, unreadable
@@ -48,6 +49,7 @@ _MEMORY = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,9})?)([KMGTPE]?)([nc]?)(\??)")
 _SIZES = {"": 2.0**-20, "K": 2.0**-10, "M": 1.0, "G": 2.0**10, "T": 2.0**20, "P": 2.0**30, "E": 2.0**40}  # MiB
 _COUNT = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,9})?)([KM]?)")
 _GPUS = re.compile(r"(?:^|,)gres/gpu(:[^=,]*)?=([0-9]{1,9})(?=,|$)")
+_LICENSES = re.compile(r"(?:^|,)license/([^=,]+)=([0-9]{1,9})(?=,|$)")
 _LENGTH = re.compile(r"(?:([0-9]{1,5})-)?(?:([0-9]{1,3}):)?([0-9]{2}):([0-9]{2})(?:\.[0-9]{1,3})?")
 
 T = TypeVar("T")
@@ -189,6 +191,15 @@ def gpus(words: Sequence[str]) -> IntArray:
         totals = [count for typed, count in amounts if not typed]
         found[position] = totals[0] if totals else sum(count for _, count in amounts)
     return found
+
+
+def licenses(words: Sequence[str]) -> dict[str, IntArray]:
+    """Return name -> (n_word,) licenses in AllocTRES, such as 2 of "cpu=32,license/matlab=2", by name."""
+    found: dict[str, IntArray] = {}
+    for position, word in enumerate(words):
+        for name, count in _LICENSES.findall(word) if LICENSE in word else ():
+            found.setdefault(name, np.zeros(len(words), dtype=np.int64))[position] = int(count)
+    return dict(sorted(found.items()))
 
 
 def used_mib(words: Sequence[str]) -> FloatArray:

@@ -20,6 +20,7 @@ from poolwise.slurm.keys import AFFECTS, READ, known
 MACHINE, SCHEDULER, CONF, STUDY = "machine.toml", "slurm.toml", "slurm.conf", "study.toml"
 LABEL = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*")
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+_LICENSE = re.compile(r"(?P<name>[A-Za-z0-9_][A-Za-z0-9_.@-]*)(?:[:*=](?P<count>[0-9]{1,9}))?")
 INVALID_NAME = "its name contains characters other than letters, digits, _ and -"
 
 
@@ -147,6 +148,18 @@ class SlurmCluster:
         for word in () if self.whole[0] else self.conf.words("SelectTypeParameters"):
             if word in _SELECTION:
                 self.leave_out(f"{place}: SelectTypeParameters={word}: {_SELECTION[word]}")
+
+    @cached_property
+    def licenses(self) -> dict[str, int]:
+        """Name -> number of licenses in the cluster; "name:count", or one without a count."""
+        found, place = dict[str, int](), self.conf.source("Licenses")
+        for word in re.split("[,;]", self.conf.text("Licenses")):
+            match = _LICENSE.fullmatch(word.strip())
+            if match:
+                found[match["name"]] = int(match["count"] or 1)
+            elif word.strip():
+                self.leave_out(f"{place}: license {word.strip()} is left out: it is not of the form NAME:COUNT")
+        return found
 
     @cached_property
     def members(self) -> dict[str, list[str]]:

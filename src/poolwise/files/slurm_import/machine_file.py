@@ -29,6 +29,9 @@ def machine_text(cluster: SlurmCluster, qualities: Iterable[str] = (), windows: 
     lines += [*_racks(cluster), *_partitions(cluster)]
     if cluster.files.qos is not None:
         lines += _qos(cluster, cluster.files.qos, qualities)
+    if cluster.licenses:
+        lines += ["", f"[licenses]  # {cluster.conf.source('Licenses')}"]
+        lines += [f"{toml(name) if set('.@') & {*name} else name} = {count}" for name, count in cluster.licenses.items()]
     return "\n".join([*lines, *windows]) + "\n"
 
 

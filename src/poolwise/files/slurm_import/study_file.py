@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,10 @@ from poolwise import catalog
 from poolwise.errors import InputError
 from poolwise.files.slurm_import.cluster import MACHINE, SCHEDULER, SlurmCluster, toml
 from poolwise.model import Workload
+from poolwise.model.licenses import LICENSE
 from poolwise.traces.text_files import read_text
 
-LICENSE = "license/"
-"""Prefix of licenses among the resources (TRES) of a job."""
+_LICENSES = re.compile(rf"{LICENSE}([^=,|]+)=")
 
 
 def study_text(cluster: SlurmCluster, log: str, workload: Workload, options: Mapping[str, Any], folder: Path) -> str:
@@ -50,8 +51,10 @@ def study_text(cluster: SlurmCluster, log: str, workload: Workload, options: Map
         problem = f"left out, because slurm.conf lacks their partitions ({', '.join(unknown)})"
         cluster.leave_out(f"{Path(log).name}: {count}: {problem}")
     path = catalog.resolve("traces", log)
-    if licensed := sum(LICENSE in line for line in read_text(path).split("\n")):
-        cluster.leave_out(f"{path.name}: licenses are not modeled: {licensed:,} rows have {LICENSE}NAME in their resources")
+    requested = [{*_LICENSES.findall(line)} - {*cluster.licenses} for line in read_text(path).split("\n")]
+    if lacking := sorted(set[str]().union(*requested)):
+        count = f"{sum(map(bool, requested)):,} rows request them"
+        cluster.leave_out(f"{path.name}: licenses that slurm.conf lacks are not limited: {', '.join(lacking)}; {count}")
     if "OverTimeLimit" in cluster.conf:
         grace, place = cluster.conf.text("OverTimeLimit"), cluster.conf.source("OverTimeLimit")
         lines.append(
