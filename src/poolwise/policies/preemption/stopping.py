@@ -62,6 +62,11 @@ class StoppingPolicy(PreemptionPolicy):
             if getattr(self, name) < 0:
                 raise InputError(f"{name} is negative", field=name, remedy="use at least 0")
 
+    @property
+    def requeue_delay(self) -> int:
+        """Time (ns) for which a requeued job cannot start."""
+        return round(self.requeue_delay_s * SECOND)
+
     def group_of(self, job: int, snapshot: Snapshot) -> str | int:
         """Return the group of a job (row) that determines which runs it may stop, such as its tier or QOS."""
         raise NotImplementedError
