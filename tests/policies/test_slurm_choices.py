@@ -32,7 +32,12 @@ def test_without_preemption_the_replay_differs(mode: str, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("name", "without"), [("weights", {r" Weight=\d+": ""}), ("tiers", {"PriorityTier=10": "PriorityTier=1"})]
+    ("name", "without"),
+    [
+        ("weights", {r" Weight=\d+": ""}),
+        ("tiers", {"PriorityTier=10": "PriorityTier=1"}),
+        ("licenses", {r"(?m)^Licenses=.*": ""}),
+    ],
 )
 def test_without_the_setting_the_replay_differs(name: str, without: dict[str, str], tmp_path: Path) -> None:
     found = Recording.read(FOLDER / name).replay(tmp_path / "out", "topology_none", without)

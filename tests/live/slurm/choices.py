@@ -28,6 +28,7 @@ from tests.live.slurm.witness import wait_for
 
 pytestmark = pytest.mark.skipif(bool(missing_programs(False)), reason=missing_programs(False) or "Slurm is installed")
 PARAMETERS = f"sched_interval=60,batch_sched_delay=0,bf_interval={INTERVAL},bf_window=60,bf_resolution=1"
+LICENSE = "matlab"
 USERS = ("daemon", "bin", "games")
 _STARTED = re.compile(
     r"\[(?P<at>[^]]+)] (?:sched: Allocate JobId=(?P<main>\d+) NodeList="
@@ -38,7 +39,7 @@ LINES = "LogTimeFormat=iso8601_ms\nTopologyPlugin=topology/none\nDebugFlags=Back
 
 
 class Job(NamedTuple):
-    """A job of a day: its time of submission (s), partition, user, nodes, CPUs per node, run time (s) and limit (min)."""
+    """A job: its time of submission (s), partition, user, nodes, CPUs per node, run time (s), limit (min) and licenses."""
 
     at: float
     partition: str
@@ -47,6 +48,7 @@ class Job(NamedTuple):
     cpus: int
     runtime: int
     limit: int
+    licenses: int = 0
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,7 @@ class Day:
     Attributes
     ----------
     jobs : the jobs, in order of submission
-    lines, parameters, weights : as for `Cluster`
+    lines, parameters, weights, licenses : as for `Cluster`
     without : texts of slurm.conf -> replacement without the tested setting
     """
 
@@ -64,18 +66,22 @@ class Day:
     lines: str = ""
     parameters: str = ""
     weights: str = ""
+    licenses: str = ""
     without: Mapping[str, str] = field(default_factory=dict)
 
 
 def record(day: Day, folder: Path) -> Recording:
     """Run a day on a real Slurm."""
     parameters = ",".join(filter(None, (PARAMETERS, day.parameters)))
-    with Cluster(LINES + day.lines, parameters, accounting=False, nodes=8, weights=day.weights) as cluster:
+    with Cluster(
+        LINES + day.lines, parameters, accounting=False, nodes=8, weights=day.weights, licenses=day.licenses
+    ) as cluster:
         (folder / "slurm.conf").write_text(cluster.public_conf())
         jobs, begun = dict[int, Job](), time.time() + 1
         for job in day.jobs:
             wait_until(begun + job.at)
             words = f"--ntasks-per-node=1 -N{job.nodes} -c{job.cpus} -t{job.limit} -p{job.partition}".split()
+            words += ["-L", f"{LICENSE}:{job.licenses}"] if job.licenses else []
             jobs[cluster.run(*words, *([f"--uid={job.user}"] if job.user else []), seconds=job.runtime)] = job
         wait_for("all jobs are done", lambda: not cluster.call("squeue", "-h"), 240 if "REQUEUE" in day.lines else 60)
         text = cluster.log.read_text()
@@ -86,11 +92,12 @@ def record(day: Day, folder: Path) -> Recording:
     when = {name: np.array([int(logged[job][name]) for job in jobs]) for name in ("submit", "start", "end")}
     when |= {name: np.array(instants[name]) for name in ("looks", "backfills")}
     when["stopped"] = np.array([stopped.get(job, -1) for job in jobs])
-    rows = [HEADER]
+    rows = [f"{HEADER}|AllocTRES" if day.licenses else HEADER]
     for k, (number, job) in enumerate(jobs.items()):
         submit, start, end = (int(when[name][k]) for name in ("submit", "start", "end"))
         times = (datetime.fromtimestamp(ms // 1000, UTC).isoformat()[:19] for ms in (submit, start))
         size = (job.nodes, job.nodes * job.cpus, max((end - start) // 1000, 1), job.limit, "1Mc")
+        size += (f"license/{LICENSE}={job.licenses}" if job.licenses else "",) if day.licenses else ()
         rows.append("|".join(map(str, (number, job.user or "root", job.partition, *times, "COMPLETED", *size))))
     (folder / "sacct.txt").write_text("\n".join(rows) + "\n")
     origin = when["submit"][0] // 60_000 * 60_000  # a shift that does not change how Slurm rounds
@@ -148,6 +155,12 @@ def at_most(nodes: int, jobs: Sequence[Job]) -> list[Job]:
     return [job._replace(nodes=min(job.nodes, nodes)) for job in jobs]
 
 
+def licensed(jobs: Sequence[Job]) -> list[Job]:
+    """Return the jobs with up to two licenses each."""
+    draw = random.Random(7)
+    return [job._replace(licenses=draw.choice((0, 0, 1, 2))) for job in jobs]
+
+
 def partitions(left: str, right: str) -> str:
     """Return the lines of two partitions."""
     return "".join(f"PartitionName={name} Nodes={nodes} State=UP\n" for name, nodes in (("left", left), ("right", right)))
@@ -175,6 +188,7 @@ DAYS = {
     "preemption by requeue": Day(
         STOPPING, PREEMPTING.replace("MODE", "REQUEUE"), without={"PreemptMode=REQUEUE": "PreemptMode=OFF"}
     ),
+    "licenses": Day(licensed(drawn(6, 36, 20, whole=True)), licenses=f"{LICENSE}:3", without={r"(?m)^Licenses=.*": ""}),
     "default_queue_depth": Day(SIDES, DISJOINT, "default_queue_depth=2"),
 }
 

@@ -31,6 +31,7 @@ PUBLIC_KEYS = (
     "FairShare",
     "AccountingStorageEnforce",
     "DefMem",
+    "Licenses",
     "Preempt",
     "NodeName",
     "PartitionName",
