@@ -9,6 +9,9 @@ LIVE := measuring memory_agent $(addprefix executors/,on_dask on_slurm commands)
 KUBE_BUILT := $(wildcard $(or $(KUBE_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/poolwise/kube)/*/built)
 LIVE_SHORT := slurm/live.py::test_priorities_equal_those_of_sprio slurm/placing.py::test_jobs_run_on_their_assigned_nodes executors/on_dask.py::test_study_results_on_dask_equal_local_results $(if $(KUBE_BUILT),kubernetes/live.py::test_pods_without_claims_run kubernetes/live.py::test_local_and_fabric_devices)
 
+# Python caches bytecode, whatever the environment says: the tests start thousands of processes
+export PYTHONDONTWRITEBYTECODE :=
+
 .PHONY: help setup kernels test test-fast test-long test-reproductions test-live test-live-short lint demo pictures bench docs dist test-dist format clean
 .DEFAULT_GOAL := help
 
