@@ -172,7 +172,7 @@ def _check_restrictions(workload: Workload, machine: Machine, scheduler: Schedul
             field="scheduler",
             remedy="use list scheduling by nodes or racks, or a machine without partitions, features, QOS and windows",
         )
-    if not scheduler.supports_partitions and (licenses := license_requests(machine, workload.table)):
+    if (licenses := license_requests(machine, workload.table)) and not scheduler.supports_partitions:
         raise InputError(
             f"jobs request licenses ({', '.join(licenses)}), which {type(scheduler).__name__} does not enforce",
             field="scheduler",
