@@ -51,3 +51,25 @@ def test_documentation_page_matches_its_comparisons() -> None:
     assert all(notes.values())
     pages = {name: f"{name}.html" for name in comparisons if (PAGES / f"{name}.html").is_file()}
     assert (PAGES / "index.md").read_text() == overview(comparisons, titles, notes, pages)
+
+
+def last_column(rows: list[dict[str, str]]) -> int:
+    """Return the last column of the table of independent claims of IRoP."""
+    (line,) = [line for line in overview({"irop": rows}, {"irop": "IRoP"}).splitlines() if line.startswith("| IRoP | 1")]
+    return int(line.split("|")[-2])
+
+
+@pytest.mark.parametrize(
+    "change", [{"basis": "inferred"}, {"shown_by": "one run, 3 (2 to 4)"}, {"verdict": "not measured", "basis": ""}]
+)
+def test_claim_is_explained_only_if_runs_verify_the_causes_of_all_its_rows(change: dict[str, str]) -> None:
+    """HEEP's three reductions are one claim, and the cause of each is verified; HEEP's energy at Delta 0.2 is reproduced."""
+    rows = read_comparison(PAGES / "irop.csv")
+
+    def changed(metric: str) -> list[dict[str, str]]:
+        wanted = "Figure 5", "Delta above 0.20, eta 1, theta relative", metric
+        return [row | change if (row["artifact"], row["condition"], row["metric"]) == wanted else row for row in rows]
+
+    explained = last_column(rows)
+    assert last_column(changed("mean reduction of energy against HEEP")) == explained - 1
+    assert last_column(changed("no such row")) == explained

@@ -34,7 +34,8 @@ MAX_CAUSES = 6
 _INDEPENDENT = """Many rows test one claim of a paper, so the independent claims are counted separately. The page of each
 reproduction quotes them and states which rows each rests on, and whether all of them, most or one must hold. A claim is
 reproduced if enough rows hold under the specification's reading, or else under another reading. It is partly reproduced if
-some rows hold, and undetermined if no row holds but undetermined rows could decide.
+some rows hold, and undetermined if no row holds but undetermined rows could decide. The last column counts the tested claims
+that are not reproduced although each of their rows holds or has a cause that a run verifies; scatter of single runs is none.
 """
 _HEAD = """# Reproduction results
 
@@ -126,17 +127,28 @@ def _independent(comparisons: Mapping[str, ComparisonRows], titles: Mapping[str,
     found = {name: _answers(rows, name) for name, rows in comparisons.items()}
     if not any(found.values()):
         return
-    header = ("paper", "claims", "reproduced, of tested", *ANSWERS[1:])
+    header = ("paper", "claims", "reproduced, of tested", *ANSWERS[1:], "each cause verified")
     yield from ("", _INDEPENDENT, f"| {' | '.join(header)} |", "|---" * len(header) + "|")
     for name, answers in found.items():
         if answers:
-            counts = (answers.total(), count_answers([*answers.elements()]), *(answers[answer] for answer in ANSWERS[1:]))
+            explained = sum(_is_explained(comparisons[name], claim) for claim in _headlines(name))
+            others = (answers[answer] for answer in ANSWERS[1:])
+            counts = (answers.total(), count_answers([*answers.elements()]), *others, explained)
             yield f"| {' | '.join((titles.get(name, name), *map(str, counts)))} |"
 
 
 def _answers(rows: ComparisonRows, name: str) -> Counter[HeadlineVerdict]:
     """Return answer -> number of the paper's headlines that have it."""
     return Counter(_answer(rows, claim) for claim in _headlines(name))
+
+
+def _is_explained(rows: ComparisonRows, claim: Headline) -> bool:
+    """Return whether a claim is not reproduced, and each of its rows holds or has a cause that a run verifies."""
+    if _answer(rows, claim) in ("reproduced", "cannot be tested"):
+        return False
+    mine = [row for row in rows if claim.names((row["artifact"], row["condition"], row["metric"]))]
+    open_rows = [row for row in mine if row["verdict"] not in ("holds", "shown")]
+    return all(row["basis"] == "verified" and not row["shown_by"].startswith(ONE_RUN) for row in open_rows)
 
 
 def _headlines(name: str) -> list[Headline]:
