@@ -279,6 +279,8 @@ def test_gangs_are_bound_whole_while_leaders_are_killed_every_two_seconds(plane:
 
 THEIRS = 20
 """Pods with a device each of kube-scheduler."""
+REPAIRED_IN = 35.0
+"""Seconds within which a device that both schedulers allocated at the same instant is in one claim again, in an outage too."""
 OUTAGES = (("apiserver", 2.0), ("etcd", 8.0), ("apiserver", 4.0), ("etcd", 14.0))
 """Killed and paused processes, with the duration of the outage (s); the last one outlasts the lease of the scheduler."""
 
@@ -291,6 +293,7 @@ def test_gangs_are_bound_whole_while_the_api_server_is_killed_and_etcd_is_paused
         plane.apply([make.devices("gpu.example", f"n{k}", *({"name": f"g{i}"} for i in range(56)), node=f"n{k}")])
     (tmp_path / "scheduler.toml").write_text(SCHEDULER)
     api, over, arrived, edits = Api(plane), threading.Event(), list[int](), Counter[str]()
+    twice = dict[str, float]()  # device in two claims -> when it was first seen so
     claims = {"gpu": {"resourceClaimTemplateName": "gpu"}}
     options = {"cpu": "100m", "memory": "16Mi", "seconds": None, "claims": claims}
 
@@ -331,12 +334,19 @@ def test_gangs_are_bound_whole_while_the_api_server_is_killed_and_etcd_is_paused
                     over.wait(0.2)
 
     def check() -> None:
-        """Check the cluster unless its API server fails meanwhile."""
+        """Check the cluster unless its API server fails meanwhile.
+
+        Both schedulers may allocate a device at the same instant; one of the two claims must give it up in time.
+        """
         try:
             found = problems(plane, moving=True)
         except RuntimeError:
             return
-        assert found == []
+        now, races = time.monotonic(), {one for one in found if "is allocated to 2 claims" in one and "/theirs-" in one}
+        assert set(found) == races
+        for race in set(twice) - races:
+            del twice[race]
+        assert all(now - twice.setdefault(race, now) < REPAIRED_IN for race in races), f"not repaired: {races}"
 
     def process_id(name: str) -> int:
         return int((plane.folder / f"{name}.pid").read_text())
