@@ -13,6 +13,7 @@ from poolwise.arrays import IntArray
 from poolwise.engines.compile_lock import compile_lock
 from poolwise.engines.progress import Obstacle, ProgressListener
 from poolwise.interfaces import PerformanceModel, Scheduler
+from poolwise.interfaces.user_class import statement_holds
 from poolwise.loop import Observer
 from poolwise.model import Initial, Machine, Schedule, Workload
 from poolwise.model.eligibility import NO_PARTITION, has_tiers, taking_partitions
@@ -74,7 +75,7 @@ class CompiledEngine:
 
 def no_engine_for(scheduler: Scheduler) -> Obstacle:
     """Return the obstacle for a scheduler that an engine does not implement."""
-    if scheduler.preempts:
+    if statement_holds(type(scheduler), "preempts") and scheduler.preempts:
         return Obstacle("the scheduler preempts running jobs", "supported without preemption")
     return Obstacle(f"scheduler {type(scheduler).__name__} has no kernel", "list scheduling and task dispatch have kernels")
 
