@@ -17,7 +17,7 @@ class BackfillPolicy(Protocol):
     Attributes
     ----------
     every_cycle : whether `select` must be called even in passes in which no waiting job fits the free resources
-    chooses_preemptors : whether `select` itself determines which jobs may stop runs
+    chooses_preemptors : whether `select` determines which jobs may stop runs
 
     Examples
     --------
@@ -36,7 +36,7 @@ class BackfillPolicy(Protocol):
     every_cycle: ClassVar[bool] = False
     """Whether `select` must be called even in passes in which no waiting job fits the free resources."""
     chooses_preemptors: ClassVar[bool] = False
-    """Whether `select` itself determines which jobs may stop runs (`SchedulingPass.place`).
+    """True if `select` determines which jobs may stop runs, by calling `SchedulingPass.place` for them.
 
     Otherwise these are the jobs in priority order up to the heads, before `select` is called.
     """

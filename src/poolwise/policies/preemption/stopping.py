@@ -6,6 +6,7 @@ acct_policy_get_preemptable_time in src/slurmctld/acct_policy.c.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from typing import ClassVar, Literal
@@ -19,7 +20,7 @@ from poolwise.short_repr import short_repr
 from poolwise.units import SECOND
 
 Mode = Literal["requeue", "cancel", "off"]
-"""What happens to a run: its job waits again, or is canceled; or it is never stopped."""
+"""A stopped run: its job waits again or is canceled; or the run is never stopped."""
 MODES: tuple[Mode, ...] = ("requeue", "cancel", "off")
 
 
@@ -67,21 +68,25 @@ class StoppingPolicy(PreemptionPolicy):
         """Time (ns) for which a requeued job cannot start."""
         return round(self.requeue_delay_s * SECOND)
 
+    @abstractmethod
     def group_of(self, job: int, snapshot: Snapshot) -> str | int:
         """Return the group of a job (row) that determines which runs it may stop, such as its tier or QOS."""
-        raise NotImplementedError
+        ...
 
+    @abstractmethod
     def yields(self, group: str | int, other: str | int) -> bool:
         """Return whether jobs of the group `other` may stop runs of a group, whatever their mode and exempt time."""
-        raise NotImplementedError
+        ...
 
+    @abstractmethod
     def rank(self, run: Run, snapshot: Snapshot) -> int:
         """Return the rank of a run; lower ones stop first."""
-        raise NotImplementedError
+        ...
 
+    @abstractmethod
     def mode_of(self, run: Run, snapshot: Snapshot) -> Mode:
         """Return what happens to a run that is stopped."""
-        raise NotImplementedError
+        ...
 
     def exempt_until(self, run: Run, snapshot: Snapshot) -> int:
         """Return the time (ns) from which a run can be stopped."""
