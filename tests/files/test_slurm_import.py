@@ -18,31 +18,15 @@ from poolwise.slurm.dumps import read_shares
 from poolwise.slurm.reservations import SlurmReservation, read_reservations
 from poolwise.studies import load, run, slow_runs
 from poolwise.traces import read
-from tests.helpers.data import DATA
+from tests.helpers.slurm_import import CONF, FOLDER, LOG, edited, imported
 
-FOLDER = DATA / "slurm-export"
-CONF, LOG = FOLDER / "slurm.conf", FOLDER / "sacct.txt"
 DUMPS = ["--topology", FOLDER / "topology.conf", "--shares", FOLDER / "sshare.txt", "--qos", FOLDER / "qos.txt"]
-
-
-def imported(out: Path, *words: object, conf: Path = CONF, log: Path = LOG) -> int:
-    return cli.run(["import", "slurm", "--conf", str(conf), "--log", str(log), "--out", str(out), *map(str, words)])
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     assert imported(tmp_path / "out", *DUMPS) == 0
     return tmp_path / "out"
-
-
-def edited(tmp_path: Path, *changes: tuple[str, str]) -> Path:
-    """Return a copy of slurm.conf with some texts replaced."""
-    for name in ("slurm.conf", "nodes.conf"):
-        text = (FOLDER / name).read_text()
-        for old, new in changes:
-            text = text.replace(old, new)
-        (tmp_path / name).write_text(text)
-    return tmp_path / "slurm.conf"
 
 
 def test_machine_has_the_nodes_racks_partitions_and_qos(folder: Path) -> None:
@@ -536,157 +520,6 @@ def test_limits_of_qos_that_are_not_applied_are_named_once(tmp_path: Path, capsy
     ):
         assert warnings.count(words) == 1, words
     assert "GraceTime" not in warnings and "of QOS normal" not in warnings
-
-
-GRES = """AutoDetect=nvml
-# two types of GPUs
-NodeName=gpu[1-2] Name=gpu Type=a100 File=/dev/nvidia[0-3] Cores=0-31
-NodeName=gpu[1-2] Name=nic \\
-  Count=2
-Name=gpu NodeName=n[01-02],other1 Type=t4 Count=1
-"""
-
-
-def test_types_of_gpus_in_gres_conf_are_features(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "gres.conf").write_text(GRES)
-    conf = edited(tmp_path, ("Gres=gpu:a100:4(S:0-1)", "Gres=gpu:4"))
-    assert imported(tmp_path / "out", "--gres", tmp_path / "gres.conf", conf=conf) == 0
-    nodes = tomllib.loads((tmp_path / "out" / "machine.toml").read_text())["node"]
-    assert next(node for node in nodes if node["name"] == "gpu")["features"] == ["a100"]
-    said = capsys.readouterr().err
-    for words in (
-        "gres.conf:1: AutoDetect=nvml is left out: GPUs are those of slurm.conf",
-        "gres.conf:4: the resource nic is left out: jobs do not wait for it",
-        "gres.conf:6: nodes other1 are not defined",
-        "gres.conf:6: 1 GPUs of n[01-02] are left out: nodes.conf:2 has no Gres=gpu",
-    ):
-        assert said.count(words) == 1, words
-
-
-@pytest.mark.parametrize(
-    ("line", "words"),
-    [
-        (
-            "Name=gpu Type=a100 File=/dev/nvidia[0-7]",
-            "gres.conf:1: 8 GPUs of gpu[1-2] differ from 4 in nodes.conf:5, which are used",
-        ),
-        ("Name=gpu Type=h100 Count=4", "gres.conf:1: types h100 of gpu[1-2] differ from a100 in nodes.conf:5"),
-        ("Name=gpu Count=4", ""),
-        ("AutoDetect=off Name=gpu Type=a100 File=/dev/nvidia[0-1],/dev/nvidia[2-3]", ""),
-    ],
-)
-def test_contradictions_of_gres_conf_are_named(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], line: str, words: str
-) -> None:
-    (tmp_path / "gres.conf").write_text(f"NodeName=gpu[1-2] {line}\n")
-    assert imported(tmp_path / "out", "--gres", tmp_path / "gres.conf") == 0
-    said = capsys.readouterr().err
-    assert words in said and (words or "gres.conf" not in said)
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("Name=gpu Fiel=/dev/nvidia0", "unknown key 'fiel'"),
-        ("\nName=gpu Count=many", "'many' is not a number of resources"),
-        ("Type=a100", "the line has no Name"),
-        ("Name=gpu NodeName=n[3-1]", "is not a valid range"),
-        ("Name=gpu a100", "'a100' is not KEY=VALUE"),
-        ("Name=gpu Count=2 File=/dev/nvidia[0-3]", "Count=2 differs from the 4 files"),
-    ],
-)
-def test_invalid_gres_conf_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, words: str) -> None:
-    (tmp_path / "gres.conf").write_text(text)
-    assert imported(tmp_path / "out", "--gres", tmp_path / "gres.conf") == 2
-    said = capsys.readouterr().err
-    assert words in said and f"line {1 + text.startswith(chr(10))}" in said
-
-
-def preempting(tmp_path: Path, capsys: pytest.CaptureFixture[str], lines: str, *words: object) -> tuple[dict | None, str]:
-    """Import with other lines on preemption; return the table `preemption` of slurm.toml, and the messages."""
-    conf = edited(
-        tmp_path, ("PreemptType=preempt/qos\n", f"{lines}\n"), ("PriorityJobFactor=", "PriorityTier=3 PriorityJobFactor=")
-    )
-    assert imported(tmp_path / "out", *words, conf=conf) == 0
-    scheduler = load_scheduler(tmp_path / "out" / "slurm.toml")
-    section = tomllib.loads((tmp_path / "out" / "slurm.toml").read_text()).get("preemption")
-    assert (section is None) == (scheduler.preemption is None)
-    return section, capsys.readouterr().err
-
-
-def test_preemption_by_partition_tier(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    lines = "PreemptType=preempt/partition_prio\nPreemptMode=REQUEUE\nPreemptExemptTime=00:10:00\n"
-    found, said = preempting(
-        tmp_path, capsys, f"{lines}PreemptParameters=youngest_first,reorder_count=3,strict_order,reclaim_licenses"
-    )
-    expected = {"name": "tiers", "mode": "requeue", "exempt_s": 600.0, "youngest_first": True, "reorder_count": 3}
-    assert found == {**expected, "strict_order": True, "requeue_delay_s": 121.0}
-    assert "PreemptParameters=reclaim_licenses is left out" in said and "not preempted" not in said
-
-
-@pytest.mark.parametrize(
-    ("lines", "expected", "words"),
-    [
-        ("PreemptType=preempt/none\nPreemptMode=OFF", None, ""),
-        ("PreemptType=preempt/partition_prio\nPreemptMode=SUSPEND,GANG", None, "jobs are not suspended (PreemptMode=SUSPEND"),
-        ("PreemptType=preempt/partition_prio", None, "PreemptMode is OFF, the default of Slurm"),
-        ("PreemptType=preempt/none\nPreemptMode=GANG", None, "PreemptMode=GANG: jobs do not share resources in time slices"),
-        ("PreemptType=preempt/site\nPreemptMode=CANCEL", None, "the type is unknown"),
-        ("PreemptType=preempt/partition_prio\nPreemptMode=CANCEL", {"name": "tiers", "mode": "cancel"}, ""),
-        ("PreemptType=preempt/partition_prio\nPreemptMode=REQUEUE\nJobRequeue=0", {"name": "tiers", "mode": "cancel"}, ""),
-        (
-            "PreemptType=preempt/partition_prio\nPreemptMode=CANCEL,GANG",
-            {"name": "tiers", "mode": "cancel"},
-            "PreemptMode=GANG",
-        ),
-    ],
-)
-def test_modes_of_preemption(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], lines: str, expected: dict | None, words: str
-) -> None:
-    found, said = preempting(tmp_path, capsys, lines)
-    assert found == expected and words in said
-
-
-def test_partitions_have_modes_and_grace_times(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    lines = "PreemptType=preempt/partition_prio\nPreemptMode=CANCEL"
-    changes = [("PartitionName=fat ", "PartitionName=fat PreemptMode=OFF GraceTime=60 ")]
-    changes.append(("PartitionName=short ", "PartitionName=short PreemptMode=SUSPEND "))
-    conf = edited(tmp_path, ("PreemptType=preempt/qos\n", f"{lines}\n"), *changes)
-    assert imported(tmp_path / "out", conf=conf) == 0
-    found = tomllib.loads((tmp_path / "out" / "slurm.toml").read_text())["preemption"]
-    said = capsys.readouterr().err
-    assert found == {"name": "tiers", "mode": "cancel", "partitions": {"fat": "off", "short": "off"}}
-    assert "GraceTime of partition fat: preempted jobs end at once" in said
-    assert "jobs of partition short are not preempted: jobs are not suspended" in said
-    assert "jobs of partition fat are not preempted" not in said
-
-
-def test_preemption_by_qos(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "qos.txt").write_text(
-        "Name|Priority|GraceTime|Preempt|PreemptExemptTime|PreemptMode|MaxWall\n"
-        "normal|0|00:00:00|||cluster|\nhigh|100|00:00:30|low,normal||cluster|\nlow|5|00:00:00||00:02:00|cancel|\n"
-    )
-    lines = "PreemptType=preempt/qos\nPreemptMode=REQUEUE"
-    found, said = preempting(tmp_path, capsys, lines, "--qos", tmp_path / "qos.txt")
-    assert found == {
-        "name": "qos",
-        "mode": "requeue",
-        "preempts": {"high": ["low", "normal"]},
-        "priorities": {"high": 100, "low": 5},
-        "modes": {"low": "cancel"},
-        "exempt": {"low": 120.0},
-        "requeue_delay_s": 121.0,
-    }
-    assert "qos.txt:3: GraceTime of QOS high: preempted jobs end at once" in said and "not preempted" not in said
-
-
-def test_preemption_by_qos_needs_their_dump(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found, said = preempting(tmp_path, capsys, "PreemptType=preempt/qos\nPreemptMode=REQUEUE")
-    assert found is None and "PreemptType=preempt/qos: jobs are not preempted: give the dump of QOS with --qos" in said
-    (tmp_path / "qos.txt").write_text("Name|Priority\nnormal|0\nhigh|1\nlow|2\n")
-    assert imported(tmp_path / "out", "--qos", tmp_path / "qos.txt", conf=tmp_path / "slurm.conf") == 0
-    assert "jobs are not preempted: qos.txt lacks the column Preempt: write it with" in capsys.readouterr().err
 
 
 def test_each_setting_is_listed_once_with_its_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
