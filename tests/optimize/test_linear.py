@@ -92,6 +92,22 @@ def test_false_infeasibility_of_presolve_is_retried_without_presolve():
     assert bound == pytest.approx(0.0, abs=1e-9)
 
 
+def test_imprecise_end_after_presolve_is_retried_without_presolve():
+    """A coefficient of rounding, 2.8e-17, for which GLOP's presolve leaves a solution outside its tolerances."""
+    program = LinearProgram()
+    rows = [
+        program.add_row(low, high)
+        for low, high in ((1, 1), (-math.inf, 0), (-math.inf, 0), (-math.inf, 7692.3), (-math.inf, 0))
+    ]
+    tiny = math.ulp(0.125)
+    program.add_column(0.48, 0, 1, rows[1:3], [-1, -1])
+    program.add_column(0.01125, 0, 1, rows, [1, 0.0625, 2 / 13, tiny, -tiny * 8 / 13])
+    program.add_column(-7.28, 0, math.inf, rows[2:], [1, -1, 1])
+    answer = program.solve()
+    assert answer.status == "optimal"
+    assert answer.objective == pytest.approx(0.01125 + 0.48 * 2 / 13)
+
+
 @settings(max_examples=40, deadline=None)
 @given(st.data())
 def test_program_that_grows_and_shrinks_matches_a_fresh_one(data):

@@ -183,9 +183,10 @@ class LinearProgram:
         try:
             self._session = self._session or Session(self._model, _SOLVERS[self._kind])
             answer = self._read(self._session.solve(parameters, guide, self._start() if warm else None))
-            if answer.status != "infeasible" or self._kind != "glop":
+            if answer.status not in ("infeasible", "failed") or self._kind != "glop":
                 return answer
-            parameters.presolve = mathopt.Emphasis.OFF  # GLOP's presolve has reported feasible programs as infeasible
+            # after GLOP's presolve, programs with an optimum have ended as infeasible or as imprecise
+            parameters.presolve = mathopt.Emphasis.OFF
         except Exception:  # MathOpt raises exceptions of several kinds; a failed warm start is retried cold
             parameters.highs.string_options.pop("run_crossover", None)  # without crossover, it may miss the tolerances
         try:
