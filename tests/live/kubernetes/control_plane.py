@@ -153,9 +153,9 @@ def scheduling(
 
 
 @contextmanager
-def kube_scheduler(plane: ControlPlane) -> Iterator[int]:
+def kube_scheduler(plane: ControlPlane, **settings: str) -> Iterator[int]:
     """Run kube-scheduler until the context ends; yield its process id."""
-    setting = {**os.environ, "KUBE_DATA": str(plane.folder), "KUBE_SCHEDULER_QPS": "1000"}
+    setting = {**os.environ, "KUBE_DATA": str(plane.folder), "KUBE_SCHEDULER_QPS": "1000", **settings}
     subprocess.run([HERE / "kube-up.sh", "start-scheduler"], env=setting, check=True)
     process_id = int((plane.folder / "scheduler.pid").read_text())
     try:

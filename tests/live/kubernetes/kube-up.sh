@@ -10,7 +10,8 @@
 #
 # Settings (environment): KUBE_CACHE (binaries), KUBE_DATA (one cluster's data), KUBE_PORT (API server; the next two
 # are etcd's), KUBE_JOBS (compiler jobs), KUBE_GATES (feature gates), KUBE_RUNTIME_CONFIG (APIs), KUBE_KEEP=1 (keep
-# the Go build cache and the modules used for the build).
+# the Go build cache and the modules used for the build), KUBE_SCHEDULER_PROFILES (profiles of kube-scheduler, as JSON),
+# KUBE_SCHEDULER_FLAGS (further options of kube-scheduler).
 set -euo pipefail
 
 version=1.36.3 etcd=3.6.8 kwok=0.8.0
@@ -214,8 +215,11 @@ apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
 leaderElection: {leaderElect: false}
 clientConnection: {kubeconfig: "$data/scheduler.kubeconfig", qps: ${KUBE_SCHEDULER_QPS:-1000}, burst: ${KUBE_SCHEDULER_QPS:-1000}}
+profiles: ${KUBE_SCHEDULER_PROFILES:-[]}
 END
-    launch scheduler "$bin/kube-scheduler" --config "$data/scheduler.yaml" --secure-port 0 --feature-gates "$gates"
+    # shellcheck disable=SC2086 # a list of options
+    launch scheduler "$bin/kube-scheduler" --config "$data/scheduler.yaml" --secure-port 0 --feature-gates "$gates" \
+        ${KUBE_SCHEDULER_FLAGS:-}
     sleep 1
     alive scheduler || { tail -5 "$data/scheduler.log" >&2; exit 1; }
 }
