@@ -29,13 +29,13 @@ def running(monkeypatch: pytest.MonkeyPatch, logged: list[dict[str, Any]]) -> tu
     return kube.open(SCHEDULER, metrics=metrics), metrics
 
 
-def allocate_again(driven: DrivenPlatform, manager: str, when: str) -> None:
+def allocate_again(driven: DrivenPlatform, manager: str, when: str, name: str = "other") -> None:
     """Let another scheduler allocate the same device to a pod."""
     kube = driven.cluster
     taken = kube.get(ResourceClaim, "default/mine").status.allocation
-    pod = kube.add(make.pod("other", seconds=None, schedulerName=manager, nodeName="n0"))
-    claim = kube.add(make.claim("other", make.exactly("gpu")))
-    user = Consumer(resource="pods", name="other", uid=pod.metadata.uid)
+    pod = kube.add(make.pod(name, seconds=None, schedulerName=manager, nodeName="n0"))
+    claim = kube.add(make.claim(name, make.exactly("gpu")))
+    user = Consumer(resource="pods", name=name, uid=pod.metadata.uid)
     allocation = msgspec.structs.replace(taken, allocation_timestamp=when)
     status = msgspec.structs.replace(claim.status, allocation=allocation, reserved_for=[user])
     kube.put(msgspec.structs.replace(claim, status=status))
@@ -55,6 +55,32 @@ def test_device_allocated_twice_during_the_run_is_reported_once_and_the_later_cl
     note = "device gpu.example/n0/g0 is allocated to the claims default/mine, default/other"
     assert sorted(events) == [(key, "DeviceAllocatedTwice", note) for key in claims]
     assert driven.cluster.stopped == [("default/other", "a device is allocated to two claims")]
+
+
+def allocation_time(driven: DrivenPlatform) -> str:
+    """Return the time at which `mine` got its device."""
+    when = driven.cluster.get(ResourceClaim, "default/mine").status.allocation.allocation_timestamp
+    assert when
+    return str(when)
+
+
+@pytest.mark.parametrize(("name", "evicted"), [("also", "default/mine"), ("other", "default/other")])
+def test_claim_that_sorts_first_keeps_a_device_allocated_twice_in_one_second(
+    monkeypatch: pytest.MonkeyPatch, name: str, evicted: str
+) -> None:
+    driven, _ = running(monkeypatch, [])
+    allocate_again(driven, "poolwise", allocation_time(driven), name)
+    assert driven.cluster.stopped == [(evicted, "a device is allocated to two claims")]
+
+
+def test_exactly_one_of_two_schedulers_yields_a_device_allocated_twice_in_one_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of them sees its own claim as `mine`: for one of them it sorts before that of the other, for the other after it."""
+    stopped = []
+    for name in ("also", "other"):
+        driven, _ = running(monkeypatch, [])
+        allocate_again(driven, "another", allocation_time(driven), name)
+        stopped.append(driven.cluster.stopped)
+    assert stopped == [[("default/mine", "a device is allocated to two claims")], []]
 
 
 def test_pod_is_evicted_if_another_scheduler_does_not_release_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
