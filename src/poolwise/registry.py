@@ -130,37 +130,37 @@ _REQUIRED: Mapping[str, tuple[str, ...]] = {
 """Group -> attributes and methods that every member must have."""
 
 
-def _check_contract(group: str, found: Any) -> None:
+def _check_contract(group: str, component: Any) -> None:
     """Raise InputError, with file and line, for a user's class that lacks what its group requires."""
-    location = class_location(found)
+    location = class_location(component)
     if location is None:
         return
     file, line = location
-    name = found.__name__ if isinstance(found, type) else type(found).__name__
+    name = component.__name__ if isinstance(component, type) else type(component).__name__
     kinds = ", ".join(f'"{kind}"' for kind in get_args(OrderKind))
-    abstract: frozenset[str] = getattr(found, "__abstractmethods__", frozenset())
+    abstract: frozenset[str] = getattr(component, "__abstractmethods__", frozenset())
     for part in (*_REQUIRED.get(group, ()), *sorted(abstract)):
-        if part in abstract or not hasattr(found, part):
+        if part in abstract or not hasattr(component, part):
             remedy = f"set kind to one of {kinds} in the class" if part == "kind" else f"define the method {part}"
             raise InputError(f"{name} has no {part}", file=file, line=line, field=part, remedy=remedy)
-    if group == "orders" and found.kind not in get_args(OrderKind):
-        problem = f"{name} has the unknown kind {found.kind!r}"
+    if group == "orders" and component.kind not in get_args(OrderKind):
+        problem = f"{name} has the unknown kind {component.kind!r}"
         raise InputError(problem, file=file, line=line, field="kind", remedy=f"use one of {kinds}")
-    base = KIND_CLASSES.get(found.kind) if group == "orders" else None
-    if base is not None and not issubclass(found if isinstance(found, type) else type(found), base):
-        problem = f"{name} has the kind {found.kind!r} but does not derive from {base.__name__}"
+    base = KIND_CLASSES.get(component.kind) if group == "orders" else None
+    if base is not None and not issubclass(component if isinstance(component, type) else type(component), base):
+        problem = f"{name} has the kind {component.kind!r} but does not derive from {base.__name__}"
         remedy = f"derive it from poolwise.interfaces.{base.__name__} and define its methods"
         raise InputError(problem, file=file, line=line, field="kind", remedy=remedy)
 
 
-def _setting_names(found: type) -> list[str]:
+def _setting_names(implementation: type) -> list[str]:
     """Return the names of the settings that a class takes."""
-    parameters = inspect.signature(found).parameters.values()
+    parameters = inspect.signature(implementation).parameters.values()
     return [one.name for one in parameters if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)]
 
 
-def _settings_text(found: type) -> str:
-    known = _setting_names(found)
+def _settings_text(implementation: type) -> str:
+    known = _setting_names(implementation)
     return f"its settings: {', '.join(known)}" if known else "it takes no settings"
 
 

@@ -89,17 +89,17 @@ def check_explainable(cell: Cell, file: Path, remedy: str) -> None:
         raise InputError("only runs with one pass per instant can be explained", file=file, remedy=remedy)
 
 
-def show_explanation(name: str, cell: Cell, found: Explanation, output: ExplainOutput, inputs: Iterable[Path]) -> None:
+def show_explanation(name: str, cell: Cell, explanation: Explanation, output: ExplainOutput, inputs: Iterable[Path]) -> None:
     """Print an explanation as text or JSON, and write its page if requested."""
     from poolwise.explain import wait_answer
 
-    answer = wait_answer(found, name)
+    answer = wait_answer(explanation, name)
     if output.report is not None:
         from poolwise.report.gantt import with_wait_figures
         from poolwise.report.page import write_report
         from poolwise.studies.cell_simulation import simulate_again
 
-        write_report(with_wait_figures(answer, found, simulate_again(cell)), output.report)
+        write_report(with_wait_figures(answer, explanation, simulate_again(cell)), output.report)
     content, more = answer.content if output.json else None, None if output.all_ else "--all shows them"
     show_answer(answer, content, provenance(cell.seed, inputs), output.report, answer.tables, more)
 

@@ -48,7 +48,7 @@ def _options(group: type) -> tuple[inspect.Parameter, ...]:
     )
 
 
-def _default(one: Field[Any]) -> Any:
-    if one.default is not MISSING:
-        return one.default
-    return inspect.Parameter.empty if one.default_factory is MISSING else one.default_factory()
+def _default(field: Field[Any]) -> Any:
+    if field.default is not MISSING:
+        return field.default
+    return inspect.Parameter.empty if field.default_factory is MISSING else field.default_factory()

@@ -68,15 +68,15 @@ def fit(
     progress(f"profiles: {out}")
 
 
-def _to_dict(found: Fit) -> dict[str, object]:
+def _to_dict(fit: Fit) -> dict[str, object]:
     return {
-        "name": found.profile.name,
-        "remote": list(found.profile.remote),
-        "slowdown": list(found.profile.slowdown),
-        "frequency_share": found.profile.frequency_share,
-        "mse_remote": _errors(found.errors),
-        "mse_frequency": _errors(found.frequency),
-        "mse_added_by_convexity": found.extra,
+        "name": fit.profile.name,
+        "remote": list(fit.profile.remote),
+        "slowdown": list(fit.profile.slowdown),
+        "frequency_share": fit.profile.frequency_share,
+        "mse_remote": _errors(fit.errors),
+        "mse_frequency": _errors(fit.frequency),
+        "mse_added_by_convexity": fit.extra,
     }
 
 

@@ -164,9 +164,9 @@ class LogOptions:
         return {**parts, **scope}
 
 
-def with_placement(given: list[Any]) -> dict[str, Any]:
+def with_placement(placements: list[Any]) -> dict[str, Any]:
     """Return dotted path -> value of --set options; a bare KEY is a setting of the placement."""
-    return {key if "." in key else f"scheduler.placement.{key}": value for key, value in given}
+    return {key if "." in key else f"scheduler.placement.{key}": value for key, value in placements}
 
 
 def existing_trace(path: Path) -> str:

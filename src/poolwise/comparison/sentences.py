@@ -14,10 +14,10 @@ TODAY = (GOAL, "p99_bounded_slowdown", "mean_wait_s", "throughput_per_100s", "ut
 _JUDGED = {"alike": "not distinguishable", "unknown": "uncertainty unknown"}
 
 
-def difference_sentence(found: Comparison, d: Difference) -> str:
+def difference_sentence(comparison: Comparison, d: Difference) -> str:
     """Describe a metric of a run and of the first run, their difference with its interval, and the verdict."""
-    description, unit, *_ = found.described[d.metric]
-    run = f", {found.labels[d.run]}" if len(found.runs) > 2 else ""
+    description, unit, *_ = comparison.described[d.metric]
+    run = f", {comparison.labels[d.run]}" if len(comparison.runs) > 2 else ""
     bounds = [change_text(bound, unit) for bound in (d.interval.low, d.interval.high)]
     spread = "" if np.isnan(d.interval.low) else f" [{bounds[0]} to {bounds[1]}]"
     numbers = (
@@ -45,21 +45,21 @@ def change_text(value: float, unit: str) -> str:
     return f"{format_number(100 * value, '+')} points" if unit == "fraction" else format_number(value, "+")
 
 
-def population_sentence(found: Comparison) -> str:
+def population_sentence(comparison: Comparison) -> str:
     """State the jobs on which the runs were measured."""
-    counts = (int(found.population(0, seed).sum()) for seed in found.seeds)
-    records = [record.run["scheduler"] for run in found.runs for record in run.records.values()]
+    counts = (int(comparison.population(0, seed).sum()) for seed in comparison.seeds)
+    records = [record.run["scheduler"] for run in comparison.runs for record in run.records.values()]
     listed = bool(records) and all(isinstance(one, dict) and one.get("kind", "list") == "list" for one in records)
     policy = "FCFS without backfilling" if listed else ""
-    return population_note(counts, max(run.warm_up for run in found.runs), "every run finished", policy)
+    return population_note(counts, max(run.warm_up for run in comparison.runs), "every run finished", policy)
 
 
-def today_heading(found: Comparison) -> str:
+def today_heading(comparison: Comparison) -> str:
     """Return a heading that names the first run, with which the others are compared."""
-    return f"Changes compared with {found.runs[0].parameters['today']}"
+    return f"Changes compared with {comparison.runs[0].parameters['today']}"
 
 
-def today_sentences(found: Comparison) -> list[str]:
+def today_sentences(comparison: Comparison) -> list[str]:
     """Describe the changes compared with today, metric by metric, and the measured jobs."""
-    sentences = [difference_sentence(found, d) for name in TODAY for d in found.differences if d.metric == name]
-    return [*sentences, population_sentence(found)]
+    sentences = [difference_sentence(comparison, d) for name in TODAY for d in comparison.differences if d.metric == name]
+    return [*sentences, population_sentence(comparison)]

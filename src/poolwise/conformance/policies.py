@@ -154,10 +154,10 @@ def check_placement(placement: PlacementPolicy, case: Case | None = None) -> tup
     return findings.checks()
 
 
-def _inspect(found: Placement, row: int, snapshot: Snapshot, findings: Findings) -> None:
+def _inspect(placement: Placement, row: int, snapshot: Snapshot, findings: Findings) -> None:
     need = np.zeros_like(snapshot.free)
-    found.give_to(need)
-    fits = bool((need <= snapshot.free).all()) and int(found.amount.min()) >= 0
+    placement.give_to(need)
+    fits = bool((need <= snapshot.free).all()) and int(placement.amount.min()) >= 0
     findings.require(FITS, fits, f"the placement of the job in row {row} does not fit what is free at {snapshot.now} ns")
     asked = snapshot.table.job(row).request("nodes") * snapshot.table.job(row).tasks
     if asked and "nodes" in snapshot.machine.resources:

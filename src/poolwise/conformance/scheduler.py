@@ -162,7 +162,7 @@ def _replay(schedule: Schedule, findings: Findings) -> None:
             return
 
 
-def _same(one: Schedule, other: Schedule) -> bool:
+def _same(schedule: Schedule, other: Schedule) -> bool:
     columns = ("job", "start", "end", "offset", "owner", "resource", "amount")
-    arrays = all(np.array_equal(getattr(one, name), getattr(other, name)) for name in columns)
-    return arrays and one.rejected == other.rejected and one.waiting == other.waiting
+    arrays = all(np.array_equal(getattr(schedule, name), getattr(other, name)) for name in columns)
+    return arrays and schedule.rejected == other.rejected and schedule.waiting == other.waiting

@@ -13,35 +13,38 @@ from poolwise.units import format_memory
 from poolwise.version import __version__
 
 
-def wait_answer(found: Explanation, name: str) -> Answer:
+def wait_answer(explanation: Explanation, name: str) -> Answer:
     """Return why one job of a run with this name waited, with every episode of the wait."""
-    question = f"Why job {found.job.id} waited" if found.passes else f"Job {found.job.id} did not wait"
-    totals = [f"{duration(ns)} {held_by(cause, resource)}." for (cause, resource), ns in found.totals().items()]
-    headline, submitted = answer_sentence(found), duration(found.job.submit)
+    question = f"Why job {explanation.job.id} waited" if explanation.passes else f"Job {explanation.job.id} did not wait"
+    totals = [f"{duration(ns)} {held_by(cause, resource)}." for (cause, resource), ns in explanation.totals().items()]
+    headline, submitted = answer_sentence(explanation), duration(explanation.job.submit)
     return Answer(
         title=f"{question}: {name}",
         headline=headline,
         because=[
-            f"{name}: job {found.job.id}, submitted {submitted} after the start of the trace.",
+            f"{name}: job {explanation.job.id}, submitted {submitted} after the start of the trace.",
             *totals,
-            *filter(None, [holders_sentence(found)]),
-            _outcome(found),
-            *([memory_sentence(found.memory)] if found.memory else []),
+            *filter(None, [holders_sentence(explanation)]),
+            _outcome(explanation),
+            *([memory_sentence(explanation.memory)] if explanation.memory else []),
         ],
-        tables=[*([_episodes(found)] if found.passes else []), *([_memory(found)] if found.memory else [])],
-        content={"run": name, "answer": headline, **found.to_dict()},
-        provenance={"poolwise": __version__, "run": name, "job": str(found.job.id)},
+        tables=[
+            *([_episodes(explanation)] if explanation.passes else []),
+            *([_memory(explanation)] if explanation.memory else []),
+        ],
+        content={"run": name, "answer": headline, **explanation.to_dict()},
+        provenance={"poolwise": __version__, "run": name, "job": str(explanation.job.id)},
     )
 
 
-def _episodes(found: Explanation) -> Table:
+def _episodes(explanation: Explanation) -> Table:
     columns = ["after", "for", "passes", "ahead", "held back by", "needed", "free", "in the way"]
     note = "After: time since the submission. Ahead: jobs with higher priority."
-    return Table("Episodes of the wait", columns, [[*_row(found, one)] for one in found.episodes], note, text=True)
+    return Table("Episodes of the wait", columns, [[*_row(explanation, one)] for one in explanation.episodes], note, text=True)
 
 
-def _row(found: Explanation, episode: Episode) -> Iterator[str]:
-    reason, amount_text, submit = episode.reason, found.machine.amount_text, found.job.submit
+def _row(explanation: Explanation, episode: Episode) -> Iterator[str]:
+    reason, amount_text, submit = episode.reason, explanation.machine.amount_text, explanation.job.submit
     yield duration(episode.start - submit)
     yield duration(episode.end - episode.start)
     yield f"{episode.passes:,}"
@@ -54,28 +57,28 @@ def _row(found: Explanation, episode: Episode) -> Iterator[str]:
     else:
         yield _range(*(amount_text(reason.resource, n) for n in episode.free)) if reason.resource else ""
     reserved = "" if episode.reserved is None else _range(*(duration(ns - submit) for ns in episode.reserved))
-    blocker = "" if reason.blocker is None else f"job {found.job.table.id[reason.blocker]}"
+    blocker = "" if reason.blocker is None else f"job {explanation.job.table.id[reason.blocker]}"
     yield f"{blocker}, reserved after {reserved}" if blocker and reserved else blocker
 
 
-def _memory(found: Explanation) -> Table:
+def _memory(explanation: Explanation) -> Table:
     """Return the memory that the job held and used, one row per interval."""
-    rows, stretches = list[list[str]](), found.memory
+    rows, stretches = list[list[str]](), explanation.memory
     for k, one in enumerate(stretches):
         amounts = [format_memory(one.local), format_memory(one.pooled), "" if one.used is None else format_memory(one.used)]
         last = k + 1 == len(stretches) or stretches[k + 1].run != one.run
         remarks = ["stalled: not enough memory"] * one.stood_still + [f"then {one.outcome}"] * last
-        times = duration(one.begin - found.job.submit), duration(one.end - one.begin)
+        times = duration(one.begin - explanation.job.submit), duration(one.end - one.begin)
         rows.append([*times, *amounts, ", ".join(remarks)])
     return Table("Memory of the job", ["after", "for", "in nodes", "in pools", "used", ""], rows, text=True)
 
 
-def _outcome(found: Explanation) -> str:
-    if found.placement is not None:
-        return f"Started after {duration(found.wait)} on {placement_text(found.placement, found.machine)}."
-    if found.rejected:
-        return f"Rejected after {duration(found.wait)}: {found.rejected}."
-    return f"Never started; the last pass was after {duration(found.wait)}."
+def _outcome(explanation: Explanation) -> str:
+    if explanation.placement is not None:
+        return f"Started after {duration(explanation.wait)} on {placement_text(explanation.placement, explanation.machine)}."
+    if explanation.rejected:
+        return f"Rejected after {duration(explanation.wait)}: {explanation.rejected}."
+    return f"Never started; the last pass was after {duration(explanation.wait)}."
 
 
 def _range(least: str, most: str) -> str:

@@ -14,43 +14,49 @@ from poolwise.model.reason import WaitCause
 from poolwise.units import format_memory, format_time, to_seconds
 
 
-def answer_sentence(found: Explanation) -> str:
+def answer_sentence(explanation: Explanation) -> str:
     """Return how long a job waited, the cause that held it back longest, the share of that cause, and the blocking job."""
-    job, wait = f"Job {found.job.id}", duration(found.wait)
-    if found.rejected:
-        return f"{job} can never run: {found.rejected}."
-    totals = found.totals()
+    job, wait = f"Job {explanation.job.id}", duration(explanation.wait)
+    if explanation.rejected:
+        return f"{job} can never run: {explanation.rejected}."
+    totals = explanation.totals()
     if not totals or not any(totals.values()):
-        started = "did not wait: it started as soon as it was submitted" if found.placement is not None else "never started"
-        return f"{job} {started}." if found.wait == 0 or found.placement is None else f"{job} waited {wait} for its first pass."
+        started = (
+            "did not wait: it started as soon as it was submitted" if explanation.placement is not None else "never started"
+        )
+        return (
+            f"{job} {started}."
+            if explanation.wait == 0 or explanation.placement is None
+            else f"{job} waited {wait} for its first pass."
+        )
     (cause, resource), ns = next(iter(totals.items()))
-    part = "all of it" if ns == found.wait else f"{duration(ns)} of it ({_percent(ns, found.wait)} %)"
-    begun = f"waited {wait}" if found.placement is not None else f"has not started in {wait}"
-    where = f" in partition {found.partition}" if found.partition and cause is WaitCause.SHORT else ""
-    return f"{job} {begun}, {part} {held_by(cause, resource)}{where}{_longest(found, cause, resource)}."
+    part = "all of it" if ns == explanation.wait else f"{duration(ns)} of it ({_percent(ns, explanation.wait)} %)"
+    begun = f"waited {wait}" if explanation.placement is not None else f"has not started in {wait}"
+    where = f" in partition {explanation.partition}" if explanation.partition and cause is WaitCause.SHORT else ""
+    return f"{job} {begun}, {part} {held_by(cause, resource)}{where}{_longest(explanation, cause, resource)}."
 
 
-def _longest(found: Explanation, cause: WaitCause, resource: str) -> str:
+def _longest(explanation: Explanation, cause: WaitCause, resource: str) -> str:
     """Return the needed and free amounts and the blocking job in the longest episode of a cause."""
-    episodes = [e for e in found.episodes if (e.reason.cause, e.reason.resource) == (cause, resource)]
+    episodes = [e for e in explanation.episodes if (e.reason.cause, e.reason.resource) == (cause, resource)]
     longest = max(episodes, key=lambda episode: episode.end - episode.start)
     blocker = longest.reason.blocker
-    because = "" if blocker is None else f", longest because of job {int(found.job.table.id[blocker])}"
-    return f"{_shortage(longest, found)}{because}"
+    because = "" if blocker is None else f", longest because of job {int(explanation.job.table.id[blocker])}"
+    return f"{_shortage(longest, explanation)}{because}"
 
 
-def holders_sentence(found: Explanation) -> str:
+def holders_sentence(explanation: Explanation) -> str:
     """Return the running jobs that held most of the scarce resource when the longest such episode began.
 
     The result is empty if none is known.
     """
-    known = [episode for episode in found.episodes if episode.holders]
+    known = [episode for episode in explanation.episodes if episode.holders]
     if not known:
         return ""
-    longest, table = max(known, key=lambda episode: episode.end - episode.start), found.job.table
-    resource, submit = longest.reason.resource, found.job.submit
+    longest, table = max(known, key=lambda episode: episode.end - episode.start), explanation.job.table
+    resource, submit = longest.reason.resource, explanation.job.submit
     texts = [
-        f"job {int(table.id[one.job])} ({amount_with_name(found.machine, resource or 'nodes', one.amount)}, "
+        f"job {int(table.id[one.job])} ({amount_with_name(explanation.machine, resource or 'nodes', one.amount)}, "
         f"expected to end {_after(one.until - submit)})"
         for one in longest.holders
     ]
@@ -61,24 +67,24 @@ def _after(ns: int) -> str:
     return "at the submission" if ns == 0 else f"after {duration(ns)}" if ns > 0 else f"{duration(-ns)} before the submission"
 
 
-def _each(episode: Episode, found: Explanation) -> str:
+def _each(episode: Episode, explanation: Explanation) -> str:
     """Return what each node of a job must have free."""
-    machine, job, name = found.machine, found.job, episode.reason.resource
+    machine, job, name = explanation.machine, explanation.job, episode.reason.resource
     amounts = {name: episode.reason.needed} if name else {one: job.request(one) for one in job.table.requests if one != "nodes"}
     return and_list(amount_with_name(machine, one, amount) for one, amount in amounts.items() if amount)
 
 
-def _shortage(episode: Episode, found: Explanation) -> str:
-    reason, machine = episode.reason, found.machine
+def _shortage(episode: Episode, explanation: Explanation) -> str:
+    reason, machine = episode.reason, explanation.machine
     if reason.nodes > 1:
         had = f"at most {episode.fitting[1]:,} had them" if episode.fitting[1] else "none had them"
-        return f" (it needed {reason.nodes:,} nodes with {_each(episode, found)} free each, and {had})"
+        return f" (it needed {reason.nodes:,} nodes with {_each(episode, explanation)} free each, and {had})"
     if reason.nodes == 1 and not reason.resource:
-        return f" (it needed a node with {_each(episode, found)} free, and none had them)"
+        return f" (it needed a node with {_each(episode, explanation)} free, and none had them)"
     if reason.nodes == 1:
         most = machine.amount_text(reason.resource, episode.free[1])
         largest = f"at most {most} were" if episode.free[1] else "nothing was"
-        return f" (it needed a node with {_each(episode, found)} free, and {largest} free on one)"
+        return f" (it needed a node with {_each(episode, explanation)} free, and {largest} free on one)"
     if not reason.resource or not reason.needed:
         return ""
     needed, free = (machine.amount_text(reason.resource, amount) for amount in (reason.needed, episode.free[1]))

@@ -273,15 +273,17 @@ def _check_starts(replayed: Outcomes, recorded: Outcomes) -> None:
         raise _mismatch(f"{len(other)} jobs start at another time; the first is job {int(replayed.id[other[0]])}")
 
 
-def _check_job(found: Explanation, began: int, outcomes: Outcomes, row: int) -> None:
+def _check_job(explanation: Explanation, began: int, outcomes: Outcomes, row: int) -> None:
     """Raise InputError unless the job's wait and start match the record."""
-    status, start, job = Status(int(outcomes.status[row])), int(outcomes.start[row]), found.job.id
+    status, start, job = Status(int(outcomes.status[row])), int(outcomes.start[row]), explanation.job.id
     if int(outcomes.id[row]) != job:
         raise _mismatch(f"the record lists jobs that differ from the trace, starting with job {job}")
     if status is Status.FINISHED and began != start:
-        raise _mismatch(f"job {job} started at {start} ns in the record; in the replay it is {found.status} at {began} ns")
-    if status in (Status.REJECTED, Status.WAITING) and found.status != status.name.lower():
-        raise _mismatch(f"job {job} is {status.name.lower()} in the record and {found.status} in the replay")
+        raise _mismatch(
+            f"job {job} started at {start} ns in the record; in the replay it is {explanation.status} at {began} ns"
+        )
+    if status in (Status.REJECTED, Status.WAITING) and explanation.status != status.name.lower():
+        raise _mismatch(f"job {job} is {status.name.lower()} in the record and {explanation.status} in the replay")
 
 
 def _mismatch(difference: str) -> InputError:

@@ -121,14 +121,14 @@ class Component(Section):
         return f"{self.name}({settings})" if settings else self.name
 
 
-def _with_files(found: Any, settings: Mapping[str, Any], change: Callable[[str], str]) -> dict[str, Any]:
+def _with_files(component: Any, settings: Mapping[str, Any], change: Callable[[str], str]) -> dict[str, Any]:
     """Apply a function to the settings of a class that are files, at any depth."""
-    known, changed = _parameters(found) if isinstance(found, type) else {}, {}
+    known, changed = _parameters(component) if isinstance(component, type) else {}, {}
     for name, value in settings.items():
         marks = getattr(known.get(name), "__metadata__", ())
         other = next((mark for mark in marks if isinstance(mark, SettingsOf)), None)
         if other is not None and isinstance(value, dict):
-            part = registry.find(other.group, settings.get(other.field, getattr(found, other.field)))
+            part = registry.find(other.group, settings.get(other.field, getattr(component, other.field)))
             changed[name] = _with_files(part, value, change)
         else:
             changed[name] = _with_file(known.get(name), value, change)
@@ -178,9 +178,9 @@ def _digest(text: str) -> str:
     return f"sha256:{hashlib.sha256(b''.join(file.read_bytes() for file in files)).hexdigest()}" if files else text
 
 
-def _checked(found: type, settings: dict[str, Any], what: str, before: str = "") -> dict[str, Any]:
+def _checked(implementation: type, settings: dict[str, Any], what: str, before: str = "") -> dict[str, Any]:
     """Check the names and types of a class's settings."""
-    known, checked = _parameters(found), {}
+    known, checked = _parameters(implementation), {}
     for name, value in settings.items():
         if name not in known:
             raise UnknownNameError.of(f"setting of {what}:", name, known, field=f"{before}{name}")
@@ -229,10 +229,10 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
 
 
 @lru_cache(maxsize=1024)
-def _parameters(found: type) -> Mapping[str, Any]:
+def _parameters(implementation: type) -> Mapping[str, Any]:
     """Return parameter -> type of a configuration class."""
-    if not is_dataclass(found):
-        given = inspect.signature(found).parameters.values()
+    if not is_dataclass(implementation):
+        given = inspect.signature(implementation).parameters.values()
         return {one.name: Any for one in given if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)}
-    hints = get_type_hints(found, include_extras=True)
-    return {part.name: hints.get(part.name, Any) for part in fields(found) if part.init}
+    hints = get_type_hints(implementation, include_extras=True)
+    return {part.name: hints.get(part.name, Any) for part in fields(implementation) if part.init}

@@ -45,11 +45,11 @@ def lines(text: str) -> dict[Path, int]:
     return found
 
 
-def line_of(found: Mapping[Path, int], path: Path) -> int | None:
+def line_of(lines: Mapping[Path, int], path: Path) -> int | None:
     """Return the line of a path, or of its innermost enclosing table or key with a line."""
     for end in range(len(path), 0, -1):
-        if path[:end] in found:
-            return found[path[:end]]
+        if path[:end] in lines:
+            return lines[path[:end]]
     return None
 
 

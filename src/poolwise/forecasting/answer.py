@@ -245,13 +245,13 @@ def forecast_answer(
 
 
 def _forecast(
-    known: RuntimeDistributions, sought: IntArray, request: ForecastRequest, horizon: int, called: str | None
+    distributions: RuntimeDistributions, sought: IntArray, request: ForecastRequest, horizon: int, called: str | None
 ) -> tuple[list[JobForecast], Obstacle | None]:
-    situation = known.situation
-    starts, obstacle = sample_starts(known, sought, request.samples, request.seed, horizon)
+    situation = distributions.situation
+    starts, obstacle = sample_starts(distributions, sought, request.samples, request.seed, horizon)
     quantiles = sample_quantiles(starts, situation.now)
     if request.corrections is not None:
-        mean = (plan(known, sought, known.means()) - situation.now) / SECOND
+        mean = (plan(distributions, sought, distributions.means()) - situation.now) / SECOND
         quantiles = request.corrections.apply(quantiles, mean)
     at = np.searchsorted(LEVELS, ASKED)
     chances: FloatArray | None = None

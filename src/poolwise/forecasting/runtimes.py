@@ -169,6 +169,6 @@ def _overrun(request: float, elapsed: float) -> Lifetimes:
     return Lifetimes(np.sort(value), np.full(len(value), 1.0 / len(value)))
 
 
-def mean_of(found: Lifetimes) -> float:
+def mean_of(lifetimes: Lifetimes) -> float:
     """Return the mean of a distribution whose masses need not sum to 1."""
-    return float((found.value * found.mass).sum() / found.mass.sum())
+    return float((lifetimes.value * lifetimes.mass).sum() / lifetimes.mass.sum())

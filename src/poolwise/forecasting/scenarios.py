@@ -176,40 +176,40 @@ class ScenarioReplay:
         return self._sampler.starts(replace(self._workload, duration=duration))
 
 
-def plan(known: RuntimeDistributions, sought: IntArray, durations: IntArray) -> IntArray:
+def plan(distributions: RuntimeDistributions, sought: IntArray, durations: IntArray) -> IntArray:
     """Return the (m,) starts of the sought jobs, ns, for the given durations and without further arrivals."""
     none = np.zeros(0, dtype=np.int64)
-    replay = ScenarioReplay(known.situation, known.rows, sought, ComingJobs(none, none))
+    replay = ScenarioReplay(distributions.situation, distributions.rows, sought, ComingJobs(none, none))
     return replay.starts(durations, none)
 
 
 def sample_starts(
-    known: RuntimeDistributions, sought: IntArray, samples: int, seed: int, horizon: int
+    distributions: RuntimeDistributions, sought: IntArray, samples: int, seed: int, horizon: int
 ) -> tuple[IntArray, Obstacle | None]:
     """Return (samples, m) starts of the sought jobs, ns, and the reason why no kernel replays the scenarios, if none does.
 
     Arrivals are drawn for `horizon` ns.
     """
-    situation = known.situation
-    drawn = known.draws(seed, samples)
+    situation = distributions.situation
+    drawn = distributions.draws(seed, samples)
     out = np.empty((samples, len(sought)), dtype=np.int64)
     streams = min(STREAMS, samples)
     for stream in range(streams):
         g = np.random.default_rng([seed, stream])
         coming = draw_arrivals(situation.jobs.submit, situation.now, horizon, g)
-        replay = ScenarioReplay(situation, known.rows, sought, coming)
-        later = _durations_of(known, coming.like, g)
+        replay = ScenarioReplay(situation, distributions.rows, sought, coming)
+        later = _durations_of(distributions, coming.like, g)
         for sample in range(stream, samples, streams):
             out[sample] = replay.starts(drawn[sample], later)
     return out, replay.obstacle
 
 
-def _durations_of(known: RuntimeDistributions, like: IntArray, g: np.random.Generator) -> IntArray:
+def _durations_of(distributions: RuntimeDistributions, like: IntArray, g: np.random.Generator) -> IntArray:
     """Return the (k,) runtimes of arrivals, ns: those of the copied jobs if these have ended, otherwise sampled."""
-    situation = known.situation
+    situation = distributions.situation
     out = situation.ran[like].copy()
     level = g.random(len(like))
     for k in np.flatnonzero(~situation.ended[like]).tolist():
         row = int(like[k])
-        out[k] = _ns(known.model.lifetimes(row, float(known.request[row])).quantiles(level[k : k + 1]))[0]
+        out[k] = _ns(distributions.model.lifetimes(row, float(distributions.request[row])).quantiles(level[k : k + 1]))[0]
     return np.maximum(out, 1)

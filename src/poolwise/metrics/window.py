@@ -87,7 +87,7 @@ def common_population(runs: Iterable[Outcomes], warm_up: int) -> BoolArray:
     return found
 
 
-def check_same_jobs(one: Outcomes, other: Outcomes) -> None:
+def check_same_jobs(outcomes: Outcomes, other: Outcomes) -> None:
     """Raise InputError unless two runs have the same jobs, submitted at the same times."""
-    if not (np.array_equal(one.id, other.id) and np.array_equal(one.submit, other.submit)):
+    if not (np.array_equal(outcomes.id, other.id) and np.array_equal(outcomes.submit, other.submit)):
         raise InputError("the runs have different jobs", field="id", remedy="compare runs of one workload")

@@ -51,34 +51,34 @@ class ExclusiveNodes:
     plain_workload: Workload
     plain_machine: Machine
 
-    def schedule(self, found: Schedule) -> Schedule:
+    def schedule(self, schedule: Schedule) -> Schedule:
         """Return a schedule of the run without the resource.
 
         Raises PolicyError if a start lacks its share, as with a placement that ignores some resources of nodes.
         """
-        run = np.repeat(np.arange(found.n_run), np.diff(found.offset))
-        self._check_shares(found, run)
-        amount, resource, keep = self._without(run, found.owner, found.resource, found.amount)
-        offset = np.concatenate([[0], np.cumsum(np.bincount(run[keep], minlength=found.n_run))]).astype(np.int64)
+        run = np.repeat(np.arange(schedule.n_run), np.diff(schedule.offset))
+        self._check_shares(schedule, run)
+        amount, resource, keep = self._without(run, schedule.owner, schedule.resource, schedule.amount)
+        offset = np.concatenate([[0], np.cumsum(np.bincount(run[keep], minlength=schedule.n_run))]).astype(np.int64)
         return replace(
-            found,
+            schedule,
             workload=self.plain_workload,
-            machine=replace(self.plain_machine, failures=found.machine.failures),
+            machine=replace(self.plain_machine, failures=schedule.machine.failures),
             offset=offset,
-            owner=found.owner[keep],
+            owner=schedule.owner[keep],
             resource=resource[keep],
             amount=amount[keep],
-            resizes=tuple(replace(one, placement=self.placement(one.placement)) for one in found.resizes),
+            resizes=tuple(replace(one, placement=self.placement(one.placement)) for one in schedule.resizes),
         )
 
     def like(self, workload: Workload) -> Workload:
         """Return a variant of the plain workload, with the same jobs row by row, with the resource."""
         return replace(workload, requests={**workload.requests, SHARE: self.workload.requests[SHARE]})
 
-    def placement(self, found: Placement) -> Placement:
+    def placement(self, placement: Placement) -> Placement:
         """Return a placement without the resource."""
-        amount, resource, keep = self._without(found.task, found.owner, found.resource, found.amount)
-        return Placement(found.task[keep], found.owner[keep], resource[keep], amount[keep])
+        amount, resource, keep = self._without(placement.task, placement.owner, placement.resource, placement.amount)
+        return Placement(placement.task[keep], placement.owner[keep], resource[keep], amount[keep])
 
     def _without(
         self, group: IntArray, owner: IntArray, resource: IntArray, amount: IntArray
@@ -94,14 +94,14 @@ class ExclusiveNodes:
         names = self.plain_machine.resources
         return names.index("cores") if "cores" in names else 0
 
-    def _check_shares(self, found: Schedule, run: IntArray) -> None:
-        shares = found.resource == len(self.plain_machine.resources)
-        held = np.bincount(run[shares], weights=found.amount[shares], minlength=found.n_run)
+    def _check_shares(self, schedule: Schedule, run: IntArray) -> None:
+        shares = schedule.resource == len(self.plain_machine.resources)
+        held = np.bincount(run[shares], weights=schedule.amount[shares], minlength=schedule.n_run)
         jobs = self.workload
-        lacking = held < (jobs.request(SHARE) * jobs.nodes)[found.job] * found.tasks
+        lacking = held < (jobs.request(SHARE) * jobs.nodes)[schedule.job] * schedule.tasks
         lacking[: 0 if self.initial is None else len(self.initial.runs)] = False
         if lacking.any():
-            job = int(jobs.id[found.job[np.argmax(lacking)]])
+            job = int(jobs.id[schedule.job[np.argmax(lacking)]])
             problem = f"job {job} was placed without its share of a node, so exclusive jobs would not be alone on their nodes"
             raise PolicyError(f'{problem}; use placement = "first_fit" or another placement on shared nodes')
 

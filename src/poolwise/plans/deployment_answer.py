@@ -119,12 +119,12 @@ def _judge(section: DeploymentSection, values: FloatArray) -> tuple[tuple[State,
     return states, tuple(margins)
 
 
-def deployment_figures(found: MeasuredDeployments, best: int | None) -> list[Figure]:
+def deployment_figures(measured: MeasuredDeployments, best: int | None) -> list[Figure]:
     """Draw the gain from a few units, and each candidate's latency by its cost and its energy."""
     figures: list[Figure] = []
-    gains = gains_of(found)
+    gains = gains_of(measured)
     if gains:
-        kind = found.section.unit[-1].type
+        kind = measured.section.unit[-1].type
         x = sorted({share for rows in gains.values() for share, _, _ in rows})
         series = {}
         for policy, rows in gains.items():
@@ -143,13 +143,13 @@ def deployment_figures(found: MeasuredDeployments, best: int | None) -> list[Fig
                 highlight=100 * TWENTY,
             )
         )
-    unit, size = latency_unit(float(found.means[:, 0].max()))
-    energy, joules = energy_unit(float(found.means[:, 2].max()))
-    y_axis = Axis(f"{latency_name(found.section.latency)} of jobs ({unit})", log=True)
+    unit, size = latency_unit(float(measured.means[:, 0].max()))
+    energy, joules = energy_unit(float(measured.means[:, 2].max()))
+    y_axis = Axis(f"{latency_name(measured.section.latency)} of jobs ({unit})", log=True)
     caption = "One point per candidate; the front is the Pareto front of latency, purchase cost and energy together."
     for name, label, k, scale in (("cost", "purchase cost ($)", 1, 1.0), ("energy", f"energy ({energy})", 2, joules)):
-        costs, latencies = found.means[:, k] / scale, found.means[:, 0] / size
-        groups = {"on the front": found.on_front, "not on the front": ~found.on_front}
+        costs, latencies = measured.means[:, k] / scale, measured.means[:, 0] / size
+        groups = {"on the front": measured.on_front, "not on the front": ~measured.on_front}
         series_of = {group: (costs[rows].tolist(), latencies[rows].tolist()) for group, rows in groups.items() if rows.any()}
         if best is not None:
             series_of["the answer"] = ([float(costs[best])], [float(latencies[best])])
@@ -158,35 +158,37 @@ def deployment_figures(found: MeasuredDeployments, best: int | None) -> list[Fig
     return figures
 
 
-def gains_of(found: MeasuredDeployments) -> dict[str, list[tuple[float, float, int]]]:
+def gains_of(measured: MeasuredDeployments) -> dict[str, list[tuple[float, float, int]]]:
     """Return policy -> (share of the last type among all units, share of the possible latency gain, row), ascending.
 
     The gain is defined for a fixed number of units of two types: 0 at the fewest units of the last type, 1 at the lowest
     latency. Other plans return {}.
     """
-    section = found.section
+    section = measured.section
     if section.units is None or len(section.unit) != 2:
         return {}
     gains: dict[str, list[tuple[float, float, int]]] = {}
     for p, choice in enumerate(section.placement):
-        rows = sorted((k for k in range(len(found.elements)) if found.elements[k][-1] == p), key=lambda k: found.counts(k)[1])
-        latency = found.means[rows, 0]
+        rows = sorted(
+            (k for k in range(len(measured.elements)) if measured.elements[k][-1] == p), key=lambda k: measured.counts(k)[1]
+        )
+        latency = measured.means[rows, 0]
         possible = float(latency[0] - latency.min()) if len(rows) else 0.0
         if possible > 0:
-            shares = [found.counts(k)[1] / section.units for k in rows]
+            shares = [measured.counts(k)[1] / section.units for k in rows]
             gains[str(choice)] = [
                 (s, float((latency[0] - y) / possible), k) for s, y, k in zip(shares, latency, rows, strict=True)
             ]
     return gains
 
 
-def eighty_twenty(found: MeasuredDeployments) -> Json | None:
+def eighty_twenty(measured: MeasuredDeployments) -> Json | None:
     """Return, per policy, the least share of the last type with 80 % of the gain, and the gain with 20 % of the units."""
     answers: Json = {}
-    for policy, rows in gains_of(found).items():
+    for policy, rows in gains_of(measured).items():
         enough = next((share, k) for share, gain, k in rows if gain >= EIGHTY)
         few = [gain for share, gain, _ in rows if share <= TWENTY + 1e-9]
-        cost = found.means[:, 1]
+        cost = measured.means[:, 1]
         answers[policy] = {
             "share_for_80_percent": enough[0],
             "cost_for_80_percent": float(cost[enough[1]]),
@@ -248,23 +250,23 @@ def deployment_answer(
 # Sentences
 
 
-def _headline(found: MeasuredDeployments, ranking: CandidateRanking[int]) -> str:
+def _headline(measured: MeasuredDeployments, ranking: CandidateRanking[int]) -> str:
     if ranking.status == "infeasible":
         return "No deployment meets the target."
     if ranking.best is None:
         return "Undecided: no deployment is shown to meet the latency target."
-    text = f"{found.label(ranking.best)}, for {format_dollars(found.means[ranking.best, 1])}"
+    text = f"{measured.label(ranking.best)}, for {format_dollars(measured.means[ranking.best, 1])}"
     if ranking.undecided is not None:
         return f"{text}, is enough; whether less is enough is undecided with these seeds."
     return f"Buy {text}."
 
 
-def _decision(found: MeasuredDeployments, shown: Sequence[int]) -> DecisionCard:
+def _decision(measured: MeasuredDeployments, shown: Sequence[int]) -> DecisionCard:
     """Summarize the answer and, if there is one, the runner-up."""
-    section, means = found.section, found.means
-    choice = [[f"Units: {unit.type}", *(f"{found.counts(k)[u]:,}" for k in shown)] for u, unit in enumerate(section.unit)]
+    section, means = measured.section, measured.means
+    choice = [[f"Units: {unit.type}", *(f"{measured.counts(k)[u]:,}" for k in shown)] for u, unit in enumerate(section.unit)]
     if len(section.placement) > 1:
-        choice.append(["Placement", *(placement_name(section, found.elements[k]) for k in shown)])
+        choice.append(["Placement", *(placement_name(section, measured.elements[k]) for k in shown)])
     effects = [
         [sentence_case(f"{latency_name(section.latency)} of jobs"), *(microseconds(means[k, 0]) for k in shown)],
         ["Purchase cost", *(format_dollars(means[k, 1]) for k in shown)],
@@ -272,66 +274,66 @@ def _decision(found: MeasuredDeployments, shown: Sequence[int]) -> DecisionCard:
         ["Utilization of units", *(f"{100 * means[k, 3]:.3g} %" for k in shown)],
     ]
     reference = "runner-up" if len(shown) > 1 else ""
-    return DecisionCard(choice, effects, _certainty(found, shown[0]), reference, seeds_note(section.seeds))
+    return DecisionCard(choice, effects, _certainty(measured, shown[0]), reference, seeds_note(section.seeds))
 
 
-def _certainty(found: MeasuredDeployments, best: int) -> Certainty:
-    seeds = found.section.seeds
-    if found.margins is None:
+def _certainty(measured: MeasuredDeployments, best: int) -> Certainty:
+    seeds = measured.section.seeds
+    if measured.margins is None:
         return Certainty("unknown", samples=seeds, over="seeds", remark="no target: the means decide")
     if seeds == 1:
         return Certainty("unknown", samples=1, over="seeds", remark="unknown (one seed)")
-    margin = found.margins[best]
+    margin = measured.margins[best]
     return Certainty("meets", margin.level, seeds, "seeds", (margin.low, margin.high))
 
 
-def _because(found: MeasuredDeployments, ranking: CandidateRanking[int]) -> Iterator[str]:
+def _because(measured: MeasuredDeployments, ranking: CandidateRanking[int]) -> Iterator[str]:
     best, rival = ranking.best, ranking.runner_up
     if best is not None:
-        yield f"It has the lowest {_utility(found)} of the deployments that meet the target: {_describe(found, best)}."
+        yield f"It has the lowest {_utility(measured)} of the deployments that meet the target: {_describe(measured, best)}."
     if rival is not None:
-        yield f"The runner-up, {found.label(rival)}: {_describe(found, rival)}."
+        yield f"The runner-up, {measured.label(rival)}: {_describe(measured, rival)}."
     if ranking.undecided is not None:
-        yield _undecided(found, ranking.undecided, best)
-    fastest = int(np.argmin(found.means[:, 0]))
-    yield f"The fastest of all, {found.label(fastest)}: {_describe(found, fastest)}."
-    yield f"{int(found.on_front.sum()):,} candidates are on the Pareto front of latency, purchase cost and energy."
+        yield _undecided(measured, ranking.undecided, best)
+    fastest = int(np.argmin(measured.means[:, 0]))
+    yield f"The fastest of all, {measured.label(fastest)}: {_describe(measured, fastest)}."
+    yield f"{int(measured.on_front.sum()):,} candidates are on the Pareto front of latency, purchase cost and energy."
 
 
-def _undecided(found: MeasuredDeployments, k: int, best: int | None) -> str:
+def _undecided(measured: MeasuredDeployments, k: int, best: int | None) -> str:
     """Compare a candidate of undecided verdict with the answer: utility and latency apart, then the target."""
-    text = f"{found.label(k)} is not shown to meet or to miss the target with these seeds: {_describe(found, k)}."
+    text = f"{measured.label(k)} is not shown to meet or to miss the target with these seeds: {_describe(measured, k)}."
     if best is None:
         return text
-    latency = mean_interval(found.values[k, :, 0] - found.values[best, :, 0])
+    latency = mean_interval(measured.values[k, :, 0] - measured.values[best, :, 0])
     slower = (
         "but slower" if latency.low > 0 else "and faster" if latency.high < 0 else "and not distinguishable from it in latency"
     )
-    better = f"Cheaper than the answer by {format_dollars(found.means[best, 1] - found.means[k, 1])}"
-    if set(found.section.utility) != {"purchase_cost"}:
-        values = f"{format_number(found.utility[k])} instead of {format_number(found.utility[best])}"
-        better = f"Of a lower {_utility(found)} than the answer ({values})"
+    better = f"Cheaper than the answer by {format_dollars(measured.means[best, 1] - measured.means[k, 1])}"
+    if set(measured.section.utility) != {"purchase_cost"}:
+        values = f"{format_number(measured.utility[k])} instead of {format_number(measured.utility[best])}"
+        better = f"Of a lower {_utility(measured)} than the answer ({values})"
     return f"{better}, {slower}: {text}"
 
 
-def _utility(found: MeasuredDeployments) -> str:
-    weights = found.section.utility.items()
+def _utility(measured: MeasuredDeployments) -> str:
+    weights = measured.section.utility.items()
     words = [f"{weight:g} x {humanize_name(name)}" if weight != 1 else humanize_name(name) for name, weight in weights]
     return " + ".join(words)
 
 
-def _describe(found: MeasuredDeployments, k: int) -> str:
-    latency, cost, energy, utilization, _ = found.means[k].tolist()
-    text = f"{latency_name(found.section.latency)} {microseconds(latency)}{_compared_with_target(found, k)}"
+def _describe(measured: MeasuredDeployments, k: int) -> str:
+    latency, cost, energy, utilization, _ = measured.means[k].tolist()
+    text = f"{latency_name(measured.section.latency)} {microseconds(latency)}{_compared_with_target(measured, k)}"
     return f"{text}, cost {format_dollars(cost)}, {format_energy(energy)}, {100 * utilization:.3g} % utilization"
 
 
-def _compared_with_target(found: MeasuredDeployments, k: int) -> str:
+def _compared_with_target(measured: MeasuredDeployments, k: int) -> str:
     """Compare the latency with the target, with the interval over the seeds."""
-    target = found.section.target
-    if target is None or found.margins is None or (target.within is not None and k == int(np.argmin(found.means[:, 0]))):
+    target = measured.section.target
+    if target is None or measured.margins is None or (target.within is not None and k == int(np.argmin(measured.means[:, 0]))):
         return ""
-    margin, sure = found.margins[k], found.section.seeds > 1
+    margin, sure = measured.margins[k], measured.section.seeds > 1
     if target.within is not None:
         times = [format_number(target.within - value) for value in (margin.mean, margin.high, margin.low)]
         between = f" [{times[1]} to {times[2]}]" if sure else ""
@@ -355,9 +357,9 @@ def _method(content: Json, seeds: int, exhaustive: bool) -> Iterator[str]:
         yield f"Means over {seeds} seeds, the same for all candidates; 95 % intervals are those of the margin over the seeds."
 
 
-def _few_units(found: MeasuredDeployments) -> Iterator[str]:
-    kind = found.section.unit[-1].type
-    for policy, gain in (eighty_twenty(found) or {}).items():
+def _few_units(measured: MeasuredDeployments) -> Iterator[str]:
+    kind = measured.section.unit[-1].type
+    for policy, gain in (eighty_twenty(measured) or {}).items():
         few, share, cost = (gain[name] for name in ("gain_of_20_percent", "share_for_80_percent", "cost_for_80_percent"))
         first = "" if few is None else f" With 20 % of the units as {kind}, the gain is {100 * few:.3g} % of the possible gain."
         yield (
@@ -369,29 +371,29 @@ def _few_units(found: MeasuredDeployments) -> Iterator[str]:
 # Rows, plain data
 
 
-def _frame(found: MeasuredDeployments) -> pl.DataFrame:
-    section, means = found.section, found.means
+def _frame(measured: MeasuredDeployments) -> pl.DataFrame:
+    section, means = measured.section, measured.means
     columns: dict[str, object] = {
-        unit.type: [found.counts(k)[u] for k in range(len(found.elements))] for u, unit in enumerate(section.unit)
+        unit.type: [measured.counts(k)[u] for k in range(len(measured.elements))] for u, unit in enumerate(section.unit)
     }
-    columns["placement"] = [str(section.placement[element[-1]]) for element in found.elements]
+    columns["placement"] = [str(section.placement[element[-1]]) for element in measured.elements]
     columns |= {name: means[:, k] for k, name in enumerate(MEASURED)}
-    columns["utility"] = found.utility
-    columns["front"] = found.on_front
-    columns["verdict"] = list(found.states)
+    columns["utility"] = measured.utility
+    columns["front"] = measured.on_front
+    columns["verdict"] = list(measured.states)
     return pl.DataFrame(columns)
 
 
-def _candidate(found: MeasuredDeployments, k: int) -> Json:
-    section = found.section
+def _candidate(measured: MeasuredDeployments, k: int) -> Json:
+    section = measured.section
     content: Json = {
-        "units": {unit.type: n for unit, n in zip(section.unit, found.counts(k), strict=True)},
-        "placement": str(section.placement[found.elements[k][-1]]),
-        **dict(zip(MEASURED, found.means[k].tolist(), strict=True)),
-        "utility": float(found.utility[k]),
-        "verdict": found.states[k],
+        "units": {unit.type: n for unit, n in zip(section.unit, measured.counts(k), strict=True)},
+        "placement": str(section.placement[measured.elements[k][-1]]),
+        **dict(zip(MEASURED, measured.means[k].tolist(), strict=True)),
+        "utility": float(measured.utility[k]),
+        "verdict": measured.states[k],
     }
-    if found.margins is not None:
-        margin = found.margins[k]
+    if measured.margins is not None:
+        margin = measured.margins[k]
         content |= {"margin": margin.mean, "margin_low": margin.low, "margin_high": margin.high}
     return content

@@ -105,16 +105,16 @@ def _measure(section: DispatchSection, runs: Mapping[Element, Sequence[Json]]) -
 # Sentences
 
 
-def _headline(found: _Measured, best: int | None, rival: int | None) -> str:
+def _headline(measured: _Measured, best: int | None, rival: int | None) -> str:
     if best is None:
         return "No order and placement meets the target for missed deadlines."
-    alike = f" or {found.label(rival)}" if rival is not None and _slower(found, best, rival).low <= 0 else ""
-    return f"Place jobs with {found.label(best)}{alike}."
+    alike = f" or {measured.label(rival)}" if rival is not None and _slower(measured, best, rival).low <= 0 else ""
+    return f"Place jobs with {measured.label(best)}{alike}."
 
 
-def _slower(found: _Measured, best: int, rival: int) -> Interval:
+def _slower(measured: _Measured, best: int, rival: int) -> Interval:
     """Return the latency of the runner-up above that of the answer, us, paired by seed."""
-    return mean_interval(found.values[rival, :, 0] - found.values[best, :, 0])
+    return mean_interval(measured.values[rival, :, 0] - measured.values[best, :, 0])
 
 
 def _certainty(more: Interval) -> Certainty:
@@ -125,15 +125,15 @@ def _certainty(more: Interval) -> Certainty:
     return Certainty("alike", more.level, more.n, "seeds", (more.low, more.high), alike="the runner-up")
 
 
-def _decision(found: _Measured, best: int, rival: int | None) -> DecisionCard:
+def _decision(measured: _Measured, best: int, rival: int | None) -> DecisionCard:
     """Summarize the answer and the runner-up."""
-    section = found.section
+    section = measured.section
     shown = [best, *([] if rival is None else [rival])]
     choice = [
-        ["Queue order", *(order_name(found.order(k)) for k in shown)],
-        ["Placement", *(placement_name(section, found.elements[k]) for k in shown)],
+        ["Queue order", *(order_name(measured.order(k)) for k in shown)],
+        ["Placement", *(placement_name(section, measured.elements[k]) for k in shown)],
     ]
-    means = found.means[shown]
+    means = measured.means[shown]
     of = "" if section.of is None else f" of {section.of}"
     effects = [[sentence_case(f"{latency_name(section.latency)}{of}"), *map(microseconds, means[:, 0])]]
     if not np.isnan(means[:, 1]).any():
@@ -143,7 +143,7 @@ def _decision(found: _Measured, best: int, rival: int | None) -> DecisionCard:
     effects.append(["Utilization of units", *(f"{format_number(100 * value)} %" for value in means[:, 2].tolist())])
     if not np.isnan(means[:, 3]).any():
         effects.append(["Energy", *map(format_energy, means[:, 3].tolist())])
-    certainty = None if rival is None else _certainty(_slower(found, best, rival))
+    certainty = None if rival is None else _certainty(_slower(measured, best, rival))
     return DecisionCard(choice, effects, certainty, "" if rival is None else "runner-up", seeds_note(section.seeds))
 
 
@@ -153,27 +153,28 @@ def _counted(section: DispatchSection) -> str:
     return f" of {' and '.join(chosen)}" if chosen else ""
 
 
-def _because(found: _Measured, best: int | None, rival: int | None) -> Iterator[str]:
-    target = found.section.target
+def _because(measured: _Measured, best: int | None, rival: int | None) -> Iterator[str]:
+    target = measured.section.target
     if best is not None:
-        of = _counted(found.section)
+        of = _counted(measured.section)
         among = f" of those that miss at most {target.missed:g} % of the deadlines{of}" if target is not None else ""
-        yield f"It has the lowest latency{among}: {_describe(found, best)}."
+        yield f"It has the lowest latency{among}: {_describe(measured, best)}."
     if best is not None and rival is not None:
-        yield f"The runner-up, {found.label(rival)}: {_describe(found, rival)}. {_difference(_slower(found, best, rival))}"
+        slower = _difference(_slower(measured, best, rival))
+        yield f"The runner-up, {measured.label(rival)}: {_describe(measured, rival)}. {slower}"
     if best != 0:
-        yield f"The fastest of all, {found.label(0)}, misses too many deadlines: {_describe(found, 0)}."
-    seeds = found.section.seeds
+        yield f"The fastest of all, {measured.label(0)}, misses too many deadlines: {_describe(measured, 0)}."
+    seeds = measured.section.seeds
     if seeds > 1:
         yield f"Means over {seeds} seeds, the same for all candidates."
-    slow = [found.label(k) for k in range(len(found.elements)) if found.runs[k][0]["engine"] == "reference"]
+    slow = [measured.label(k) for k in range(len(measured.elements)) if measured.runs[k][0]["engine"] == "reference"]
     if slow:
         yield f"The reference engine ran {', '.join(slow)}, which no compiled kernel supports."
 
 
-def _describe(found: _Measured, k: int) -> str:
-    latency, missed, use, energy, _ = found.means[k].tolist()
-    section = found.section
+def _describe(measured: _Measured, k: int) -> str:
+    latency, missed, use, energy, _ = measured.means[k].tolist()
+    section = measured.section
     words = [f"{latency_name(section.latency)} {microseconds(latency)}{'' if section.of is None else f' of {section.of}'}"]
     words += [] if np.isnan(missed) else [f"{missed:.3g} % of deadlines missed"]
     words += [f"{100 * use:.3g} % utilization"] + ([] if np.isnan(energy) else [format_energy(energy)])
@@ -188,45 +189,45 @@ def _difference(more: Interval) -> str:
     return f"{text}." if more.low > 0 else f"{text}: not distinguishable with these seeds."
 
 
-def _streams(found: _Measured, best: int | None) -> Iterator[str]:
+def _streams(measured: _Measured, best: int | None) -> Iterator[str]:
     """Describe each stream under the answer or, without an answer, under the fastest candidate."""
     shown = 0 if best is None else best
-    for stream in found.section.stream:
-        each = _stream(found, shown, stream.name)
+    for stream in measured.section.stream:
+        each = _stream(measured, shown, stream.name)
         missed = "" if each["missed_pct"] is None else f", {each['missed_pct']:.3g} % of deadlines missed"
         median, p99 = (microseconds(each[name]) for name in ("p50_us", "p99_us"))
-        yield f"{stream.name} under {found.label(shown)}: median {median}, p99 {p99}{missed}."
+        yield f"{stream.name} under {measured.label(shown)}: median {median}, p99 {p99}{missed}."
 
 
 # Rows, plain data, figures
 
 
-def _stream(found: _Measured, k: int, name: str) -> Json:
+def _stream(measured: _Measured, k: int, name: str) -> Json:
     """Return the means of a stream's measurements over the seeds."""
-    each = [run["streams"][name] for run in found.runs[k]]
+    each = [run["streams"][name] for run in measured.runs[k]]
     return {key: None if each[0][key] is None else float(np.mean([run[key] for run in each])) for key in each[0]}
 
 
-def _candidate(found: _Measured, k: int) -> Json:
-    section, types = found.section, found.runs[k][0]["by_type"]
-    values = {name: None if np.isnan(value) else value for name, value in zip(VALUES, found.means[k].tolist(), strict=True)}
+def _candidate(measured: _Measured, k: int) -> Json:
+    section, types = measured.section, measured.runs[k][0]["by_type"]
+    values = {name: None if np.isnan(value) else value for name, value in zip(VALUES, measured.means[k].tolist(), strict=True)}
     return {
-        "order": found.order(k),
-        "placement": found.placement(k),
+        "order": measured.order(k),
+        "placement": measured.placement(k),
         **values,
-        "by_type": {name: float(np.mean([run["by_type"][name] for run in found.runs[k]])) for name in types},
-        "streams": {stream.name: _stream(found, k, stream.name) for stream in section.stream},
-        "verdict": found.state(k),
-        "engine": found.runs[k][0]["engine"],
+        "by_type": {name: float(np.mean([run["by_type"][name] for run in measured.runs[k]])) for name in types},
+        "streams": {stream.name: _stream(measured, k, stream.name) for stream in section.stream},
+        "verdict": measured.state(k),
+        "engine": measured.runs[k][0]["engine"],
     }
 
 
-def _frame(found: _Measured) -> pl.DataFrame:
-    rows = [_candidate(found, k) for k in range(len(found.elements))]
+def _frame(measured: _Measured) -> pl.DataFrame:
+    rows = [_candidate(measured, k) for k in range(len(measured.elements))]
     columns: dict[str, list[object]] = {name: [row[name] for row in rows] for name in ("order", "placement")}
     columns |= {name: [row[name] for row in rows] for name in VALUES}
     columns |= {f"utilization_{name}": [row["by_type"][name] for row in rows] for name in rows[0]["by_type"]}
-    for stream in found.section.stream:
+    for stream in measured.section.stream:
         for key in ("p50_us", "p99_us", "missed_pct"):
             columns[f"{stream.name}_{key}"] = [row["streams"][stream.name][key] for row in rows]
     columns["verdict"] = [row["verdict"] for row in rows]
@@ -234,28 +235,28 @@ def _frame(found: _Measured) -> pl.DataFrame:
     return pl.DataFrame({name: values for name, values in columns.items() if name not in undefined})
 
 
-def _figures(found: _Measured, best: int | None) -> list[Figure]:
-    section = found.section
+def _figures(measured: _Measured, best: int | None) -> list[Figure]:
+    section = measured.section
     of = "" if section.of is None else f" of {section.of}"
     caption = f"Means over {section.seeds} seed{'s' if section.seeds > 1 else ''}; lower is better."
-    unit, size = latency_unit(float(found.means[:, 0].max()))
+    unit, size = latency_unit(float(measured.means[:, 0].max()))
     latency = f"{latency_name(section.latency)}{of} ({unit})"
-    figures: list[Figure] = [_bars(found, 0, "latency", "Latency by placement and order", caption, latency, size)]
-    if not np.isnan(found.values[:, :, 1]).any():
+    figures: list[Figure] = [_bars(measured, 0, "latency", "Latency by placement and order", caption, latency, size)]
+    if not np.isnan(measured.values[:, :, 1]).any():
         label = "deadlines missed (%)"
-        figures.append(_bars(found, 1, "missed", "Deadlines missed by placement and order", caption, label))
-    if not np.isnan(found.values[:, :, 3]).any():
-        unit, size = energy_unit(float(np.nanmax(found.means[:, 3])))
+        figures.append(_bars(measured, 1, "missed", "Deadlines missed by placement and order", caption, label))
+    if not np.isnan(measured.values[:, :, 3]).any():
+        unit, size = energy_unit(float(np.nanmax(measured.means[:, 3])))
         title, caption = "Energy by placement and order", f"{caption} Idle units are included."
-        figures.append(_bars(found, 3, "energy", title, caption, f"energy ({unit})", size))
-    return [*figures, _utilization(found, best or 0)]
+        figures.append(_bars(measured, 3, "energy", title, caption, f"energy ({unit})", size))
+    return [*figures, _utilization(measured, best or 0)]
 
 
-def _utilization(found: _Measured, best: int) -> Bars:
+def _utilization(measured: _Measured, best: int) -> Bars:
     """Return one group of bars per placement under the order of the answer, with one bar per unit type."""
-    section, chosen = found.section, found.elements[best][0]
-    rows = [_candidate(found, found.elements.index((chosen, p))) for p in range(len(section.placement))]
-    under = f" in the order {order_name(found.order(best))}" if len(section.order) > 1 else ""
+    section, chosen = measured.section, measured.elements[best][0]
+    rows = [_candidate(measured, measured.elements.index((chosen, p))) for p in range(len(section.placement))]
+    under = f" in the order {order_name(measured.order(best))}" if len(section.order) > 1 else ""
     return Bars(
         "utilization",
         f"Utilization by unit type{under}",
@@ -266,11 +267,11 @@ def _utilization(found: _Measured, best: int) -> Bars:
     )
 
 
-def _bars(found: _Measured, column: int, name: str, title: str, caption: str, label: str, size: float = 1.0) -> Bars:
+def _bars(measured: _Measured, column: int, name: str, title: str, caption: str, label: str, size: float = 1.0) -> Bars:
     """Return one group of bars per placement, with one bar per order; values are divided by `size`."""
-    section, at = found.section, {pair: k for k, pair in enumerate(found.elements)}
+    section, at = measured.section, {pair: k for k, pair in enumerate(measured.elements)}
     series = {
-        order_name(str(order)): [float(found.means[at[o, p], column]) / size for p in range(len(section.placement))]
+        order_name(str(order)): [float(measured.means[at[o, p], column]) / size for p in range(len(section.placement))]
         for o, order in enumerate(section.order)
     }
     groups = [humanize_name(str(choice)) for choice in section.placement]

@@ -36,15 +36,15 @@ from poolwise.studies.diagnostics import diagnostics_of
 from poolwise.units import parse
 
 
-def pools_decision(runs: CandidateRuns, prices: Prices, found: Search) -> DecisionCard | None:
+def pools_decision(runs: CandidateRuns, prices: Prices, search: Search) -> DecisionCard | None:
     """Return the recommended sizes, certainty, rejected jobs and cost, compared with today; None without an answer.
 
     Today must have been simulated with the seeds of the answer.
     """
-    best = found.best
+    best = search.best
     if best is None:
         return None
-    verdict, today = found.verdicts[best], runs.today(best)
+    verdict, today = search.verdicts[best], runs.today(best)
     choice = [
         [capitalize(size.words.noun), str(size.written[k]), "" if today is None else _value_today(runs, today, size)]
         for size, k in zip(runs.sizes, best, strict=True)
@@ -59,12 +59,12 @@ def pools_decision(runs: CandidateRuns, prices: Prices, found: Search) -> Decisi
     effects = [*money_rows(prices.cost(best), "Cost of the sized parts"), *waits.rows()]
     name = "" if today is None else str(today.parameters["today"])
     note = _measured_on(runs, verdict, name, len(waits.recommended))
-    return DecisionCard(choice, effects, _certainty_of(runs, found, verdict), name, note)
+    return DecisionCard(choice, effects, _certainty_of(runs, search, verdict), name, note)
 
 
-def candidates_table(runs: CandidateRuns, cost: FloatArray, found: Search) -> Table:
+def candidates_table(runs: CandidateRuns, cost: FloatArray, search: Search) -> Table:
     """Return a table of every judged candidate, the cheapest first."""
-    order = sorted(found.verdicts, key=lambda element: (float(cost[element]), element))
+    order = sorted(search.verdicts, key=lambda element: (float(cost[element]), element))
     columns = [*(size.words.noun for size in runs.sizes), "cost", "verdict", "seeds", "jobs that can never run"]
     columns += [name for t in runs.targets for name in (KNOWN[t.metric].description, "margin to the target")]
     rows = [
@@ -76,11 +76,11 @@ def candidates_table(runs: CandidateRuns, cost: FloatArray, found: Search) -> Ta
             f"{verdict.unfinished:,}",
             *_measured_cells(runs, verdict),
         ]
-        for element, verdict in ((element, found.verdicts[element]) for element in order)
+        for element, verdict in ((element, search.verdicts[element]) for element in order)
     ]
     level = f" [{100 * runs.certainty.level:g} % over {runs.certainty.over}]" if runs.certainty.over != "nothing" else ""
     note = f"All simulated candidates; the answer is in bold. A negative margin{level} misses the target."
-    return Table("Candidates", columns, rows, note, None if found.best is None else order.index(found.best))
+    return Table("Candidates", columns, rows, note, None if search.best is None else order.index(search.best))
 
 
 def _measured_cells(runs: CandidateRuns, verdict: CandidateVerdict) -> list[str]:
@@ -92,9 +92,9 @@ def _measured_cells(runs: CandidateRuns, verdict: CandidateVerdict) -> list[str]
     return cells
 
 
-def _certainty_of(runs: CandidateRuns, found: Search, verdict: CandidateVerdict) -> Certainty:
+def _certainty_of(runs: CandidateRuns, search: Search, verdict: CandidateVerdict) -> Certainty:
     over, without = runs.certainty.over, [margin.low == margin.high for margin in verdict.margins]
-    remarks = [] if found.open is None else ["whether less is enough is undecided"]
+    remarks = [] if search.open is None else ["whether less is enough is undecided"]
     if over == "nothing" or (over == "jobs" and all(without)):
         remark = "; ".join(["the means decide, without intervals", *remarks])
         return Certainty("unknown", samples=verdict.seeds, over="seeds", remark=remark)
@@ -142,72 +142,72 @@ def _order(cell: Cell) -> str:
     return order_name(str(cell.scheduler.order or cell.scheduler.kind))
 
 
-def pools_answer(runs: CandidateRuns, prices: Prices, found: Search, left_out: Sequence[LeftOut] = ()) -> Answer:
+def pools_answer(runs: CandidateRuns, prices: Prices, search: Search, left_out: Sequence[LeftOut] = ()) -> Answer:
     """Combine the search results into an answer; `left_out` states whether a few jobs decide it."""
     cost = priced(prices.sizes, prices.amounts)
-    bill = None if found.best is None else prices.cost(found.best)
-    ranking = CandidateRanking(found.best, found.rival, found.open)
-    frame, order = pools_frame(runs, cost, found)
+    bill = None if search.best is None else prices.cost(search.best)
+    ranking = CandidateRanking(search.best, search.rival, search.open)
+    frame, order = pools_frame(runs, cost, search)
     cells = list(runs.simulated.values())
-    shown = runs.largest if found.best is None else found.best
+    shown = runs.largest if search.best is None else search.best
     diagnostics = diagnostics_of(runs.cells(shown)[0], runs.store.outcomes(runs.cells(shown)[0]))
     return ranking.answer(
         order,
         frame,
-        partial(candidate_content, runs, cost, found),
+        partial(candidate_content, runs, cost, search),
         {
             "sanity": diagnostics.to_dict() | {"decisive": [one.to_dict() for one in left_out]},
-            **pools_content(runs, cost, found),
-            "prices": at_other_prices(runs, prices, found),
+            **pools_content(runs, cost, search),
+            "prices": at_other_prices(runs, prices, search),
         },
-        pools_figures(runs, cost, found),
-        headline=_headline(runs, cost, found, ranking.status),
-        because=list(_because(runs, cost, found)),
+        pools_figures(runs, cost, search),
+        headline=_headline(runs, cost, search, ranking.status),
+        because=list(_because(runs, cost, search)),
         sections={
-            "Cost": [] if bill is None else [*cost_sentences(bill), *price_sentences(prices, found, runs.label)],
-            "Sensitivity": list(_sensitivity(runs, cost, found)),
-            "Certainty": list(_certainty(runs, found)),
+            "Cost": [] if bill is None else [*cost_sentences(bill), *price_sentences(prices, search, runs.label)],
+            "Sensitivity": list(_sensitivity(runs, cost, search)),
+            "Certainty": list(_certainty(runs, search)),
         },
-        notes=list(_notes(runs, found)),
+        notes=list(_notes(runs, search)),
         cost=bill,
         inputs=dict(sorted({Path(cell.workload.path).name: cell.workload.sha256 for cell in cells}.items())),
         seeds=sorted({cell.seed for cell in cells}),
         first=[*diagnostics.sentences, *(one.text for one in left_out)],
-        decision=pools_decision(runs, prices, found),
-        tables=[candidates_table(runs, cost, found)],
+        decision=pools_decision(runs, prices, search),
+        tables=[candidates_table(runs, cost, search)],
     )
 
 
 # Sentences
 
 
-def _headline(runs: CandidateRuns, cost: FloatArray, found: Search, status: AnswerStatus) -> str:
+def _headline(runs: CandidateRuns, cost: FloatArray, search: Search, status: AnswerStatus) -> str:
     if status == "infeasible":
         return f"No candidate meets every target ({_targets(runs.targets)}), not even {runs.label(runs.largest)}."
-    if found.best is None:
+    if search.best is None:
         targets = _targets(runs.targets)
         return f"Undecided: no candidate is shown to meet every target ({targets}), and not all are shown to miss one."
-    text = f"{runs.label(found.best)} for {format_dollars(cost[found.best])}"
-    return f"{text} is enough; whether less is enough is undecided." if found.open is not None else f"Choose {text}."
+    text = f"{runs.label(search.best)} for {format_dollars(cost[search.best])}"
+    return f"{text} is enough; whether less is enough is undecided." if search.open is not None else f"Choose {text}."
 
 
-def _because(runs: CandidateRuns, cost: FloatArray, found: Search) -> Iterator[str]:
-    if found.best is not None:
-        yield f"This is the cheapest candidate with {_targets(runs.targets)}: {_measured(runs, found.verdicts[found.best])}."
+def _because(runs: CandidateRuns, cost: FloatArray, search: Search) -> Iterator[str]:
+    if search.best is not None:
+        yield f"This is the cheapest candidate with {_targets(runs.targets)}: {_measured(runs, search.verdicts[search.best])}."
     else:
-        verdict = found.verdicts[runs.largest]
+        verdict = search.verdicts[runs.largest]
         yield f"The largest candidate: {_measured(runs, verdict)}."
-    if found.open is not None:
-        measured = _measured(runs, found.verdicts[found.open])
-        label, price = runs.label(found.open), format_dollars(cost[found.open])
+    if search.open is not None:
+        measured = _measured(runs, search.verdicts[search.open])
+        label, price = runs.label(search.open), format_dollars(cost[search.open])
         yield f"{label}, for {price}, is not distinguishable from the target: {measured}."
-    if found.rival is not None and found.best is not None:
-        more = cost[found.rival] - cost[found.best]
-        measured = _measured(runs, found.verdicts[found.rival])
-        price = format_dollars(cost[found.rival])
-        yield f"The runner-up, {runs.label(found.rival)}, costs {format_dollars(more)} more ({price}): {measured}."
-    elif found.best is not None:
-        yield _larger(runs, cost, found, found.best)
+    if search.rival is not None and search.best is not None:
+        more = cost[search.rival] - cost[search.best]
+        measured = _measured(runs, search.verdicts[search.rival])
+        price = format_dollars(cost[search.rival])
+        yield f"The runner-up, {runs.label(search.rival)}, costs {format_dollars(more)} more ({price}): {measured}."
+    elif search.best is not None:
+        yield _larger(runs, cost, search, search.best)
     least, most = runs.certainty.seeds
     grid_runs = f"{cost.size * least:,}" if least == most else f"{cost.size * least:,} to {cost.size * most:,}"
     yield (
@@ -216,42 +216,42 @@ def _because(runs: CandidateRuns, cost: FloatArray, found: Search) -> Iterator[s
     )
 
 
-def _larger(runs: CandidateRuns, cost: FloatArray, found: Search, best: Element) -> str:
+def _larger(runs: CandidateRuns, cost: FloatArray, search: Search, best: Element) -> str:
     """Name the cheapest other candidate shown to meet the targets, where all others are larger than the best."""
-    others = [element for element, verdict in found.verdicts.items() if verdict.state == "keeps" and element != best]
+    others = [element for element, verdict in search.verdicts.items() if verdict.state == "keeps" and element != best]
     if not others:
         return "There is no runner-up: no other simulated combination of sizes is shown to meet the targets."
     other = min(others, key=lambda element: (cost[element], element))
     more, price = format_dollars(cost[other] - cost[best]), format_dollars(cost[other])
     return (
         "There is no runner-up: every other combination that meets the targets has at least as much of everything. The "
-        f"cheapest simulated one, {runs.label(other)}, costs {more} more ({price}): {_measured(runs, found.verdicts[other])}."
+        f"cheapest simulated one, {runs.label(other)}, costs {more} more ({price}): {_measured(runs, search.verdicts[other])}."
     )
 
 
-def _sensitivity(runs: CandidateRuns, cost: FloatArray, found: Search) -> Iterator[str]:
-    base = None if found.best is None else cost[found.best]
-    for moved in found.sensitivity:
+def _sensitivity(runs: CandidateRuns, cost: FloatArray, search: Search) -> Iterator[str]:
+    base = None if search.best is None else cost[search.best]
+    for moved in search.sensitivity:
         text = f"Targets {100 * abs(moved.share):g} % {'tighter' if moved.share > 0 else 'looser'}"
         text += f" ({_targets(moved.targets)})"
         if moved.element is None:
             yield f"{text}: no candidate is shown to meet them."
             continue
-        if moved.element == found.best:
+        if moved.element == search.best:
             yield f"{text}: the answer stays the same."
             continue
         change = "" if base is None else f" ({_signed(cost[moved.element] - base)})"
         yield f"{text}: {runs.label(moved.element)} for {format_dollars(cost[moved.element])}{change}."
-    if found.best is None:
+    if search.best is None:
         return
-    for axis, element in neighbors(found.best, cost.shape):
-        verdict, size = found.verdicts[element], runs.sizes[axis]
-        change = _signed(cost[element] - cost[found.best])
+    for axis, element in neighbors(search.best, cost.shape):
+        verdict, size = search.verdicts[element], runs.sizes[axis]
+        change = _signed(cost[element] - cost[search.best])
         state = STATE_TEXT[verdict.state]
         yield f"With {size.phrase(element[axis])} ({change}): {_measured(runs, verdict)}; {state}."
 
 
-def _certainty(runs: CandidateRuns, found: Search) -> Iterator[str]:
+def _certainty(runs: CandidateRuns, search: Search) -> Iterator[str]:
     certainty = runs.certainty
     least, most = certainty.seeds
     level = f"{100 * certainty.level:g} %"
@@ -271,35 +271,35 @@ def _certainty(runs: CandidateRuns, found: Search) -> Iterator[str]:
     else:
         seeds = f"{least} seed{'s' if least > 1 else ''}"
         yield f"Means over {seeds} decide, without intervals: the answer applies to these runs only."
-    open_ = [e for e, v in found.verdicts.items() if v.state == "undecided" and e != found.open]
-    by_assumption = [e for e in open_ if found.best is not None and below(found.best, e)]
+    open_ = [e for e, v in search.verdicts.items() if v.state == "undecided" and e != search.open]
+    by_assumption = [e for e in open_ if search.best is not None and below(search.best, e)]
     if by_assumption:
         yield (
             f"{len(by_assumption):,} candidates that are larger than the answer stayed undecided after their last seed. They "
             "are assumed to meet the targets, because the smaller answer does."
         )
-    if not found.worse:
+    if not search.worse:
         yield (
-            f"The search assumes that {ASSUMED}. None of the {found.pairs:,} pairs of simulated candidates in which one has at "
-            "least as much of everything contradicts this. Candidates that were not simulated were not checked."
+            f"The search assumes that {ASSUMED}. None of the {search.pairs:,} pairs of simulated candidates in which one has "
+            "at least as much of everything contradicts this. Candidates that were not simulated were not checked."
         )
         return
-    x, y, target = found.worse[0]
+    x, y, target = search.worse[0]
     yield (
-        f"The search assumes that {ASSUMED}. This does not hold here: {len(found.worse):,} of {found.pairs:,} comparisons "
+        f"The search assumes that {ASSUMED}. This does not hold here: {len(search.worse):,} of {search.pairs:,} comparisons "
         f"contradict it. For example, {KNOWN[target.metric].description} is worse with {runs.label(y)} than with "
         f"{runs.label(x)}. A cheaper candidate that was not simulated may meet the targets."
     )
 
 
-def _notes(runs: CandidateRuns, found: Search) -> Iterator[str]:
+def _notes(runs: CandidateRuns, search: Search) -> Iterator[str]:
     relative = any(target.relative for target in runs.targets)
     finishers = "the largest candidate and the reference finish" if relative else "the largest candidate finishes"
     yield (
         f"Measured on the jobs that {finishers}, after {_warm_up(runs)}: "
         f"{int(runs.population(0).sum()):,} jobs of the first seed."
     )
-    rejecting = {element: v.unfinished for element, v in found.verdicts.items() if v.unfinished}
+    rejecting = {element: v.unfinished for element, v in search.verdicts.items() if v.unfinished}
     if rejecting:
         yield (
             f"{len(rejecting):,} candidates miss the targets because they can never run some jobs that the largest candidate "
@@ -312,7 +312,7 @@ def _notes(runs: CandidateRuns, found: Search) -> Iterator[str]:
     for fact, verb in (("excluded", "excluded from the trace"), ("repaired", "repaired while reading")):
         for reason, count in sorted(largest[0].get(fact, {}).items()):
             yield f"{count:,} rows were {verb}: {reason}."
-    spread = max((i.high - i.low for v in found.verdicts.values() for i in v.margins), default=0.0)
+    spread = max((i.high - i.low for v in search.verdicts.values() for i in v.margins), default=0.0)
     if runs.certainty.over == "seeds" and spread == 0:
         yield "These runs do not depend on the seed: all seeds give the same values. Their certainty is that of the trace."
     yield from sorted({warning for facts in largest for warning in facts.get("warnings", ())})

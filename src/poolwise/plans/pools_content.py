@@ -20,19 +20,19 @@ from poolwise.presentation.format import capitalize
 ASSUMED = "more of a size never makes a target harder to keep"
 
 
-def pools_frame(runs: CandidateRuns, cost: FloatArray, found: Search) -> tuple[pl.DataFrame, list[Element]]:
+def pools_frame(runs: CandidateRuns, cost: FloatArray, search: Search) -> tuple[pl.DataFrame, list[Element]]:
     """Return a frame with one row per judged candidate, by cost, and the candidates in that order."""
-    order = sorted(found.verdicts, key=lambda element: (float(cost[element]), element))
+    order = sorted(search.verdicts, key=lambda element: (float(cost[element]), element))
     columns: dict[str, list[object]] = {
         size.name: [size.written[element[axis]] for element in order] for axis, size in enumerate(runs.sizes)
     }
     columns["cost_dollars"] = [float(cost[element]) for element in order]
-    columns["verdict"] = [found.verdicts[element].state for element in order]
-    columns["seeds"] = [found.verdicts[element].seeds for element in order]
-    columns["unfinished_jobs"] = [found.verdicts[element].unfinished for element in order]
+    columns["verdict"] = [search.verdicts[element].state for element in order]
+    columns["seeds"] = [search.verdicts[element].seeds for element in order]
+    columns["unfinished_jobs"] = [search.verdicts[element].unfinished for element in order]
     for k, target in enumerate(runs.targets):
         name = target.metric if k == [t.metric for t in runs.targets].index(target.metric) else f"{target.metric}_{k + 1}"
-        verdicts = [found.verdicts[element] for element in order]
+        verdicts = [search.verdicts[element] for element in order]
         columns[name] = [v.values[k] for v in verdicts]
         for part in ("mean", "low", "high"):
             end = "" if part == "mean" else f"_{part}"
@@ -40,27 +40,27 @@ def pools_frame(runs: CandidateRuns, cost: FloatArray, found: Search) -> tuple[p
     return pl.DataFrame(columns), order
 
 
-def candidate_content(runs: CandidateRuns, cost: FloatArray, found: Search, element: Element) -> Json:
+def candidate_content(runs: CandidateRuns, cost: FloatArray, search: Search, element: Element) -> Json:
     """Return a candidate as plain data."""
-    verdict = found.verdicts.get(element)
+    verdict = search.verdicts.get(element)
     content: Json = {"sizes": runs.sizes_of(element), "cost_dollars": float(cost[element])}
     return content if verdict is None else content | _verdict(runs, verdict)
 
 
-def pools_content(runs: CandidateRuns, cost: FloatArray, found: Search) -> Json:
+def pools_content(runs: CandidateRuns, cost: FloatArray, search: Search) -> Json:
     """Return the search results as plain data, as `poolwise plan --json` prints them in addition to the ranking."""
 
     def candidate(element: Element | None) -> Json | None:
-        return None if element is None else candidate_content(runs, cost, found, element)
+        return None if element is None else candidate_content(runs, cost, search, element)
 
-    around = [] if found.best is None else neighbors(found.best, cost.shape)
+    around = [] if search.best is None else neighbors(search.best, cost.shape)
     least, most = runs.certainty.seeds
     return {
         "targets": [str(target) for target in runs.targets],
         "sensitivity": {
             "targets": [
                 {"share": m.share, "targets": [str(t) for t in m.targets], "chosen": candidate(m.element)}
-                for m in found.sensitivity
+                for m in search.sensitivity
             ],
             "steps": [{"size": runs.sizes[axis].key, **(candidate(element) or {})} for axis, element in around],
         },
@@ -74,9 +74,9 @@ def pools_content(runs: CandidateRuns, cost: FloatArray, found: Search) -> Json:
         "certainty": {"over": runs.certainty.over, "level": runs.certainty.level, "min": least, "max": most},
         "assumption": {
             "text": ASSUMED,
-            "pairs": found.pairs,
+            "pairs": search.pairs,
             "contradictions": [
-                {"metric": target.metric, "less": runs.label(x), "more": runs.label(y)} for x, y, target in found.worse
+                {"metric": target.metric, "less": runs.label(x), "more": runs.label(y)} for x, y, target in search.worse
             ],
         },
     }
@@ -101,7 +101,7 @@ def _number(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
-def at_other_prices(runs: CandidateRuns, prices: Prices, found: Search) -> list[Json]:
+def at_other_prices(runs: CandidateRuns, prices: Prices, search: Search) -> list[Json]:
     """Return the cheapest candidate at either end of each price range, as plain data."""
     return [
         {
@@ -109,28 +109,28 @@ def at_other_prices(runs: CandidateRuns, prices: Prices, found: Search) -> list[
             "price": prices.sizes[which].price[end],
             "sizes": None if e is None else runs.sizes_of(e),
         }
-        for (which, end), e in zip(prices.ends, found.elsewhere, strict=True)
+        for (which, end), e in zip(prices.ends, search.elsewhere, strict=True)
     ]
 
 
 _STATES = {"keeps": "meets the target", "breaks": "misses the target", "undecided": "undecided"}
 
 
-def pools_figures(runs: CandidateRuns, cost: FloatArray, found: Search) -> list[Figure]:
+def pools_figures(runs: CandidateRuns, cost: FloatArray, search: Search) -> list[Figure]:
     """Return one figure per target: a curve over one size, or points over the cost for several sizes."""
     figures: list[Figure] = []
     for k, target in enumerate(runs.targets):
-        elements = sorted((e for e, v in found.verdicts.items() if not v.unfinished), key=lambda e: (float(cost[e]), e))
+        elements = sorted((e for e, v in search.verdicts.items() if not v.unfinished), key=lambda e: (float(cost[e]), e))
         if len(elements) < 2:
             continue
         draw = _curve if cost.ndim == 1 else _points
-        figures.append(draw(runs, cost, found, elements, k, f"target{k + 1}_{target.metric}"))
+        figures.append(draw(runs, cost, search, elements, k, f"target{k + 1}_{target.metric}"))
     return figures
 
 
-def _curve(runs: CandidateRuns, cost: FloatArray, found: Search, elements: list[Element], k: int, name: str) -> Figure:
+def _curve(runs: CandidateRuns, cost: FloatArray, search: Search, elements: list[Element], k: int, name: str) -> Figure:
     target, size = runs.targets[k], runs.sizes[0]
-    verdicts = [found.verdicts[e] for e in elements]
+    verdicts = [search.verdicts[e] for e in elements]
     margins = [v.margins[k] for v in verdicts]
     bound = [v.values[k] + target.sign * v.margins[k].mean for v in verdicts]
     bands = [sorted((b - target.sign * m.low, b - target.sign * m.high)) for b, m in zip(bound, margins, strict=True)]
@@ -152,17 +152,17 @@ def _curve(runs: CandidateRuns, cost: FloatArray, found: Search, elements: list[
         x_axis=Axis(size.words.noun, ticks=dict(zip(x, (str(size.written[e[0]]) for e in elements), strict=True))),
         y_axis=Axis(_label(target)),
         interval={} if percentile else {"simulated": ([b[0] for b in bands], [b[1] for b in bands])},
-        highlight=None if found.best is None else float(size.amount[found.best[0]]),
+        highlight=None if search.best is None else float(size.amount[search.best[0]]),
     )
 
 
-def _points(runs: CandidateRuns, cost: FloatArray, found: Search, elements: list[Element], k: int, name: str) -> Figure:
+def _points(runs: CandidateRuns, cost: FloatArray, search: Search, elements: list[Element], k: int, name: str) -> Figure:
     target = runs.targets[k]
     groups: dict[str, list[Element]] = {}
     for element in elements:
-        state = "the answer" if element == found.best else found.verdicts[element].state
+        state = "the answer" if element == search.best else search.verdicts[element].state
         groups.setdefault(state, []).append(element)
-    at = found.verdicts[found.best if found.best in elements else elements[-1]]
+    at = search.verdicts[search.best if search.best in elements else elements[-1]]
     percentile = has_share_margins(runs, target)
     names = [state for state in ("keeps", "breaks", "undecided", "the answer") if state in groups]
     return Scatter(
@@ -171,18 +171,18 @@ def _points(runs: CandidateRuns, cost: FloatArray, found: Search, elements: list
         f"All simulated candidates. The dashed line is the target, a {target.text}"
         + (", with the reference's value under the seeds of the answer." if target.relative else "."),
         series={
-            state: ([float(cost[e]) for e in groups[state]], [found.verdicts[e].values[k] for e in groups[state]])
+            state: ([float(cost[e]) for e in groups[state]], [search.verdicts[e].values[k] for e in groups[state]])
             for state in names
         },
-        descriptions={state: [_describe_point(runs, cost, found, target, e) for e in groups[state]] for state in names},
+        descriptions={state: [_describe_point(runs, cost, search, target, e) for e in groups[state]] for state in names},
         x_axis=Axis("cost of the candidate ($)"),
-        y_axis=Axis(_label(target), log=_spans_decades(found, elements, k)),
+        y_axis=Axis(_label(target), log=_spans_decades(search, elements, k)),
         target=None if percentile else (at.values[k] + target.sign * at.margins[k].mean, "target"),
     )
 
 
-def _describe_point(runs: CandidateRuns, cost: FloatArray, found: Search, target: Target, element: Element) -> str:
-    verdict = found.verdicts[element]
+def _describe_point(runs: CandidateRuns, cost: FloatArray, search: Search, target: Target, element: Element) -> str:
+    verdict = search.verdicts[element]
     value = target.format_value(verdict.values[runs.targets.index(target)])
     return f"{runs.label(element)}: {cost[element]:,.0f} $, {value}; {_STATES[verdict.state]}"
 
@@ -192,9 +192,9 @@ def has_share_margins(runs: CandidateRuns, target: Target) -> bool:
     return runs.certainty.over == "jobs" and is_percentile(target)
 
 
-def _spans_decades(found: Search, elements: list[Element], k: int) -> bool:
+def _spans_decades(search: Search, elements: list[Element], k: int) -> bool:
     """Return whether the values span a range that needs a logarithmic axis."""
-    values = np.array([found.verdicts[e].values[k] for e in elements])
+    values = np.array([search.verdicts[e].values[k] for e in elements])
     return bool(values.min() > 0 and values.max() > 20 * values.min())
 
 

@@ -69,14 +69,14 @@ def bought_today(sizes: Sequence[Size], document: Document, machine: Json) -> Fl
         return None
 
 
-def price_sentences(prices: Prices, found: Search, label: Callable[[Element], str]) -> Iterator[str]:
+def price_sentences(prices: Prices, search: Search, label: Callable[[Element], str]) -> Iterator[str]:
     """Describe the cheapest candidate at either end of each price range."""
-    same = [k for k, element in enumerate(found.elsewhere) if element == found.best]
+    same = [k for k, element in enumerate(search.elsewhere) if element == search.best]
     for k, (which, end) in enumerate(prices.ends):
         if k not in same:
-            size, element = prices.sizes[which], found.elsewhere[k]
+            size, element = prices.sizes[which], search.elsewhere[k]
             answer = "no candidate that is shown to meet the targets" if element is None else label(element)
             yield f"At {format_number(size.price[end])} $ for each {size.paid}, the answer is {answer}."
     if same:
-        others = "any other price" if len(same) < len(found.elsewhere) else "any single price"
+        others = "any other price" if len(same) < len(search.elsewhere) else "any single price"
         yield f"With {others} at an end of its range, the answer stays the same."

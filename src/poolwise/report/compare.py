@@ -19,77 +19,82 @@ from poolwise.units import format_time, shared_time_unit
 _MARKS: Mapping[str, RowMark] = {"better": "true", "worse": "false"}
 
 
-def comparison_answer(found: Comparison, changed: int, provenance: Mapping[str, object]) -> Answer:
+def comparison_answer(comparison: Comparison, changed: int, provenance: Mapping[str, object]) -> Answer:
     """Return the answer of a comparison, with the `changed` jobs per run and direction whose wait changed most."""
-    requested = metrics_of(found.measures)
-    main = [name for name in found.described if name in TODAY or name.partition(".")[0] in requested]
+    requested = metrics_of(comparison.measures)
+    main = [name for name in comparison.described if name in TODAY or name.partition(".")[0] in requested]
     return Answer(
-        title=f"Comparison of {len(found.runs)} runs",
-        headline=headline(found),
-        because=[difference_sentence(found, d) for d in found.differences if d.metric == GOAL],
-        figures=_figures(found),
-        head=[_differences(found, "Differences", main), *([_changed(found, changed)] if found.changed(changed) else [])],
-        tables=[_differences(found, "All metrics", [*found.described])],
-        candidates=found.frame(),
-        content=found.to_dict(changed),
+        title=f"Comparison of {len(comparison.runs)} runs",
+        headline=headline(comparison),
+        because=[difference_sentence(comparison, d) for d in comparison.differences if d.metric == GOAL],
+        figures=_figures(comparison),
+        head=[
+            _differences(comparison, "Differences", main),
+            *([_changed(comparison, changed)] if comparison.changed(changed) else []),
+        ],
+        tables=[_differences(comparison, "All metrics", [*comparison.described])],
+        candidates=comparison.frame(),
+        content=comparison.to_dict(changed),
         provenance=provenance,
     )
 
 
-def headline(found: Comparison) -> str:
+def headline(comparison: Comparison) -> str:
     """Name the run with the lowest mean bounded slowdown, and state whether the difference is significant."""
-    values = [float(metrics[GOAL].mean()) for metrics in found.metrics]
+    values = [float(metrics[GOAL].mean()) for metrics in comparison.metrics]
     best = int(np.argmin(values))
     if best == 0:
-        rest = [d for d in found.differences if d.metric == GOAL]
+        rest = [d for d in comparison.differences if d.metric == GOAL]
         significant = all(d.verdict == "worse" for d in rest)
         text = "every difference is significant" if significant else "not every difference is significant"
-        return f"{found.labels[0]} has the lowest mean bounded slowdown; {text}."
-    verdict = next(d.verdict for d in found.differences if d.metric == GOAL and d.run == best)
+        return f"{comparison.labels[0]} has the lowest mean bounded slowdown; {text}."
+    verdict = next(d.verdict for d in comparison.differences if d.metric == GOAL and d.run == best)
     text = "is significant" if verdict == "better" else "is not significant"
-    return f"{found.labels[best]} has the lowest mean bounded slowdown; its difference from {found.labels[0]} {text}."
+    return f"{comparison.labels[best]} has the lowest mean bounded slowdown; its difference from {comparison.labels[0]} {text}."
 
 
-def _differences(found: Comparison, title: str, names: Sequence[str]) -> Table:
+def _differences(comparison: Comparison, title: str, names: Sequence[str]) -> Table:
     """Return some metrics, one row per metric and run."""
     rows, marks = list[list[str]](), dict[int, RowMark]()
     for name in names:
-        description, unit, *_ = found.described[name]
-        rows.append([description, found.labels[0], value_text(float(found.metrics[0][name].mean()), unit), "", "", ""])
-        for d in (d for d in found.differences if d.metric == name):
+        description, unit, *_ = comparison.described[name]
+        rows.append(
+            [description, comparison.labels[0], value_text(float(comparison.metrics[0][name].mean()), unit), "", "", ""]
+        )
+        for d in (d for d in comparison.differences if d.metric == name):
             known = d.interval.low == d.interval.low  # not NaN
             bounds = f"{change_text(d.interval.low, unit)} to {change_text(d.interval.high, unit)}" if known else ""
             change = change_text(d.interval.mean, unit)
             marks[len(rows)] = _MARKS.get(d.verdict, "")
-            rows.append(["", found.labels[d.run], value_text(d.value, unit), change, bounds, d.verdict])
-    note = f"Differences from {found.labels[0]}; intervals: {found.interval_of}. {population_sentence(found)}"
+            rows.append(["", comparison.labels[d.run], value_text(d.value, unit), change, bounds, d.verdict])
+    note = f"Differences from {comparison.labels[0]}; intervals: {comparison.interval_of}. {population_sentence(comparison)}"
     return Table(title, ["metric", "run", "value", "difference", "95 % interval", "verdict"], rows, note, marks=marks)
 
 
-def _changed(found: Comparison, count: int) -> Table:
+def _changed(comparison: Comparison, count: int) -> Table:
     rows = [
-        [found.labels[job.run], str(job.id), f"{job.nodes:,}", *map(format_time, (job.runtime_s, job.first_wait_s)),
+        [comparison.labels[job.run], str(job.id), f"{job.nodes:,}", *map(format_time, (job.runtime_s, job.first_wait_s)),
          format_time(job.wait_s), f"{'+' if job.change_s > 0 else '-'}{format_time(abs(job.change_s))}"]
-        for job in found.changed(count)
+        for job in comparison.changed(count)
     ]  # fmt: skip
-    columns = ["run", "job", "nodes", "runtime", f"wait, {found.labels[0]}", "wait in the run", "change of the wait"]
-    note = "" if found.same_jobs else "Each seed draws its own jobs; these are the jobs of the first seed."
+    columns = ["run", "job", "nodes", "runtime", f"wait, {comparison.labels[0]}", "wait in the run", "change of the wait"]
+    note = "" if comparison.same_jobs else "Each seed draws its own jobs; these are the jobs of the first seed."
     return Table("Jobs that changed most", columns, rows, note)
 
 
-def _figures(found: Comparison) -> list[Figure]:
-    seed = found.seeds[0]
+def _figures(comparison: Comparison) -> list[Figure]:
+    seed = comparison.seeds[0]
     samples = {
-        label: bounded_slowdown(run.outcomes[seed])[found.population(k, seed)]
-        for k, (label, run) in enumerate(zip(found.labels, found.runs, strict=True))
+        label: bounded_slowdown(run.outcomes[seed])[comparison.population(k, seed)]
+        for k, (label, run) in enumerate(zip(comparison.labels, comparison.runs, strict=True))
     }
-    waits = [wait_s(run.outcomes[seed])[found.population(k, seed)] for k, run in enumerate(found.runs)]
-    differences = {label: waits[k] - waits[0] for k, label in enumerate(found.labels) if k}
+    waits = [wait_s(run.outcomes[seed])[comparison.population(k, seed)] for k, run in enumerate(comparison.runs)]
+    differences = {label: waits[k] - waits[0] for k, label in enumerate(comparison.labels) if k}
     size, unit = shared_time_unit(max(float(np.abs(values).max(initial=0.0)) for values in differences.values()))
     changes = {label: values / size for label, values in differences.items()}
     change = Distribution(
         "change",
-        f"Change of the wait compared with {found.labels[0]}",
+        f"Change of the wait compared with {comparison.labels[0]}",
         "Share of jobs whose wait changed by at most the value on the x axis; jobs to the left of 0 wait less.",
         changes,
         Axis(f"change of the wait ({unit})"),

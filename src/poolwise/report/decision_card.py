@@ -52,27 +52,27 @@ def _line(item: CostItem, recommended: float, current: float) -> CostLine:
     return CostLine(item.name, item.unit, recommended, current, (item.least, item.likely, item.most))
 
 
-def study_decision(result: StudyResult, sweep: Sweep, found: Recommendation) -> DecisionCard:
+def study_decision(result: StudyResult, sweep: Sweep, recommendation: Recommendation) -> DecisionCard:
     """Return the recommended order and size; the reference is today if the study has a `[today]`."""
-    cells = sweep.cells[found.series, found.at]
+    cells = sweep.cells[recommendation.series, recommendation.at]
     waits = PairedWaits.of((result.outcomes(cell), result.today(cell), result.population(cell)) for cell in cells)
     today = next(iter(result.study.today.values()), None)
     if sweep.choice == "order":
-        choice = [["Queue order", found.series, today_of(result, "scheduler.order")]]
+        choice = [["Queue order", recommendation.series, today_of(result, "scheduler.order")]]
     else:
-        choice = [["Scheduler settings", found.series, "" if today is None else "unchanged"]]
+        choice = [["Scheduler settings", recommendation.series, "" if today is None else "unchanged"]]
     if sweep.x_name:
-        choice.append(["Size", sweep.amount(found.at), _size_today(result, sweep)])
+        choice.append(["Size", sweep.amount(recommendation.at), _size_today(result, sweep)])
     effects = [*cost_rows(result, cells[0]), *waits.rows()]
     if today is None and result.study.measure.baseline:
         label = "Largest wait added to any job, compared with FCFS without backfilling"
-        effects.append([label, _largest_added_wait(result, sweep, found)])
+        effects.append([label, _largest_added_wait(result, sweep, recommendation)])
     note = population_of(result, cells, waits, "also finish today")
     note += "" if today else " The study has no [today]; add one to compare the recommendation with your current system."
     note += price_note(cells[0])
     name = "" if today is None else str(today.parameters["today"])
     return DecisionCard(
-        choice, effects, sentences.certainty(found), name, note, certainty_of=f"Certainty of the {sweep.choice}"
+        choice, effects, sentences.certainty(recommendation), name, note, certainty_of=f"Certainty of the {sweep.choice}"
     )
 
 
@@ -136,9 +136,9 @@ def _slowdown_rows(changes: Comparison, name: str) -> list[list[str]]:
     return []
 
 
-def _largest_added_wait(result: StudyResult, sweep: Sweep, found: Recommendation) -> str:
+def _largest_added_wait(result: StudyResult, sweep: Sweep, recommendation: Recommendation) -> str:
     largest = 0.0
-    for cell in sweep.cells[found.series, found.at]:
+    for cell in sweep.cells[recommendation.series, recommendation.at]:
         outcomes, fcfs = result.outcomes(cell), result.baseline(cell)
         both = result.population(cell) & fcfs.finished
         largest = max(largest, float((wait_s(outcomes) - wait_s(fcfs))[both].max(initial=0.0)))
@@ -222,9 +222,9 @@ def _certainty(ranked: Sequence[CombinationResult]) -> Certainty:
     return replace(apart, kind="alike", better_than="", alike=f"{alike} of {others} others") if alike else apart
 
 
-def _mean(one: CombinationResult) -> str:
-    return format_interval(mean_interval(one.metric(GOAL)))
+def _mean(result: CombinationResult) -> str:
+    return format_interval(mean_interval(result.metric(GOAL)))
 
 
-def _kilowatts(one: CombinationResult) -> str:
-    return f"{format_number(mean_interval(one.watts).mean / 1000)} kW"
+def _kilowatts(result: CombinationResult) -> str:
+    return f"{format_number(mean_interval(result.watts).mean / 1000)} kW"

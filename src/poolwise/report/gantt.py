@@ -92,25 +92,25 @@ MARGIN = 0.12
 _JOB, _BLOCKING, _OTHERS, _WAIT = "this job", "blocking jobs", "other jobs", "wait of this job"
 
 
-def with_wait_figures(answer: Answer, found: Explanation, schedule: Schedule) -> Answer:
+def with_wait_figures(answer: Answer, explanation: Explanation, schedule: Schedule) -> Answer:
     """Add the nodes during the wait, and the memory of the job over its runs, to the answer of an explained wait."""
     drawable = _lane_resource(schedule.machine) is not None
-    return replace(answer, main=gantt(found, schedule) if drawable else None, figures=_memory(found))
+    return replace(answer, main=gantt(explanation, schedule) if drawable else None, figures=_memory(explanation))
 
 
-def _memory(found: Explanation) -> list[Figure]:
+def _memory(explanation: Explanation) -> list[Figure]:
     """Draw the memory that the job held and used over its runs, as steps; empty if its memory does not change."""
-    if not found.memory:
+    if not explanation.memory:
         return []
-    ends = [(one, time) for one in found.memory for time in (one.begin, one.end)]
+    ends = [(one, time) for one in explanation.memory for time in (one.begin, one.end)]
     held = [(one.local + one.pooled) / 1024 for one, _ in ends]
     used = [float("nan") if one.used is None else one.used / 1024 for one, _ in ends]
     return [
         Curves(
             "memory",
-            f"Memory of job {found.job.id}",
-            memory_sentence(found.memory),
-            x=[_hours(time - found.job.submit) for _, time in ends],
+            f"Memory of job {explanation.job.id}",
+            memory_sentence(explanation.memory),
+            x=[_hours(time - explanation.job.submit) for _, time in ends],
             series={"held": held} if all(map(math.isnan, used)) else {"held": held, "used": used},
             x_axis=Axis("time since submission (h)"),
             y_axis=Axis("memory in nodes and pools (GiB)"),
@@ -148,25 +148,27 @@ def longest_wait(result: StudyResult, cell: CellResult) -> Boxes | None:
     )
 
 
-def gantt(found: Explanation, schedule: Schedule) -> Boxes:
+def gantt(explanation: Explanation, schedule: Schedule) -> Boxes:
     """Draw the jobs on the nodes while a job waited, with the reasons for its wait on the lowest lane."""
-    submit, until = found.job.submit, found.until
+    submit, until = explanation.job.submit, explanation.until
     margin = max(int(MARGIN * (until - submit)), HOUR // 60)
     window = submit - margin, until + margin
     height = _lanes(schedule.machine)
-    blocking = {e.reason.blocker for e in found.episodes}
-    placed = list(_jobs(found, schedule, window, blocking))
+    blocking = {e.reason.blocker for e in explanation.episodes}
+    placed = list(_jobs(explanation, schedule, window, blocking))
     boxes = [box for _, box in placed]
     ranked = sorted((one for one in placed if one[1].series == _OTHERS), key=lambda one: -_area(one[1]))
     others = [box for _, box in ranked[:MAX_BOXES]]
     hidden, jobs = len(ranked[MAX_BOXES:]), len({job for job, _ in ranked[MAX_BOXES:]})
     top = float(height.max())
     low = -0.12 * top
-    waits = [Box(0.0, _hours(until - submit), low, low / 3, _WAIT, f"job {found.job.id} waits for {_duration(until - submit)}")]
+    waits = [
+        Box(0.0, _hours(until - submit), low, low / 3, _WAIT, f"job {explanation.job.id} waits for {_duration(until - submit)}")
+    ]
     waits = [
         Box(_hours(e.start - submit), _hours(e.end - submit), low, low / 3, held_by(e.reason.cause, e.reason.resource),
             f"{_duration(e.end - e.start)} from {_duration(e.start - submit)} after its submission: {e.reason.text}")
-        for e in found.episodes
+        for e in explanation.episodes
     ] or waits  # fmt: skip
     pools = list(pools_over_time(schedule, window, submit, top))
     drawn = [*others, *(box for box in boxes if box.series != _OTHERS), *pools, *waits]
@@ -178,9 +180,11 @@ def gantt(found: Explanation, schedule: Schedule) -> Boxes:
     held = held if whole else "one node; its height is the number of cores that it held there"
     return Boxes(
         "gantt",
-        f"Nodes while job {found.job.id} waited" if found.passes else f"Nodes when job {found.job.id} was submitted",
+        f"Nodes while job {explanation.job.id} waited"
+        if explanation.passes
+        else f"Nodes when job {explanation.job.id} was submitted",
         f"Each box is a job on {held}. The lowest lane shows "
-        + ("the reasons for the wait." if found.passes else "the wait of this job.")
+        + ("the reasons for the wait." if explanation.passes else "the wait of this job.")
         + (" The bands at the top show the pools and their use." if pools else "")
         + (f" The {hidden:,} smallest boxes, of {jobs:,} jobs, are omitted." if hidden else ""),
         boxes=drawn,
@@ -192,10 +196,10 @@ def gantt(found: Explanation, schedule: Schedule) -> Boxes:
 
 
 def _jobs(
-    found: Explanation, schedule: Schedule, window: tuple[int, int], blocking: set[int | None]
+    explanation: Explanation, schedule: Schedule, window: tuple[int, int], blocking: set[int | None]
 ) -> Iterator[tuple[int, Box]]:
     """Yield the job (a row) and the box of each run that holds nodes within the window."""
-    machine, submit = schedule.machine, found.job.submit
+    machine, submit = schedule.machine, explanation.job.submit
     base, rows = _lanes(machine), schedule.holdings
     drawn = _on_lanes(machine, rows) & (rows.end > window[0]) & (rows.begin < window[1])
     order = np.flatnonzero(drawn)[np.argsort(rows.begin[drawn], kind="stable")]
@@ -208,7 +212,7 @@ def _jobs(
         lanes = np.flatnonzero(busy[owner] <= begin)[: int(rows.amount[row])]
         busy[owner][lanes] = end
         job = int(schedule.job[rows.run[row]])
-        series = _JOB if ids[job] == found.job.id else _BLOCKING if job in blocking else _OTHERS
+        series = _JOB if ids[job] == explanation.job.id else _BLOCKING if job in blocking else _OTHERS
         noun = machine.resources[int(rows.resource[row])]
         text = f"job {ids[job]}: {int(rows.amount[row]):,} {noun} on {machine.owners[owner]} for {_duration(end - begin)}"
         left, right = max(begin, window[0]) - submit, min(end, window[1]) - submit

@@ -97,11 +97,11 @@ MAX_LABELS = 6
 """Maximum number of bins with a label; more would overlap."""
 
 
-def memory_figures(result: StudyResult, sweep: Sweep, found: Recommendation) -> Iterator[Figure]:
+def memory_figures(result: StudyResult, sweep: Sweep, recommendation: Recommendation) -> Iterator[Figure]:
     """Yield memory utilization over time and in bins of 10 %, and degradation in bins of 5 %; only those that exist."""
-    cell = sweep.cells[found.series, found.at][0]
-    run = found.series
-    where = sweep.where(found.at)
+    cell = sweep.cells[recommendation.series, recommendation.at][0]
+    run = recommendation.series
+    where = sweep.where(recommendation.at)
     steps, shares = memory_in_use(result, cell), histograms(result, cell)
     if len(steps.value):
         size, unit = shared_time_unit(float(steps.time[-1] - steps.time[0]) / SECOND)

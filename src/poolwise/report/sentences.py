@@ -37,27 +37,32 @@ def sampled(shown: Sweep, omitted: int) -> str:
     )
 
 
-def headline(found: Recommendation, sweep: Sweep) -> str:
+def headline(recommendation: Recommendation, sweep: Sweep) -> str:
     """Return the recommendation in one line."""
-    return f"Run {found.series}{sweep.where(found.at)}."
+    return f"Run {recommendation.series}{sweep.where(recommendation.at)}."
 
 
-def separation(found: Recommendation, sweep: Sweep) -> str:
+def separation(recommendation: Recommendation, sweep: Sweep) -> str:
     """Describe how the recommended order differs from those that are not distinguishable; "" if there is none."""
-    if not found.equals:
+    if not recommendation.equals:
         return ""
-    names = [found.series, *(rival.alternative for rival in found.equals[: NAMED - 1])]
-    more = len(found.equals) + 1 - len(names)
+    names = [recommendation.series, *(rival.alternative for rival in recommendation.equals[: NAMED - 1])]
+    more = len(recommendation.equals) + 1 - len(names)
     others = either([*names[1:], *([f"{more} more"] if more else [])])
-    text = f"The mean bounded slowdown of {found.series} is not distinguishable from that of {others}"
-    added = _values(sweep, ADDED_WAIT, [found.series, *(rival.alternative for rival in found.equals)], found.at)
+    text = f"The mean bounded slowdown of {recommendation.series} is not distinguishable from that of {others}"
+    added = _values(
+        sweep, ADDED_WAIT, [recommendation.series, *(rival.alternative for rival in recommendation.equals)], recommendation.at
+    )
     if all(map(math.isfinite, added)) and added[0] < min(added[1:]):
         waits = [f"{_amount(ADDED_WAIT, value)} under {name}" for name, value in zip(names, added, strict=False)]
-        return f"{text}. {found.series} adds the least wait compared with FCFS without backfilling, in total {_and(waits)}."
+        return (
+            f"{text}. {recommendation.series} adds the least wait compared with FCFS without backfilling, "
+            f"in total {_and(waits)}."
+        )
     spread = {
         name: values
         for name in TRADEOFFS
-        if name in METRICS and _spread(values := _values(sweep, name, names, found.at)) > SAME
+        if name in METRICS and _spread(values := _values(sweep, name, names, recommendation.at)) > SAME
     }
     if not spread:
         return f"{text}, and these {sweep.choice}s do not differ in any other metric of this comparison."
@@ -66,36 +71,36 @@ def separation(found: Recommendation, sweep: Sweep) -> str:
     return f"{text}. The {sweep.choice}s differ most in {_lower(_name(metric))}: {_and(parts)}."
 
 
-def because(found: Recommendation, sweep: Sweep) -> list[str]:
+def because(recommendation: Recommendation, sweep: Sweep) -> list[str]:
     """Return the reasons, with the numbers that decided."""
     return [
-        *_slowdown(found),
-        *_waits(found, sweep),
-        *_runner_up(found, sweep),
-        *_smaller(found, sweep),
-        *_larger(found, sweep),
+        *_slowdown(recommendation),
+        *_waits(recommendation, sweep),
+        *_runner_up(recommendation, sweep),
+        *_smaller(recommendation, sweep),
+        *_larger(recommendation, sweep),
     ]
 
 
-def _slowdown(found: Recommendation) -> Iterator[str]:
+def _slowdown(recommendation: Recommendation) -> Iterator[str]:
     """Describe the median before the mean, since few jobs can dominate a mean, and the share of jobs above the mean."""
-    median, above = float(np.median(found.slowdown)), float((found.slowdown > found.value).mean())
+    median, above = float(np.median(recommendation.slowdown)), float((recommendation.slowdown > recommendation.value).mean())
     half = "no longer than their runtime" if median < 1 + SAME else f"at most {format_number(median)} times their runtime"
     yield (
-        f"From submission to end, half of the jobs take {half} (bounded slowdown). The mean is {format_number(found.value)}; "
-        f"{format_number(100 * above)} % of the jobs are above it."
+        f"From submission to end, half of the jobs take {half} (bounded slowdown). "
+        f"The mean is {format_number(recommendation.value)}; {format_number(100 * above)} % of the jobs are above it."
     )
 
 
-def _waits(found: Recommendation, sweep: Sweep) -> Iterator[str]:
-    mean, median = (sweep.value(name, found.series, found.at) for name in ("mean_wait_s", "median_wait_s"))
+def _waits(recommendation: Recommendation, sweep: Sweep) -> Iterator[str]:
+    mean, median = (sweep.value(name, recommendation.series, recommendation.at) for name in ("mean_wait_s", "median_wait_s"))
     if math.isfinite(mean) and math.isfinite(median):
         half = f"wait at most {format_time(median)}" if median else "do not wait"
         yield f"Half of the jobs {half}; the mean wait is {format_time(mean)}."
 
 
-def _runner_up(found: Recommendation, sweep: Sweep) -> Iterator[str]:
-    rival = found.runner_up
+def _runner_up(recommendation: Recommendation, sweep: Sweep) -> Iterator[str]:
+    rival = recommendation.runner_up
     if rival is None or not math.isfinite(rival.ratio):
         return
     apart = "" if rival.certain or rival.interval is None else " The two are not distinguishable on these jobs."
@@ -106,33 +111,34 @@ def _runner_up(found: Recommendation, sweep: Sweep) -> Iterator[str]:
     yield f"The next best {sweep.choice}, {rival.alternative}, has {value} ({_more(rival.ratio)}).{apart}"
 
 
-def _smaller(found: Recommendation, sweep: Sweep) -> Iterator[str]:
+def _smaller(recommendation: Recommendation, sweep: Sweep) -> Iterator[str]:
     """Explain why the next smaller size is not enough: it rejects more jobs, or even its best order is above the target."""
-    at = found.at - 1
+    at = recommendation.at - 1
     if at < 0:
         if len(sweep.x) > 1:
             yield "It is the smallest size in the study; a smaller one may also be enough."
         return
-    rejected, here = found.rejected[at], found.rejected[found.at]
+    rejected, here = recommendation.rejected[at], recommendation.rejected[recommendation.at]
     if rejected > here:
         yield f"With the next smaller size, {sweep.labels[at]}, {_jobs(rejected)} can never run; with this size, {here:,}."
-    if math.isfinite(found.least[at]):
-        ratio = found.least[at] / found.least[found.at]
-        enough = "which is too much" if found.least[at] > found.target else "which alone would be enough"
+    if math.isfinite(recommendation.least[at]):
+        ratio = recommendation.least[at] / recommendation.least[recommendation.at]
+        enough = "which is too much" if recommendation.least[at] > recommendation.target else "which alone would be enough"
         yield (
-            f"With {sweep.labels[at]}, the best {sweep.choice} has a mean bounded slowdown of {format_number(found.least[at])} "
-            f"({_more(ratio)}), {enough}. A size is enough if it rejects no more jobs than any other and its best "
-            f"{sweep.choice} is within {100 * ENOUGH:.0f} % of the lowest mean bounded slowdown."
+            f"With {sweep.labels[at]}, the best {sweep.choice} has a mean bounded slowdown of "
+            f"{format_number(recommendation.least[at])} ({_more(ratio)}), {enough}. A size is enough if it "
+            f"rejects no more jobs than any other and its best {sweep.choice} is "
+            f"within {100 * ENOUGH:.0f} % of the lowest mean bounded slowdown."
         )
 
 
-def _larger(found: Recommendation, sweep: Sweep) -> Iterator[str]:
+def _larger(recommendation: Recommendation, sweep: Sweep) -> Iterator[str]:
     """Describe the effect of a larger size or, for the largest size, the trend of the slowdown."""
     last = len(sweep.x) - 1
     if last == 0:
         return
-    if found.at == last:
-        before, here = found.least[-2], found.least[-1]
+    if recommendation.at == last:
+        before, here = recommendation.least[-2], recommendation.least[-1]
         if math.isfinite(before) and here < (1 - SAME) * before:
             yield (
                 f"The lowest mean slowdown still falls at the largest size of the study, by {_share(1 - here / before)} from "
@@ -141,20 +147,20 @@ def _larger(found: Recommendation, sweep: Sweep) -> Iterator[str]:
         else:
             yield "It is the largest size in the study; the effect of a larger one is unknown."
         return
-    other = found.sizes[last]
+    other = recommendation.sizes[last]
     if other is not None and math.isfinite(other.ratio):
         sure = "" if other.certain else "; the two sizes are not distinguishable on these jobs"
         yield (
             f"The largest size of the study, {sweep.labels[last]}, has {format_number(other.value)} under the same "
             f"{sweep.choice} ({_more(other.ratio)}){sure}."
         )
-    yield from _rises(found, sweep)
+    yield from _rises(recommendation, sweep)
 
 
-def _rises(found: Recommendation, sweep: Sweep) -> Iterator[str]:
+def _rises(recommendation: Recommendation, sweep: Sweep) -> Iterator[str]:
     """Describe where a larger size makes the best order worse; the choice does not assume that larger is better."""
     for at in range(1, len(sweep.x)):
-        before, here = found.least[at - 1], found.least[at]
+        before, here = recommendation.least[at - 1], recommendation.least[at]
         if math.isfinite(before) and math.isfinite(here) and here > (1 + SAME) * before:
             yield (
                 f"Larger is not always better: from {sweep.labels[at - 1]} to {sweep.labels[at]}, the lowest mean slowdown "
@@ -162,38 +168,41 @@ def _rises(found: Recommendation, sweep: Sweep) -> Iterator[str]:
             )
 
 
-def tradeoffs(found: Recommendation, sweep: Sweep) -> list[str]:
+def tradeoffs(recommendation: Recommendation, sweep: Sweep) -> list[str]:
     """Compare the choice with the best order in each of the metrics that it may worsen."""
     sentences = []
     for metric in TRADEOFFS:
-        order = sweep.best(metric, found.at, METRICS[metric].better)
+        order = sweep.best(metric, recommendation.at, METRICS[metric].better)
         if not order:
             continue
-        mine, best = sweep.value(metric, found.series, found.at), sweep.value(metric, order[0], found.at)
+        mine, best = (
+            sweep.value(metric, recommendation.series, recommendation.at),
+            sweep.value(metric, order[0], recommendation.at),
+        )
         name = capitalize(_name(metric))
-        if order[0] == found.series or math.isclose(mine, best, rel_tol=SAME):
+        if order[0] == recommendation.series or math.isclose(mine, best, rel_tol=SAME):
             sentences.append(f"{name}: {_amount(metric, mine)}; no other {sweep.choice} is better.")
         elif math.isfinite(mine):
             sentences.append(
                 f"{name}: {_amount(metric, mine)} compared with {_amount(metric, best)} under {order[0]}{_change(best, mine)}."
             )
-    degraded = sweep.value("mean_degradation", found.series, found.at)
+    degraded = sweep.value("mean_degradation", recommendation.series, recommendation.at)
     if degraded > 0:
         sentences.append(f"Remote memory lengthens runtimes by {format_number(100 * degraded)} % on average at this size.")
     return sentences
 
 
-def certainty_sentences(found: Recommendation, sweep: Sweep, seeds: int) -> list[str]:
+def certainty_sentences(recommendation: Recommendation, sweep: Sweep, seeds: int) -> list[str]:
     """Describe the intervals, and what they do not cover."""
     sentences = []
-    if (rival := found.runner_up) is not None and rival.interval is not None:
+    if (rival := recommendation.runner_up) is not None and rival.interval is not None:
         sentences.append(f"{rival.alternative} at the same size: {_verdict(rival)}")
-    for at in sorted({found.at - 1, len(found.sizes) - 1} - {-1}):
-        other = found.sizes[at]
+    for at in sorted({recommendation.at - 1, len(recommendation.sizes) - 1} - {-1}):
+        other = recommendation.sizes[at]
         if other is not None and other.interval is not None:
-            sentences.append(f"{found.series} with {sweep.labels[at]}: {_verdict(other)}")
+            sentences.append(f"{recommendation.series} with {sweep.labels[at]}: {_verdict(other)}")
     sentences.append(
-        f"The intervals (95 %, paired block bootstrap over {_jobs(found.jobs)} in submission order"
+        f"The intervals (95 %, paired block bootstrap over {_jobs(recommendation.jobs)} in submission order"
         + (f", from {seeds} seeds" if seeds > 1 else "")
         + ") cover variation between periods like this one. They are too narrow if the machine is congested for longer than a "
         "thirtieth of the period. They do not cover another machine, another mix of users, or jobs that react to remote "
@@ -202,14 +211,14 @@ def certainty_sentences(found: Recommendation, sweep: Sweep, seeds: int) -> list
     return sentences
 
 
-def certainty(found: Recommendation) -> Certainty:
+def certainty(recommendation: Recommendation) -> Certainty:
     """Return the certainty of the choice of the order."""
-    rival = found.runner_up
+    rival = recommendation.runner_up
     if rival is None:
         return Certainty("unknown", remark="only one order was simulated")
     if rival.interval is None:
         return Certainty("unknown", remark="one run each, without intervals")
-    equals = [one.alternative for one in found.equals]
+    equals = [one.alternative for one in recommendation.equals]
     interval, others = rival.interval, "" if equals else " and all others"
     better = f"{rival.alternative}{others}" if rival.certain else ""
     kind: Literal["better", "alike"] = "alike" if equals else "better"

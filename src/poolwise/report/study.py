@@ -63,24 +63,26 @@ def study_answer(result: StudyResult, first: Sequence[str] | None = None) -> Ans
     return _with_resources(whole if found is None else _recommend(whole, result, sweep, sample, found), result, sweep)
 
 
-def _recommend(whole: Answer, result: StudyResult, sweep: Sweep, sample: Sweep, found: Recommendation) -> Answer:
+def _recommend(whole: Answer, result: StudyResult, sweep: Sweep, sample: Sweep, recommendation: Recommendation) -> Answer:
     """Add the recommendation to an answer; charts show a sample of the sweep."""
-    cells = sweep.cells[found.series, found.at]
+    cells = sweep.cells[recommendation.series, recommendation.at]
     changes, cost = changes_against_today(result), cost_of(result, cells[0])
     return replace(
         whole,
-        headline=sentences.headline(found, sweep),
-        decision=study_decision(result, sweep, found),
+        headline=sentences.headline(recommendation, sweep),
+        decision=study_decision(result, sweep, recommendation),
         cost=cost,
-        because=[line for line in (sentences.separation(found, sweep), *sentences.because(found, sweep)) if line],
-        main=main_chart(result, sample, found),
+        because=[
+            line for line in (sentences.separation(recommendation, sweep), *sentences.because(recommendation, sweep)) if line
+        ],
+        main=main_chart(result, sample, recommendation),
         sections={
             **({} if changes is None else {today_heading(changes): today_sentences(changes)}),
             "Cost": [] if cost is None else [*cost_sentences(cost), _FIXED],
-            "Tradeoffs of the choice": sentences.tradeoffs(found, sweep),
-            "Certainty": sentences.certainty_sentences(found, sweep, len(cells)),
+            "Tradeoffs of the choice": sentences.tradeoffs(recommendation, sweep),
+            "Certainty": sentences.certainty_sentences(recommendation, sweep, len(cells)),
         },
-        figures=[*whole.figures, *_recommended_figures(result, sample, found)],
+        figures=[*whole.figures, *_recommended_figures(result, sample, recommendation)],
         tables=[waits_by_group(result, cells[0]), *whole.tables],
     )
 
@@ -143,36 +145,36 @@ _CURVES = (
 )  # fmt: skip
 
 
-def _size_figures(sweep: Sweep, found: Recommendation | None) -> list[Figure]:
+def _size_figures(sweep: Sweep, recommendation: Recommendation | None) -> list[Figure]:
     """Return metrics by size; empty for a single size."""
     if len(sweep.x) == 1:
         return []
-    return [curve for curve in (_curve(sweep, found, *one) for one in _CURVES) if curve is not None]
+    return [curve for curve in (_curve(sweep, recommendation, *one) for one in _CURVES) if curve is not None]
 
 
-def _recommended_figures(result: StudyResult, sweep: Sweep, found: Recommendation) -> Iterator[Figure]:
+def _recommended_figures(result: StudyResult, sweep: Sweep, recommendation: Recommendation) -> Iterator[Figure]:
     """Yield figures at the recommended size, and of the recommended run."""
     samples = {}
     for series in sweep.series:
-        for cell in sweep.cells.get((series, found.at), ())[:1]:
+        for cell in sweep.cells.get((series, recommendation.at), ())[:1]:
             samples[series] = bounded_slowdown(result.outcomes(cell))[result.population(cell)]
-    where, first = sweep.where(found.at), sweep.cells[found.series, found.at][0]
-    fronts = (compromise(result, sweep, found.at, where), compromise_over_sizes(result, sweep))
+    where, first = sweep.where(recommendation.at), sweep.cells[recommendation.series, recommendation.at][0]
+    fronts = (compromise(result, sweep, recommendation.at, where), compromise_over_sizes(result, sweep))
     yield from (front for front in fronts if front is not None)
     yield slowdown_tail(samples, f"Distribution of slowdowns{where}")
-    yield from occupancy(result, first, found.series)
+    yield from occupancy(result, first, recommendation.series)
     yield from (drawn for drawn in (machine_of_run(result, first, where), longest_wait(result, first)) if drawn is not None)
-    yield from memory_figures(result, sweep, found)
+    yield from memory_figures(result, sweep, recommendation)
 
 
-def main_chart(result: StudyResult, sweep: Sweep, found: Recommendation) -> Curves | None:
+def main_chart(result: StudyResult, sweep: Sweep, recommendation: Recommendation) -> Curves | None:
     """Return the main chart: mean bounded slowdown by size, with its intervals and target; None for a single size."""
     if len(sweep.x) < 2:
         return None
-    spreads = [paired_block_bootstrap(slowdowns(result, sweep, found.series, at)) for at in range(len(sweep.x))]
+    spreads = [paired_block_bootstrap(slowdowns(result, sweep, recommendation.series, at)) for at in range(len(sweep.x))]
     series = {s: sweep.values(GOAL, s) for s in sweep.series}
     known = [v for values in series.values() for v in values if math.isfinite(v)]
-    chosen = found.series
+    chosen = recommendation.series
     return Curves(
         GOAL,
         f"Mean bounded slowdown by {sweep.noun.noun}",
@@ -184,8 +186,8 @@ def main_chart(result: StudyResult, sweep: Sweep, found: Recommendation) -> Curv
         x_axis=_size_axis(sweep),
         y_axis=Axis("mean bounded slowdown of jobs", log=min(known) > 0),
         interval={chosen: ([spread.low for spread in spreads], [spread.high for spread in spreads])},
-        highlight=sweep.x[found.at],
-        target=(found.target, "target"),
+        highlight=sweep.x[recommendation.at],
+        target=(recommendation.target, "target"),
         direct=True,
     )
 
@@ -196,7 +198,7 @@ def _size_axis(sweep: Sweep) -> Axis:
 
 
 def _curve(
-    sweep: Sweep, found: Recommendation | None, metric: str, title: str, label: str, log: bool, caption: str
+    sweep: Sweep, recommendation: Recommendation | None, metric: str, title: str, label: str, log: bool, caption: str
 ) -> Curves | None:
     scale, unit = 1.0, METRICS[metric].unit
     series = {s: sweep.values(metric, s) for s in sweep.series}
@@ -217,7 +219,7 @@ def _curve(
         series=series,
         x_axis=_size_axis(sweep),
         y_axis=Axis(f"{label} ({unit})" if unit else label, log=log and min(known) > 0),
-        highlight=sweep.x[found.at] if found else None,
+        highlight=sweep.x[recommendation.at] if recommendation else None,
     )
 
 
@@ -230,7 +232,9 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-def _results(result: StudyResult, sweep: Sweep, found: Recommendation | None, standard: Sequence[str] = _COLUMNS) -> Table:
+def _results(
+    result: StudyResult, sweep: Sweep, recommendation: Recommendation | None, standard: Sequence[str] = _COLUMNS
+) -> Table:
     metrics, columns = result.described, (*standard, *result.more_metrics)
     shown = [(at, series) for at in range(len(sweep.x)) for series in sweep.series if (series, at) in sweep.cells]
     rows = []
@@ -239,9 +243,11 @@ def _results(result: StudyResult, sweep: Sweep, found: Recommendation | None, st
         rows.append([*([sweep.labels[at]] if sweep.x_name else []), series, *values])
     labels = [with_unit(metrics[name].description, metrics[name].unit) for name in columns]
     header = [*([sweep.noun.noun] if sweep.x_name else []), "order", *labels]
-    if found is None:
+    if recommendation is None:
         return Table(RESULTS, header, rows, "Means over seeds.")
-    chosen = shown.index((found.at, found.series)) if (found.at, found.series) in shown else None
+    chosen = (
+        shown.index((recommendation.at, recommendation.series)) if (recommendation.at, recommendation.series) in shown else None
+    )
     return Table(RESULTS, header, rows, "Means over seeds. The recommended row is in bold.", chosen)
 
 

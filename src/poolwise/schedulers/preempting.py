@@ -66,11 +66,11 @@ def _place(cycle: SchedulingPass, job: int, state: Snapshot) -> Placement | Refu
     return cycle.placement.place(cycle.queue.job(job), state)
 
 
-def _reordered(order: list[Stop], stopped: list[Stop], found: Placement, snapshot: Snapshot, strict: bool) -> list[Stop]:
+def _reordered(order: list[Stop], stopped: list[Stop], placement: Placement, snapshot: Snapshot, strict: bool) -> list[Stop]:
     """Return the candidates with the last stopped one first, then those on the most nodes of the placement."""
     *earlier, last = stopped
     if not strict:
-        machine, nodes = snapshot.machine, used_nodes(found, snapshot.machine)
+        machine, nodes = snapshot.machine, used_nodes(placement, snapshot.machine)
         others = {stop.run: used_nodes(snapshot.run(stop.run).placement, machine) for stop in earlier}
         earlier.sort(key=lambda stop: -int(np.minimum(nodes, others[stop.run]).sum()))
     return [last, *earlier, *order[len(stopped) :]]

@@ -266,9 +266,9 @@ def _distinct(candidates: Sequence[OrderCandidate], logs: FloatArray, search: Or
     return [candidates[rows[k]] for k in best(values, allowed, search.budget.validated)]
 
 
-def _judge(search: OrderSearchProblem, evaluator: Evaluator, found: Sequence[OrderCandidate]) -> list[JudgedOrder]:
+def _judge(search: OrderSearchProblem, evaluator: Evaluator, candidates: Sequence[OrderCandidate]) -> list[JudgedOrder]:
     """Compare the found and the known orders with the baseline."""
-    orders = [*found, *search.references]
+    orders = [*candidates, *search.references]
     on: dict[SplitName, list[Ratios]] = {}
     means: dict[SplitName, FloatArray] = {}
     for split in ("train", "validation"):
@@ -280,7 +280,7 @@ def _judge(search: OrderSearchProblem, evaluator: Evaluator, found: Sequence[Ord
     return [
         JudgedOrder(
             candidate,
-            "found" if k < len(found) else "known",
+            "found" if k < len(candidates) else "known",
             all(satisfies_constraints(search, mean[k]) for mean in means.values()),
             bool(best_of[k]),
             {split: rows[k] for split, rows in on.items()},
@@ -294,8 +294,8 @@ def _choose(search: OrderSearchProblem, evaluator: Evaluator, judged: Sequence[J
     eligible = [one for one in judged if one.role == "found" and one.keeps]
     ranked = sorted(eligible, key=lambda one: one.on["validation"][goal].mean)
 
-    def difference(one: JudgedOrder, other: JudgedOrder) -> Interval:
-        logs = evaluator.logs([one.candidate, other.candidate], "validation")[:, :, OBJECTIVES.index(goal)]
+    def difference(judged: JudgedOrder, other: JudgedOrder) -> Interval:
+        logs = evaluator.logs([judged.candidate, other.candidate], "validation")[:, :, OBJECTIVES.index(goal)]
         return mean_interval(logs[0] - logs[1])
 
     return fairest(ranked, lambda one: one.on["validation"]["d10"].mean, difference) if ranked else None

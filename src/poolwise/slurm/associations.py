@@ -64,10 +64,10 @@ def shares_text(associations: list[SlurmAssociation], path: Path) -> str:
         raise InputError(f"{len(roots)} accounts have no parent", file=path, field="Account", remedy=REMEDY)
     lines = ["Account|User|RawShares|RawUsage"]
 
-    def add(one: SlurmAssociation, depth: int) -> None:
-        lines.append(f"{' ' * depth}{one.account}|{one.user}|{one.share}|0")
-        if not one.user:
-            for inner in sorted(below.get(one.account, ()), key=lambda inner: not inner.user):
+    def add(association: SlurmAssociation, depth: int) -> None:
+        lines.append(f"{' ' * depth}{association.account}|{association.user}|{association.share}|0")
+        if not association.user:
+            for inner in sorted(below.get(association.account, ()), key=lambda inner: not inner.user):
                 add(inner, depth + 1)
 
     add(roots[0], 0)

@@ -159,13 +159,13 @@ class JobCells:
         known = np.array([word.lower() not in _UNKNOWN for word in words], dtype=np.bool_)
         return [word for word, is_known in zip(words, known.tolist(), strict=True) if is_known], known
 
-    def _read(self, name: str, known: BoolArray, words: list[str], reader: Callable[[list[str]], T], remedy: str) -> T:
+    def _read(self, name: str, is_known: BoolArray, words: list[str], reader: Callable[[list[str]], T], remedy: str) -> T:
         """Convert texts to numbers; raise UnreadableRows for those that the reader rejects."""
         try:
             return reader(words)
         except NotANumber as error:
-            bad = np.zeros(len(known), dtype=np.bool_)
-            bad[known] = unreadable(words, reader)
+            bad = np.zeros(len(is_known), dtype=np.bool_)
+            bad[is_known] = unreadable(words, reader)
             self._fail(bad, name, error.problem, remedy)
 
     def _ticks(self, name: str, unit: str) -> Callable[[Sequence[str]], IntArray]:
@@ -192,10 +192,10 @@ _WITH_UNIT = "give a number and its unit, or map the column with its unit: memor
 N = TypeVar("N", IntArray, FloatArray)
 
 
-def _fill_known(values: N, known: BoolArray) -> N:
+def _fill_known(values: N, is_known: BoolArray) -> N:
     """Return (n_row,) values at the known rows, 0 elsewhere."""
-    found = np.zeros_like(values, shape=len(known))
-    found[known] = values
+    found = np.zeros_like(values, shape=len(is_known))
+    found[is_known] = values
     return found
 
 

@@ -155,18 +155,18 @@ def size_of(unit: str, dimension: Literal["time", "memory"]) -> float:
     return _ticks(unit, dimension)
 
 
-def guess_columns(names: Sequence[str], given: ColumnMap) -> tuple[dict[str, MappedColumn], list[str]]:
+def guess_columns(names: Sequence[str], columns: ColumnMap) -> tuple[dict[str, MappedColumn], list[str]]:
     """Guess the columns of unmapped fields from unambiguous column names, with the unit that the name states, if any.
 
     If the map names any time field, only missing required ones are guessed, because the table may count in ticks. Also returns
     one sentence for each field that several columns match; such fields stay unmapped.
     """
-    taken = {mapped.column for mapped in given.values()}
-    timed = {name for name in given if kind_of_field(name) in ("instant", "length") and given[name].column}
+    taken = {mapped.column for mapped in columns.values()}
+    timed = {name for name in columns if kind_of_field(name) in ("instant", "length") and columns[name].column}
     found: dict[str, MappedColumn] = {}
     doubts: list[str] = []
     for field_name, known in FIELDS.items():
-        if field_name in given:
+        if field_name in columns:
             continue
         if timed and known.kind in ("instant", "length") and not _needed(field_name, timed):
             continue
@@ -175,7 +175,7 @@ def guess_columns(names: Sequence[str], given: ColumnMap) -> tuple[dict[str, Map
             found[field_name] = matches[0]
         elif matches:
             doubts.append(f"several columns match {field_name}: {', '.join(mapped.column for mapped in matches)}")
-    found |= {name: MappedColumn(name) for name in names if name.startswith(LICENSE) and name not in {*taken, *given}}
+    found |= {name: MappedColumn(name) for name in names if name.startswith(LICENSE) and name not in {*taken, *columns}}
     return found, doubts
 
 

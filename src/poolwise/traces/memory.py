@@ -43,10 +43,10 @@ def parse_memory_unknown(unknown: str) -> int | None:
     return amount
 
 
-def with_unknown(memory: IntArray, known: BoolArray, unknown: str, repaired: dict[str, int]) -> IntArray:
+def with_unknown(memory: IntArray, is_known: BoolArray, unknown: str, repaired: dict[str, int]) -> IntArray:
     """Return (n_job,) MiB with the substitute where the memory is not known, and count these jobs as repaired."""
     amount = parse_memory_unknown(unknown)
-    if amount is None or known.all():
+    if amount is None or is_known.all():
         return memory
-    repaired[f"memory unknown or 0, taken as {unknown}"] = int((~known).sum())
-    return np.where(known, memory, amount)
+    repaired[f"memory unknown or 0, taken as {unknown}"] = int((~is_known).sum())
+    return np.where(is_known, memory, amount)

@@ -107,14 +107,20 @@ def first_columns(costs: FillCosts, remote: float, prices: PackingPrices, packin
     )
 
 
-def generate_columns(found: GeneratedColumns, effort: float, late: Late, looks_most: int = LOOKS_MOST) -> GeneratedColumns:
+def generate_columns(generated: GeneratedColumns, effort: float, late: Late, looks_most: int = LOOKS_MOST) -> GeneratedColumns:
     """Generate columns until the bound meets the master, `late` returns True, or `effort` operations are done (`Master.spent`).
 
     No pricing visits more than `looks_most` items.
     """
-    costs, master, price, reach, n = found.costs, found.master, found.price, found.reach, len(found.costs.load)
+    costs, master, price, reach, n = (
+        generated.costs,
+        generated.master,
+        generated.price,
+        generated.reach,
+        len(generated.costs.load),
+    )
     charged, scratch, effort = costs._replace(outside=np.zeros(1)), _scratch(n), effort + master.spent[0]
-    bound, duals, looks, closed = found.bound, found.duals, LOOKS, False
+    bound, duals, looks, closed = generated.bound, generated.duals, LOOKS, False
     while master.spent[0] < effort and not late():
         if not _has_room(master, costs):
             master = enlarged(master)
@@ -137,25 +143,25 @@ def generate_columns(found: GeneratedColumns, effort: float, late: Late, looks_m
         else:
             closed = looks_most == LOOKS_MOST
             break
-    return replace(found, master=master, bound=bound, duals=duals, closed=closed)
+    return replace(generated, master=master, bound=bound, duals=duals, closed=closed)
 
 
-def dive(found: GeneratedColumns, effort: float, late: Late, turn: int = 0) -> BinPacking:
+def dive(generated: GeneratedColumns, effort: float, late: Late, turn: int = 0) -> BinPacking:
     """Round the master by diving: fix its largest columns, price for the remaining items, and solve again until all have one.
 
     The dive ends early if `late` returns True or `effort` operations are done; items that remain uncovered have slot -1.
     Columns priced on the way are kept in the master. Every turn but the first perturbs the master values.
     """
-    base, before = found.master, int(found.master.used[0])
+    base, before = generated.master, int(generated.master.used[0])
     master = base._replace(  # a copy with the same columns, whose charges and basis may change
         charge=base.charge.copy(), inverse=base.inverse.copy(), basis=base.basis.copy(), level=base.level.copy(),
         dual=base.dual.copy(), dear=base.dear.copy(),
     )  # fmt: skip
-    uncovered_costs(found.costs, master.dear)
+    uncovered_costs(generated.costs, master.dear)
     covered, scratch = np.zeros(master.n, dtype=np.bool_), _scratch(master.n)
     fixed: list[int] = []
-    price, effort = found.price.copy(), effort + found.spent
-    while found.spent < effort and not late():
+    price, effort = generated.price.copy(), effort + generated.spent
+    while generated.spent < effort and not late():
         optimize(master)
         value = np.empty(int(master.used[0]))
         levels(master, value)
@@ -169,21 +175,21 @@ def dive(found: GeneratedColumns, effort: float, late: Late, turn: int = 0) -> B
                 break
         fix_columns(master, chosen, covered)
         fixed += chosen.tolist()
-        if _has_room(master, found.costs):
+        if _has_room(master, generated.costs):
             optimize(master)
-            charged = found.costs._replace(outside=np.zeros(1), allowed=found.costs.allowed & ~covered)
-            generate(found.costs, charged, master, LOOKS, ROUNDS, price, scratch)
+            charged = generated.costs._replace(outside=np.zeros(1), allowed=generated.costs.allowed & ~covered)
+            generate(generated.costs, charged, master, LOOKS, ROUNDS, price, scratch)
     base.charge[before : base.used[0]] = base.cost[before : base.used[0]]
-    return _packed(found, fixed)
+    return _packed(generated, fixed)
 
 
-def _packed(found: GeneratedColumns, columns: list[int]) -> BinPacking:
+def _packed(generated: GeneratedColumns, columns: list[int]) -> BinPacking:
     """Return the bins of columns that share no item with an earlier one, while bins of their kind are available."""
-    master, slot = found.master, np.full(found.master.n, -1, dtype=np.int64)
-    kind, taken = np.zeros(master.n, dtype=np.int64), np.zeros(len(found.costs.available), dtype=np.int64)
+    master, slot = generated.master, np.full(generated.master.n, -1, dtype=np.int64)
+    kind, taken = np.zeros(master.n, dtype=np.int64), np.zeros(len(generated.costs.available), dtype=np.int64)
     for number, k in enumerate(columns):
         items, g = master.items[master.first[k] : master.first[k + 1]], int(master.kind[k])
-        if (slot[items] < 0).all() and taken[g] < found.costs.available[g]:
+        if (slot[items] < 0).all() and taken[g] < generated.costs.available[g]:
             slot[items], kind[number] = number, g
             taken[g] += 1
     return BinPacking(slot, kind, math.inf, int((slot < 0).sum()))
@@ -201,7 +207,7 @@ def _has_room(master: Master, costs: FillCosts) -> bool:
     return bool(count + columns < len(master.kind) and master.first[count] + entries < len(master.items))
 
 
-def choose_whole(found: GeneratedColumns, start: BinPacking, seconds: float | None, nodes: int) -> BinPacking | None:
+def choose_whole(generated: GeneratedColumns, start: BinPacking, seconds: float | None, nodes: int) -> BinPacking | None:
     """Solve the integer master over the existing columns, starting from a packing; return None if nothing better is found.
 
     Columns whose reduced cost excludes them from a better solution are left out. The clock ends the search after `seconds`;
@@ -209,15 +215,15 @@ def choose_whole(found: GeneratedColumns, start: BinPacking, seconds: float | No
     """
     from poolwise.optimize.linear import LinearProgram  # loads the solver, which a short search does not need
 
-    m, n, last = found.master, found.master.n, len(found.master.limit) - 1
+    m, n, last = generated.master, generated.master.n, len(generated.master.limit) - 1
     own = [tuple(np.sort(items).tolist()) for _, items in start.sets()]
     program, chosen, hint = LinearProgram("highs"), [], []
     for row in range(last + 1):
         program.add_row(1 if row < n else -math.inf, 1 if row < n else float(m.limit[row]))
     for k in range(int(m.used[0])):
         items, g, far = m.items[m.first[k] : m.first[k + 1]], int(m.kind[k]), float(m.far[k])
-        worth = float(found.duals[items].sum()) + float(found.duals[n + g]) + far * float(found.duals[last])
-        if float(m.cost[k]) - worth <= start.cost - found.bound + 1e-9:
+        worth = float(generated.duals[items].sum()) + float(generated.duals[n + g]) + far * float(generated.duals[last])
+        if float(m.cost[k]) - worth <= start.cost - generated.bound + 1e-9:
             program.add_column(
                 float(m.cost[k]), 0, 1, [*items.tolist(), n + g, last], [1.0] * (len(items) + 1) + [far], integer=True
             )
@@ -230,5 +236,5 @@ def choose_whole(found: GeneratedColumns, start: BinPacking, seconds: float | No
     )
     if answer.status not in ("optimal", "feasible"):
         return None
-    packing = _packed(found, [chosen[at] for at in np.flatnonzero(answer.values > 0.5).tolist()])
+    packing = _packed(generated, [chosen[at] for at in np.flatnonzero(answer.values > 0.5).tolist()])
     return None if packing.left else replace(packing, cost=answer.objective)

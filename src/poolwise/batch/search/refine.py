@@ -106,9 +106,9 @@ def outside(costs: FillCosts, packing: BinPacking) -> float:
     return float(np.maximum(held[used] - costs.room[packing.kind[used]], 0.0).sum())
 
 
-def _polish(found: GeneratedColumns, dived: BinPacking, effort: Effort, *, anneal: bool) -> BinPacking | None:
+def _polish(generated: GeneratedColumns, dived: BinPacking, effort: Effort, *, anneal: bool) -> BinPacking | None:
     """Place the items that a dive left over at least cost, exchange and anneal; return None if an item has no place."""
-    costs = found.costs
+    costs = generated.costs
     bins = rebuild(costs, dived, most_items(costs))
     if best_fit(costs, bins, np.flatnonzero(dived.slot < 0), False):
         return None
@@ -120,8 +120,8 @@ def _polish(found: GeneratedColumns, dived: BinPacking, effort: Effort, *, annea
     return packing
 
 
-def better(costs: FillCosts, remote: float, one: BinPacking, other: BinPacking | None) -> BinPacking:
+def better(costs: FillCosts, remote: float, packing: BinPacking, other: BinPacking | None) -> BinPacking:
     """Return the cheaper packing; the other one counts only if it is complete and keeps within the remote memory."""
-    if other is None or other.left or other.cost >= one.cost:
-        return one
-    return other if outside(costs, other) <= remote * FULL else one
+    if other is None or other.left or other.cost >= packing.cost:
+        return packing
+    return other if outside(costs, other) <= remote * FULL else packing

@@ -68,7 +68,7 @@ def scheduler_texts(cluster: SlurmCluster) -> dict[str, str]:
     return {SCHEDULER: "\n".join(scheduler) + "\n", CONF: "\n".join(text) + "\n"}
 
 
-def _weights(cluster: SlurmCluster, kept: dict[str, str]) -> dict[str, str]:
+def _weights(cluster: SlurmCluster, settings: dict[str, str]) -> dict[str, str]:
     """Return the dumps that the order needs; set aside weights without their dump, and unsupported flags."""
     conf, dumps = cluster.conf, dict[str, str]()
     shares = cluster.files.shares.name if cluster.files.shares is not None else SHARES if cluster.files.associations else None
@@ -82,23 +82,23 @@ def _weights(cluster: SlurmCluster, kept: dict[str, str]) -> dict[str, str]:
             if dump == SHARES and conf.whole(key, 0):
                 cluster.leave_out(f"{conf.source(key)}: usage before the log is taken as 0: give it with --shares")
         elif conf.whole(key, 0):
-            kept[key] = "0"
+            settings[key] = "0"
             why = f"give its dump with --{name}" if dump is None else f"the log has no column {lacks}"
             cluster.leave_out(f"{conf.source(key)}: {key} is taken as 0: {why}")
     flags = conf.words("PriorityFlags")
     for flag in sorted({*flags} - {*FLAGS, *HARMLESS}):
         cluster.leave_out(f"{conf.source('PriorityFlags')}: PriorityFlags={flag} is left out")
     if flags:
-        kept["PriorityFlags"] = ",".join(flag for flag in flags if flag in (*FLAGS, *HARMLESS))
+        settings["PriorityFlags"] = ",".join(flag for flag in flags if flag in (*FLAGS, *HARMLESS))
     tres = conf.numbers("PriorityWeightTRES")
     for name in sorted({*tres} - {*TRES}):
         cluster.leave_out(f"{conf.source('PriorityWeightTRES')}: the weight of {name} is left out")
     if tres:
-        kept["PriorityWeightTRES"] = ",".join(f"{name}={value:g}" for name, value in tres.items() if name in TRES)
+        settings["PriorityWeightTRES"] = ",".join(f"{name}={value:g}" for name, value in tres.items() if name in TRES)
     if conf.text("PriorityUsageResetPeriod", "NONE").upper() != "NONE":
         place = conf.source("PriorityUsageResetPeriod")
         cluster.leave_out(f"{place}: PriorityUsageResetPeriod is left out: usage is never reset")
-        del kept["PriorityUsageResetPeriod"]
+        del settings["PriorityUsageResetPeriod"]
     return dumps
 
 

@@ -53,30 +53,36 @@ def window_lines(cluster: SlurmCluster, dump: Path, jobs: Workload, local: tzinf
     return lines
 
 
-def _problem(hosts: list[str], times: list[tuple[datetime, datetime]], first: datetime, one: SlurmReservation) -> str:
+def _problem(hosts: list[str], times: list[tuple[datetime, datetime]], first: datetime, reservation: SlurmReservation) -> str:
     """Return why a reservation cannot be a window of this log; empty if it can."""
     if not hosts:
         return "the machine has none of its nodes"
     if not times:
-        return "it ended before the first job of the log" if one.end <= first else "it begins after the last job of the log"
+        return (
+            "it ended before the first job of the log"
+            if reservation.end <= first
+            else "it begins after the last job of the log"
+        )
     if len(times) > MOST_REPEATS:
         return f"it repeats more than {MOST_REPEATS:,} times"
     return ""
 
 
-def _note_differences(cluster: SlurmCluster, place: str, one: SlurmReservation, hosts: int) -> None:
+def _note_differences(cluster: SlurmCluster, place: str, reservation: SlurmReservation, hosts: int) -> None:
     """Note how the windows of a reservation differ from it."""
-    label = f"{place}: reservation {one.name}"
-    if hosts < len(one.nodes):
-        cluster.leave_out(f"{label}: {len(one.nodes) - hosts} of its {len(one.nodes)} nodes are not in the machine")
-    if one.users and one.accounts:
+    label = f"{place}: reservation {reservation.name}"
+    if hosts < len(reservation.nodes):
+        cluster.leave_out(
+            f"{label}: {len(reservation.nodes) - hosts} of its {len(reservation.nodes)} nodes are not in the machine"
+        )
+    if reservation.users and reservation.accounts:
         cluster.leave_out(f"{label}: jobs of its users or of its accounts may use it, not only those of both")
-    if {*one.users, *one.accounts} - {"root"} and "MAGNETIC" not in one.flags:
+    if {*reservation.users, *reservation.accounts} - {"root"} and "MAGNETIC" not in reservation.flags:
         cluster.leave_out(f"{label}: jobs of its users or accounts need not name it to use its nodes")
-    for field, names in (("User", one.users), ("Account", one.accounts)):
+    for field, names in (("User", reservation.users), ("Account", reservation.accounts)):
         if names and field not in cluster.columns:
             cluster.leave_out(f"{label}: no job may use it: the log has no {field}")
-    for flag in one.flags:
+    for flag in reservation.flags:
         if flag not in HARMLESS and flag not in REPEATS:
             cluster.leave_out(f"{label}: Flags={flag}: {_FLAGS.get(flag, 'the flag has no effect')}")
 

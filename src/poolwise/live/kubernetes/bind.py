@@ -246,8 +246,8 @@ def _version(claim: ResourceClaim) -> dict[str, Any]:
     return {"resourceVersion": claim.metadata.resource_version, "uid": claim.metadata.uid}
 
 
-def _same_devices(one: Allocation, other: Allocation) -> bool:
-    first, second = (sorted((r.request, r.driver, r.pool, r.device) for r in a.devices.results) for a in (one, other))
+def _same_devices(allocation: Allocation, other: Allocation) -> bool:
+    first, second = (sorted((r.request, r.driver, r.pool, r.device) for r in a.devices.results) for a in (allocation, other))
     return first == second
 
 

@@ -65,15 +65,15 @@ class Devices:
         yield from first.values()
         yield from (device for device in self.inventory.serving(node) if device.id not in first)
 
-    def share(self, wanted: ExactRequest, device: InventoryDevice) -> DeviceShare | None:
+    def share(self, request: ExactRequest, device: InventoryDevice) -> DeviceShare | None:
         """Return the share of a device that a request would take, even if in use; None if the request does not accept it."""
-        kind = self.classes.get(wanted.device_class_name)
-        taint = untolerated_taint(self.inventory.taints(device), wanted.tolerations)
+        kind = self.classes.get(request.device_class_name)
+        taint = untolerated_taint(self.inventory.taints(device), request.tolerations)
         if kind is None or taint is not None or device.id in self.avoided:
             return None
-        if not device.described.matches(kind.spec.selectors) or not device.described.matches(wanted.selectors):
+        if not device.described.matches(kind.spec.selectors) or not device.described.matches(request.selectors):
             return None
-        return share_of(device, wanted)
+        return share_of(device, request)
 
 
 class _Options:
@@ -99,14 +99,14 @@ class _Options:
         return len(self._seen)
 
 
-def share_of(device: InventoryDevice, wanted: ExactRequest) -> DeviceShare | None:
+def share_of(device: InventoryDevice, request: ExactRequest) -> DeviceShare | None:
     """Return the share that a request takes: a whole device, or amounts by its request policies; None if it is too small."""
-    amounts = _taken_amounts(device.capacity, _capacity_requests(wanted), device.shared)
+    amounts = _taken_amounts(device.capacity, _capacity_requests(request), device.shared)
     return None if amounts is None else DeviceShare(device.id, amounts if device.shared else None)
 
 
-def _capacity_requests(wanted: ExactRequest) -> tuple[tuple[str, str], ...]:
-    return tuple(sorted(wanted.capacity.requests.items()))
+def _capacity_requests(request: ExactRequest) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted(request.capacity.requests.items()))
 
 
 @lru_cache(maxsize=2**16)
@@ -212,7 +212,7 @@ class _Search:
         self,
         claim: ResourceClaim,
         name: str,
-        wanted: ExactRequest,
+        request: ExactRequest,
         options: _Options,
         k: int,
         count: int,
@@ -229,33 +229,33 @@ class _Search:
             if self.steps > _MAX_STEPS:
                 self.shortage = f"no matching devices were found within {_MAX_STEPS:,} search steps"
                 return False
-            one = ChosenDevice(name, wanted, device, share)
+            one = ChosenDevice(name, request, device, share)
             if not usage.fits(device, share, self.devices.inventory) or not self._satisfies_constraints(claim, one):
                 continue
             usage.allocate(claim.metadata.uid, share)
             self.taken.append((claim, one))
-            if self._choose(claim, name, wanted, options, k, count - 1, rest):
+            if self._choose(claim, name, request, options, k, count - 1, rest):
                 return True
             self.taken.pop()
             usage.deallocate(claim.metadata.uid, share)
         return False
 
-    def _satisfies_constraints(self, claim: ResourceClaim, one: ChosenDevice) -> bool:
+    def _satisfies_constraints(self, claim: ResourceClaim, device: ChosenDevice) -> bool:
         """Return whether a device satisfies the claim's constraints together with the devices chosen so far."""
         mine = [other for owner, other in self.taken if owner is claim]
-        return all(_satisfies(constraint, one, mine) for constraint in claim.spec.devices.constraints)
+        return all(_satisfies(constraint, device, mine) for constraint in claim.spec.devices.constraints)
 
 
-def _satisfies(constraint: DeviceConstraint, one: ChosenDevice, mine: Sequence[ChosenDevice]) -> bool:
+def _satisfies(constraint: DeviceConstraint, device: ChosenDevice, mine: Sequence[ChosenDevice]) -> bool:
     named = constraint.requests
 
     def concerned(chosen: ChosenDevice) -> bool:
         return not named or chosen.request in named or chosen.request.partition("/")[0] in named
 
-    if not concerned(one):
+    if not concerned(device):
         return True
     attribute = constraint.match_attribute or constraint.distinct_attribute or ""
-    value = _attribute(one.device, attribute)
+    value = _attribute(device.device, attribute)
     if value is None:
         return False
     others = [_attribute(other.device, attribute) for other in mine if concerned(other)]

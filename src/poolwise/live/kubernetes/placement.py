@@ -101,10 +101,10 @@ def _other_domains(job: PodJob, cache: ClusterCache, state: ClusterState) -> lis
     return [names for _, names in sorted(domains.items())]
 
 
-def resume(found: InterruptedStart, job: PodJob, cache: ClusterCache, state: ClusterState) -> Placed | Refused:
+def resume(interrupted: InterruptedStart, job: PodJob, cache: ClusterCache, state: ClusterState) -> Placed | Refused:
     """Resume a start of another process: its pods keep their intended nodes, the others go to any node that fits."""
     nowhere = Start(job.row, (), Placement.of(()))
-    return _attempt(_Placing(nowhere, job, cache, state, PlacementFailures()), lambda placing: placing.resume(found))
+    return _attempt(_Placing(nowhere, job, cache, state, PlacementFailures()), lambda placing: placing.resume(interrupted))
 
 
 def _attempt(placing: _Placing, how: Callable[[_Placing], Placed]) -> Placed | Refused:
@@ -179,12 +179,12 @@ class _Placing:
         self.failures.moved_to.update(self.moved_to)
         return self._placed(starts)
 
-    def resume(self, found: InterruptedStart) -> Placed:
-        if not any(found.starts) and not all(consumer for _, consumer in found.reserved):
+    def resume(self, interrupted: InterruptedStart) -> Placed:
+        if not any(interrupted.starts) and not all(consumer for _, consumer in interrupted.reserved):
             raise DoesNotFit("the intended nodes of its pods are unknown")
         whole = self.state.mapping.view == "whole"
         starts: dict[int, _PodPlaced] = {}
-        for task, start in enumerate(found.starts):
+        for task, start in enumerate(interrupted.starts):
             if start is not None:
                 if start.node not in self.state.mapping.node_owner or (whole and not self.is_free(start.node)):
                     raise DoesNotFit(f"node {start.node} is not free")

@@ -46,8 +46,8 @@ class PlacedPods:
     `known` caches the pods that had nodes before the decision.
     """
 
-    def __init__(self, cache: ClusterCache, state: ClusterState, known: KnownPods) -> None:
-        self.cache, self.state, self._known = cache, state, known
+    def __init__(self, cache: ClusterCache, state: ClusterState, pods: KnownPods) -> None:
+        self.cache, self.state, self._known = cache, state, pods
         self.namespaces = {name: one.metadata.labels for name, one in cache.namespaces.items()}
         self._added: list[PlacedPod] = []
 

@@ -105,9 +105,3 @@ def unsupported_fields(pod: Pod, group: PodGroup | None = None) -> Iterator[tupl
         yield f"spec.schedulingConstraints of PodGroup {group.metadata.name}", ELSEWHERE
     if group is not None and group.spec.resource_claims:
         yield f"spec.resourceClaims of PodGroup {group.metadata.name}", ELSEWHERE
-
-
-def feature_table() -> str:
-    """Return a Markdown table of all features, for the documentation."""
-    rows = (f"| {one.name} | {one.support} | {one.effect} |" for one in FEATURES)
-    return "\n".join(["| in the pod | support | effect, or remedy |", "|---|---|---|", *rows])

@@ -151,8 +151,8 @@ class PodRuns:
         else:
             self.actions.start(self._begin(job, placed, self.clock.now, self.snapshot()), placed.pods)
 
-    def _release(self, found: InterruptedStart) -> None:
-        for claim, uid in found.reserved:
+    def _release(self, interrupted: InterruptedStart) -> None:
+        for claim, uid in interrupted.reserved:
             self.actions.release_claim(claim, uid)
 
     # Outcomes

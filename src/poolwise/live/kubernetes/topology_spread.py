@@ -60,7 +60,7 @@ class SpreadFilter:
         on_nodes: NodeConstraints,
         nodes: Collection[Node],
         placed: Collection[PlacedPod],
-        known: KnownDomains | None = None,
+        domains: KnownDomains | None = None,
     ) -> SpreadFilter:
         """Count the matching pods of each domain; `on_nodes` are the node constraints of the pod."""
         if not constraints:
@@ -70,7 +70,7 @@ class SpreadFilter:
                 _Counted(
                     constraint,
                     selects(spread_selector(constraint, pod), pod.metadata.labels),
-                    _count(pod, constraint, constraints, on_nodes, nodes, placed, known),
+                    _count(pod, constraint, constraints, on_nodes, nodes, placed, domains),
                 )
                 for constraint in constraints
             ]
@@ -99,7 +99,7 @@ def spread_scores(
     candidates: Sequence[Node],
     nodes: Collection[Node],
     placed: Collection[PlacedPod],
-    known: KnownDomains | None = None,
+    domains: KnownDomains | None = None,
 ) -> dict[str, int]:
     """Return node -> score (0 to 100) of the `ScheduleAnyway` constraints of a pod; a low number of pods scores high."""
     labeled = [node for node in candidates if all(one.topology_key in node.metadata.labels for one in constraints)]
@@ -114,7 +114,7 @@ def spread_scores(
             pods = {node.metadata.name: by_node.get(node.metadata.name, 0) for node in labeled}
         else:
             weight = log(len({node.metadata.labels[key] for node in labeled}) + 2)
-            counts = _count(pod, constraint, constraints, on_nodes, nodes, placed, known)
+            counts = _count(pod, constraint, constraints, on_nodes, nodes, placed, domains)
             pods = {node.metadata.name: counts.get(node.metadata.labels[key], 0) for node in labeled}
         for name, number in pods.items():
             raw[name] += number * weight + (constraint.max_skew - 1)
@@ -147,21 +147,21 @@ def _domains(
     together: Sequence[SpreadConstraint],
     on_nodes: NodeConstraints,
     nodes: Collection[Node],
-    known: KnownDomains,
+    domains: KnownDomains,
 ) -> dict[str, str]:
     """Return node -> domain of the eligible nodes, which have the labels of all constraints `together`."""
     topology_keys = frozenset(one.topology_key for one in together)
     honored = constraint.node_affinity_policy == "Honor", constraint.node_taints_policy == "Honor"
     key = constraint.topology_key, topology_keys, honored, on_nodes
-    if key not in known:
-        known[key] = {
+    if key not in domains:
+        domains[key] = {
             node.metadata.name: node.metadata.labels[constraint.topology_key]
             for node in nodes
             if topology_keys <= node.metadata.labels.keys()
             and (not honored[0] or on_nodes.selects(node))
             and (not honored[1] or on_nodes.tolerates(node))
         }
-    return known[key]
+    return domains[key]
 
 
 def _matching(pod: Pod, constraint: SpreadConstraint, placed: Iterable[PlacedPod]) -> Iterable[PlacedPod]:

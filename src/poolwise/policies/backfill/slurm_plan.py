@@ -189,30 +189,30 @@ class BackfillPlan:
             yield last, k
             period *= 2
 
-    def _span(self, found: ExpectedStart, job: Job) -> tuple[int, int]:
+    def _span(self, expected: ExpectedStart, job: Job) -> tuple[int, int]:
         """Return the interval for which a start is reserved."""
         step = self._resolution
-        return found.start // step * step, _end(found.start, job) // step * step
+        return expected.start // step * step, _end(expected.start, job) // step * step
 
-    def _conflicts(self, found: ExpectedStart, job: Job) -> bool:
+    def _conflicts(self, expected: ExpectedStart, job: Job) -> bool:
         """Return whether a start would use amounts that are reserved for other jobs in its interval."""
-        (begin, end), amounts = self._span(found, job), self._amounts(found.placement)
+        (begin, end), amounts = self._span(expected, job), self._amounts(expected.placement)
         met = (self._begin < end) & (self._until > begin)
-        free = self._free[self._ended_by(np.maximum(found.start, self._begin[met]))] - self._held[met]
+        free = self._free[self._ended_by(np.maximum(expected.start, self._begin[met]))] - self._held[met]
         return bool((amounts > np.maximum(free, 0)).any())
 
     def _ended_by(self, times: IntArray) -> IntArray:
         """Return the number of runs that have ended by each time (ns), (k,)."""
         return self._ends.searchsorted(times, side="right")
 
-    def _reserve(self, found: ExpectedStart, job: Job) -> None:
+    def _reserve(self, expected: ExpectedStart, job: Job) -> None:
         """Add a reservation to the segments in its interval, which are cut at its begin and end."""
-        begin, end = self._span(found, job)
+        begin, end = self._span(expected, job)
         inside = [(self._begin < at) & (at < self._until) for at in (begin, end)]
         cuts = [at for at, where in zip((begin, end), inside, strict=True) if where.any()]
         self._held = np.repeat(self._held, 1 + np.sum(inside, axis=0), axis=0)
         self._begin, self._until = (np.sort(np.append(times, cuts).astype(np.int64)) for times in (self._begin, self._until))
-        self._held[(begin <= self._begin) & (self._until <= end)] += self._amounts(found.placement)
+        self._held[(begin <= self._begin) & (self._until <= end)] += self._amounts(expected.placement)
 
     def _amounts(self, placement: Placement) -> IntArray:
         """Return the amounts that a placement reserves, (n_owner, n_resource): all of each shared node and its devices."""

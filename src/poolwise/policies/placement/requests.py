@@ -13,23 +13,25 @@ from poolwise.model.eligibility import eligible_sets
 from poolwise.model.table_columns import Column
 
 
-def foreign_request(job: Job, known: Collection[str]) -> Refusal | None:
+def foreign_request(job: Job, known_names: Collection[str]) -> Refusal | None:
     """Return the refusal of a job that requests a resource outside `known`, else None."""
     for name in job.table.requests:
-        if name not in known and (amount := job.request(name)):
+        if name not in known_names and (amount := job.request(name)):
             return Refusal(f"requests {name}, which the machine does not have where jobs are placed", name, amount, 0)
     return None
 
 
 def check_requests(
-    jobs: JobTable, known: Collection[str], why: str = "the machine does not have where jobs are placed", remedy: str = ""
+    jobs: JobTable, known_names: Collection[str], why: str = "the machine does not have where jobs are placed", remedy: str = ""
 ) -> None:
     """Raise InputError for the first job that requests a resource outside `known`; `why` completes "..., which"."""
     for name, amounts in jobs.requests.items():
-        if name not in known and amounts.any():
+        if name not in known_names and amounts.any():
             job = int(jobs.id[np.argmax(amounts > 0)])
             raise InputError(
-                f"job {job} requests {name}, which {why}", field=name, remedy=remedy or f"request only: {', '.join(known)}"
+                f"job {job} requests {name}, which {why}",
+                field=name,
+                remedy=remedy or f"request only: {', '.join(known_names)}",
             )
 
 

@@ -89,13 +89,13 @@ class Graph:
     through: Arcs
     names: IntArray
 
-    def solve(self, solver: FlowSolver = "ortools", clock: Clock | None = None, kept: NamedFlow | None = None) -> ArcFlows:
+    def solve(self, solver: FlowSolver = "ortools", clock: Clock | None = None, previous: NamedFlow | None = None) -> ArcFlows:
         """Find the assignment of least cost; with `kept`, start from the residual graph of the previous round.
 
         Raises PolicyError if the solver's answer is not optimal.
         """
         begun = time.process_time()
-        flow = self._flow(solver, kept)
+        flow = self._flow(solver, previous)
         if clock is not None:
             clock.solver_s += time.process_time() - begun
             clock.solved += 1
@@ -105,10 +105,10 @@ class Graph:
         _, waiting, preference, through, _ = np.split(flow.flow, np.cumsum([n, n, direct, len(self.through)]))
         return ArcFlows(waiting, preference, through)
 
-    def _flow(self, solver: FlowSolver, kept: NamedFlow | None) -> Flow:
+    def _flow(self, solver: FlowSolver, previous: NamedFlow | None) -> Flow:
         tail, head, capacity, cost, supply = self.arrays()
-        if kept is not None and len(np.unique(tail * len(supply) + head)) == len(tail):
-            return kept.solve(self.names, tail, head, capacity, scaled(cost), supply)
+        if previous is not None and len(np.unique(tail * len(supply) + head)) == len(tail):
+            return previous.solve(self.names, tail, head, capacity, scaled(cost), supply)
         return min_cost_flow(tail, head, 0, capacity, scaled(cost), supply, solver=solver)  # one price per copy: parallel arcs
 
     def arrays(self) -> tuple[IntArray, IntArray, IntArray, FloatArray, IntArray]:

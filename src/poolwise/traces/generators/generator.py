@@ -79,10 +79,10 @@ def configure(name: str, **settings: Any) -> Generator:
     return generator
 
 
-def _checked(found: type, name: str, settings: dict[str, Any]) -> dict[str, Any]:
+def _checked(implementation: type, name: str, settings: dict[str, Any]) -> dict[str, Any]:
     """Check names and types of settings from a study or the command line; accept a whole number for a float."""
-    known = {field.name: field.default for field in fields(found) if field.init}
-    adapters, checked = _adapters(found), {}
+    known = {field.name: field.default for field in fields(implementation) if field.init}
+    adapters, checked = _adapters(implementation), {}
     for key, value in settings.items():
         if key not in known:
             raise UnknownNameError.of(f"setting of generator '{name}':", key, known, field=key)
@@ -97,10 +97,10 @@ def _checked(found: type, name: str, settings: dict[str, Any]) -> dict[str, Any]
 
 
 @lru_cache(maxsize=64)
-def _adapters(found: type) -> Mapping[str, TypeAdapter[Any]]:
+def _adapters(implementation: type) -> Mapping[str, TypeAdapter[Any]]:
     """Return setting -> type validator of a generator, cached because a study may have a million seeds."""
-    hints = get_type_hints(found)
-    return {field.name: TypeAdapter(hints[field.name]) for field in fields(found) if field.init}
+    hints = get_type_hints(implementation)
+    return {field.name: TypeAdapter(hints[field.name]) for field in fields(implementation) if field.init}
 
 
 def check_setting_range(least: float, most: float = float("inf"), **settings: float) -> None:

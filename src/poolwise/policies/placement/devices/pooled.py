@@ -198,11 +198,11 @@ class Pooled(CompletionPolicy):
         view = Compositions(snapshot.imagined(snapshot.now, free))
         return self.nvme.choose(view.need(job.index), view)
 
-    def _complete(self, job: Job, snapshot: Snapshot, found: Placement, devices: tuple[int, ...]) -> Placement:
+    def _complete(self, job: Job, snapshot: Snapshot, placement: Placement, devices: tuple[int, ...]) -> Placement:
         """Add memory and devices to the chosen node and NVMe."""
         machine, free = snapshot.machine, snapshot.free
-        layout, rows = pooled_layout(machine), found.rows()
-        node = next(owner for owner in found.owners() if machine.kind[owner] == Kind.NODE)
+        layout, rows = pooled_layout(machine), placement.rows()
+        node = next(owner for owner in placement.owners() if machine.kind[owner] == Kind.NODE)
         local = min(job.memory, int(free[node, layout.memory]))
         rows.append((0, node, layout.memory, local))
         if job.memory > local:
