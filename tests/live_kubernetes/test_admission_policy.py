@@ -57,7 +57,7 @@ OWN, FOREIGN = make.pod("p"), make.pod("p", schedulerName="default-scheduler")
 ACCEPTED = {
     "status of its pod": ("pods", OWN, OWN),
     "finalizer of a claim": ("resourceclaims", CLAIM, changed(CLAIM, finalizers=[PROTECTION])),
-    "finalizer beside another": (
+    "finalizer in addition to another": (
         "resourceclaims",
         changed(CLAIM, finalizers=["a/b"]),
         changed(CLAIM, finalizers=["a/b", PROTECTION]),

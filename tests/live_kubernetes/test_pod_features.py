@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
 from poolwise.live.kubernetes.objects import Pod, Toleration
-from poolwise.live.kubernetes.pod_features import FEATURES, feature_table
+from poolwise.live.kubernetes.pod_features import FEATURES, PodFeature
 from poolwise.policies.placement.nodes.placement import FirstNodes
 from poolwise.schedulers.list import ListScheduler
 from tests.helpers.played_cluster import FakeKubernetes
 from tests.live.kubernetes import objects as make
+from tests.live_kubernetes.feature_tests import FEATURE_TESTS, PAGE, feature_table, is_live, missing_tests
 
-PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "live-kubernetes.md"
 SCHEDULER = ListScheduler(placement=FirstNodes())
 
 
@@ -95,5 +94,31 @@ def test_condition_of_a_pod_with_priority_states_that_others_are_not_preempted()
     }
 
 
-def test_documentation_lists_every_feature() -> None:
-    assert feature_table() in PAGE.read_text(), feature_table()
+def test_pod_with_scheduling_gates_waits_until_they_are_removed() -> None:
+    kube = FakeKubernetes(make.node("n0"), make.pod("p", seconds=None, schedulingGates=[{"name": "example.com/gate"}]))
+    driven = kube.open(SCHEDULER)
+    assert not driven.nodes()
+    pod = kube.get(Pod, "default/p")
+    kube.put(msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, scheduling_gates=[])))
+    assert driven.settle().nodes() == {"p": "n0"}
+
+
+def test_documentation_lists_every_feature_with_its_tests() -> None:
+    assert feature_table() in PAGE.read_text(), "run python -m tests.live_kubernetes.feature_tests"
+
+
+@pytest.mark.parametrize("feature", FEATURES, ids=lambda feature: feature.name)
+def test_every_feature_has_tests_that_exist(feature: PodFeature) -> None:
+    """Applied and reported fields have a test with a control plane too; the API server drops some of the refused fields."""
+    tests = FEATURE_TESTS[feature.name]
+    assert missing_tests(tests) == []
+    assert any(not is_live(test) for test in tests)
+    assert any(is_live(test) for test in tests) or feature.support == "refused"
+
+
+def test_tests_name_known_features_only() -> None:
+    assert FEATURE_TESTS.keys() == {feature.name for feature in FEATURES}
+    assert missing_tests(["test_pod_features::test_absent", "absent::test_absent"]) == [
+        "test_pod_features::test_absent",
+        "absent::test_absent",
+    ]

@@ -113,6 +113,8 @@ class _Drawing:
             fields["tolerations"] = [self._toleration() for _ in range(self._chance.randint(1, 2))]
         if self._with(0.5):
             fields["topologySpreadConstraints"] = self._spreads()
+        if self._with(0.25):
+            fields["initContainers"] = [self._init(kind) for kind in self._of([["init"], ["sidecar"], ["sidecar", "init"]])]
         if self._with(0.3):
             fields["ports"] = self._ports()
         if self._with(0.2):
@@ -121,6 +123,11 @@ class _Drawing:
         if self._with(0.15):
             fields["late"] = self._of(LATE)
         return fields
+
+    def _init(self, kind: str) -> Item:
+        requests = {"cpu": self._of(["500m", "2", "5"])}
+        sidecar = {"restartPolicy": "Always"} if kind == "sidecar" else {}
+        return {"name": kind, "image": "none", "resources": {"requests": requests}, **sidecar}
 
     def _labels(self) -> Item:
         return {key: self._of(values) for key, values in (("app", "abc"), ("tier", "xy"), ("version", "12")) if self._with(0.8)}

@@ -57,6 +57,15 @@ def test_toleration_added_to_a_pending_pod_takes_effect(cluster: ControlPlane, t
     assert cluster.phases()["other"] == "Pending"
 
 
+def test_pod_starts_once_its_scheduling_gates_are_removed(cluster: ControlPlane, first_fit: str) -> None:
+    cluster.apply([make.node("n0"), make.pod("gated", seconds=None, schedulingGates=[{"name": "example.com/gate"}])])
+    cluster.apply([make.pod("free", seconds=None)])
+    with scheduling(cluster, first_fit):
+        cluster.wait(lambda: cluster.phases() == {"gated": "Pending", "free": "Running"}, 60, "the other pod runs")
+        cluster.kubectl("patch", "pod", "gated", "--type=json", "-p", '[{"op": "remove", "path": "/spec/schedulingGates"}]')
+        cluster.wait(lambda: cluster.count("Running") == 2, 60, f"it runs: {message(cluster, 'gated')}")
+
+
 def test_starts_are_logged_once_although_attempts_are_refused(cluster: ControlPlane, first_fit: str) -> None:
     """The policy does not model devices of racks: it starts pods in each pass, and the platform refuses most starts."""
     cluster.apply([make.node(f"n{k}", rack="r0") for k in range(4)])
