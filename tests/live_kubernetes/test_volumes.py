@@ -9,11 +9,11 @@ import msgspec
 import pytest
 
 from poolwise.live.kubernetes.api_writer import ApiWriter
-from poolwise.live.kubernetes.objects import Node, PersistentVolume, PersistentVolumeClaim
+from poolwise.live.kubernetes.objects import Meta, Node, PersistentVolume, PersistentVolumeClaim
 from poolwise.live.kubernetes.start_waits import StartWaits
 from poolwise.live.kubernetes.starts import BindFailed, StartFailed, VolumeWrite
 from poolwise.live.kubernetes.volume_binder import VolumeBinder
-from poolwise.live.kubernetes.volumes import SELECTED_NODE
+from poolwise.live.kubernetes.volumes import SELECTED_NODE, volume_serves
 from poolwise.policies.placement.nodes.placement import FirstNodes
 from poolwise.schedulers.list import ListScheduler
 from tests.helpers.played_cluster import FakeKubernetes
@@ -44,6 +44,23 @@ def test_zone_of_a_bound_volume_restricts_the_nodes() -> None:
     volume["metadata"]["labels"] = {"topology.kubernetes.io/zone": "b"}
     claim = make.volume_claim("c", volumeName="v1") | {"status": {"phase": "Bound"}}
     assert cluster(volume, claim, pod()).open(FIRST_FIT).nodes() == {"p": "n1"}
+
+
+@pytest.mark.parametrize(
+    ("volume", "node", "serves"),
+    [
+        ({"topology.kubernetes.io/zone": "a__b"}, {"topology.kubernetes.io/zone": "b"}, True),
+        ({"topology.kubernetes.io/zone": "a"}, {"topology.kubernetes.io/zone": "b"}, False),
+        ({"topology.kubernetes.io/zone": "a"}, {"disk": "ssd"}, True),  # a cluster with a single zone may lack the labels
+        ({"topology.kubernetes.io/zone": "a"}, {"topology.kubernetes.io/region": "r"}, False),
+        ({"failure-domain.beta.kubernetes.io/zone": "a"}, {"topology.kubernetes.io/zone": "a"}, True),
+        ({"failure-domain.beta.kubernetes.io/zone": "a"}, {"topology.kubernetes.io/zone": "b"}, False),
+        ({"topology.kubernetes.io/zone": "a"}, {"failure-domain.beta.kubernetes.io/zone": "a"}, False),
+    ],
+)
+def test_zone_labels_restrict_nodes_as_in_kube_scheduler(volume: dict[str, str], node: dict[str, str], serves: bool) -> None:
+    found = PersistentVolume(metadata=Meta(name="v", labels=volume))
+    assert volume_serves(found, Node(metadata=Meta(name="n", labels=node))) == serves
 
 
 def test_volume_is_provisioned_on_the_chosen_node_and_elsewhere_after_a_failure() -> None:

@@ -13,7 +13,12 @@ from poolwise.live.kubernetes.objects import Node, PersistentVolume, Pod, Storag
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
 """Annotation with the node on which a provisioner creates the volume of a claim."""
 _LATE, _NO_PROVISIONER, _ONE_POD = "WaitForFirstConsumer", "kubernetes.io/no-provisioner", "ReadWriteOncePod"
-_ZONE_LABELS = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
+_ZONE_LABELS = {
+    f"{domain}/{kind}": f"topology.kubernetes.io/{kind}"
+    for domain in ("topology.kubernetes.io", "failure-domain.beta.kubernetes.io")
+    for kind in ("zone", "region")
+}
+"""Labels of volumes and nodes -> the current name of the label."""
 
 
 @dataclass(frozen=True)
@@ -90,12 +95,18 @@ class VolumeFilter:
 
 
 def volume_serves(volume: PersistentVolume, node: Node) -> bool:
-    """Return whether a volume can be used on a node, by its node affinity and its zone labels."""
+    """Return whether a volume can be used on a node, by its node affinity and its zone labels.
+
+    As in the plugin VolumeZone of kube-scheduler, zone labels of volumes do not restrict nodes without any zone label.
+    """
     affinity = volume.spec.node_affinity
     if affinity is not None and not selector_matches(affinity.required, node):
         return False
+    has = node.metadata.labels
     zones = {key: volume.metadata.labels[key].split("__") for key in _ZONE_LABELS if key in volume.metadata.labels}
-    return all(node.metadata.labels.get(key) in values for key, values in zones.items())
+    if not zones or not any(key in has for key in _ZONE_LABELS):
+        return True
+    return all(has.get(key, has.get(_ZONE_LABELS[key])) in values for key, values in zones.items())
 
 
 def _in_topologies(kind: StorageClass, node: Node) -> bool:
