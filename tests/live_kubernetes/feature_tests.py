@@ -106,6 +106,7 @@ FEATURE_TESTS: dict[str, tuple[str, ...]] = {
         "test_priorities::test_highest_priority_starts_first_and_a_gang_has_the_highest_of_its_pods",
         "test_priorities::test_priority_of_a_pod_group_replaces_those_of_its_pods",
         "devices::test_priority_classes_and_preemption_by_a_policy",
+        "pod_groups::test_priority_of_a_pod_group_determines_the_order",
     ),
     "preemption by `priority`": (
         "test_pod_features::test_condition_of_a_pod_with_priority_states_that_others_are_not_preempted",
@@ -120,7 +121,10 @@ FEATURE_TESTS: dict[str, tuple[str, ...]] = {
         _REFUSED,
         "devices::test_fields_that_are_refused_or_not_satisfied_are_reported",
     ),
-    "topology and claims of a `PodGroup`": ("test_pod_features::test_unsupported_field_of_a_pod_group_is_refused",),
+    "topology and claims of a `PodGroup`": (
+        "test_pod_features::test_unsupported_field_of_a_pod_group_is_refused",
+        "pod_groups::test_topology_and_claims_of_a_pod_group_are_refused",
+    ),
 }
 """Feature -> its tests, as MODULE::FUNCTION; names of modules without a control plane begin with `test_`."""
 
