@@ -1,8 +1,10 @@
 """The answer model: the decision card, the bill and the page of a small answer."""
 
+import pytest
+
 from poolwise.presentation.answer import Answer, Certainty, DecisionCard
 from poolwise.presentation.cost import Cost, CostLine
-from poolwise.presentation.table import Table
+from poolwise.presentation.table import Table, amount_with_unit
 from poolwise.report.page import render
 
 COST = Cost((CostLine("node", "", 4, 6, (900.0, 1000.0, 1200.0)),), has_today=True)
@@ -48,3 +50,11 @@ def test_certainty_is_stated_from_its_data() -> None:
     assert Certainty("probability", samples=200, over="runs", probability=0.9).text == "probability 90 % over 200 runs"
     assert Certainty("bound", interval=(2.5, 3.0), remark="gap 16.7 %").text == "2.5; gap 16.7 %"
     assert Certainty("unknown", samples=1, over="seeds", remark="unknown (one seed)").text == "unknown (one seed)"
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [(47.5123, "fraction", ("4,751", "%")), (475.123, "fraction", ("47,512", "%")), (1234567.8, "MiB", ("1,234,568", "MiB"))],
+)
+def test_long_numbers_of_a_summary_have_no_exponent(value, unit, text):
+    assert amount_with_unit(value, unit) == text

@@ -79,4 +79,9 @@ def amount_with_unit(value: float, unit: str) -> tuple[str, str]:
     """Return value and unit of a metric of one run; times of a second or more carry a unit that suits their length."""
     if unit == "s" or (unit == "us" and value >= 1e6):
         return format_time(value if unit == "s" else value / 1e6), ""
-    return (f"{100 * value:.4g}", "%") if unit == "fraction" else (f"{value:,.6g}", unit)
+    return (_digits(100 * value, 4), "%") if unit == "fraction" else (_digits(value, 6), unit)
+
+
+def _digits(value: float, digits: int) -> str:
+    """Format a number with some significant digits, or with all digits before the point if there are more."""
+    return f"{value:,.0f}" if abs(value) >= 10**digits - 0.5 else f"{value:,.{digits}g}"
