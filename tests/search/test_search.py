@@ -64,6 +64,16 @@ def test_chosen_order_runs_as_a_scheduler(tmp_path: Path) -> None:
     assert scheduler_of(read) == scheduler_of(result.chosen.candidate.section)
 
 
+def test_runner_up_is_the_next_found_order_by_the_first_objective(tmp_path: Path) -> None:
+    result = search(tmp_path)
+    goal, ranking, written = result.search.objectives.minimize[0], result.ranking, json.loads(content(result)["search.json"])
+    others = [order for order in written["orders"] if order["role"] == "found" and order["keeps"]]
+    others = [order for order in others if order["name"] != written["chosen"]["name"]]
+    assert ranking.runner_up is not None and written["runner_up"]["name"] == ranking.runner_up.candidate.name
+    assert written["runner_up"] == min(others, key=lambda order: order["on"]["validation"][goal]["ratio"])
+    assert written["undecided"] is None
+
+
 KILLED_AFTER = 8
 """Number of stored evaluations after which the search is killed."""
 

@@ -11,6 +11,7 @@ from pydantic import Field, model_validator
 
 from poolwise.arrays import BoolArray, FloatArray
 from poolwise.comparison.compare import compare_cells_with_today
+from poolwise.comparison.ranking import State
 from poolwise.comparison.run_comparison import Comparison
 from poolwise.comparison.waits import PairedRun
 from poolwise.files.document import Document
@@ -20,7 +21,6 @@ from poolwise.metrics import Interval, Outcomes, Window, common_population, mean
 from poolwise.metrics.measures import Deadlines
 from poolwise.optimize.monotone import Element
 from poolwise.plans.plan import ReportProgress
-from poolwise.plans.ranking import State
 from poolwise.plans.sizes import Size
 from poolwise.plans.targets import FAIRNESS, MISSED, Target, job_margins, needs_fcfs
 from poolwise.runner import TaskRunner

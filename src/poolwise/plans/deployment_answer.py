@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from poolwise.arrays import BoolArray, FloatArray
+from poolwise.comparison.ranking import CandidateRanking, State
 from poolwise.hashing import Json
 from poolwise.metrics import Interval, mean_interval
 from poolwise.optimize.front import front
@@ -17,7 +18,6 @@ from poolwise.optimize.monotone import Element
 from poolwise.plans.deployment_file import DeploymentSection
 from poolwise.plans.front_search import FrontSearch
 from poolwise.plans.prices import bill
-from poolwise.plans.ranking import CandidateRanking, State
 from poolwise.plans.sizes import Size
 from poolwise.plans.units import MeasuredUnits, UnitStudy, microseconds, placement_name, seeds_note
 from poolwise.presentation.answer import Answer, Certainty, DecisionCard

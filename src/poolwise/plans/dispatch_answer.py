@@ -9,11 +9,11 @@ from functools import partial
 import numpy as np
 import polars as pl
 
+from poolwise.comparison.ranking import CandidateRanking, State
 from poolwise.hashing import Json
 from poolwise.metrics import Interval, mean_interval
 from poolwise.optimize.monotone import Element
 from poolwise.plans.dispatch_file import DispatchSection
-from poolwise.plans.ranking import CandidateRanking, State
 from poolwise.plans.units import MeasuredUnits, UnitStudy, microseconds, placement_name, seeds_note
 from poolwise.presentation.answer import Answer, Certainty, DecisionCard
 from poolwise.presentation.figure import Axis, Bars, Figure

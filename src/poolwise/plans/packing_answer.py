@@ -9,8 +9,8 @@ from typing import Any
 
 import polars as pl
 
+from poolwise.comparison.ranking import CandidateRanking
 from poolwise.hashing import Json
-from poolwise.plans.ranking import CandidateRanking
 from poolwise.presentation.answer import Answer, DecisionCard
 from poolwise.presentation.figure import Axis, Bars, Curves, Figure
 from poolwise.presentation.table import Table, frame_table

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from poolwise.arrays import FloatArray
+from poolwise.comparison.ranking import CandidateRanking
 from poolwise.comparison.waits import PairedWaits
 from poolwise.diagnostics.leave_out import LeftOut
 from poolwise.errors import InputError
@@ -23,7 +24,6 @@ from poolwise.plans.pools_content import (
     pools_frame,
 )
 from poolwise.plans.prices import Prices, price_sentences
-from poolwise.plans.ranking import CandidateRanking
 from poolwise.plans.search import Search, neighbors
 from poolwise.plans.sizes import Size, priced
 from poolwise.plans.targets import KNOWN, Target

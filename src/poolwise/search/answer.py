@@ -18,6 +18,7 @@ from poolwise.arrays import FloatArray
 from poolwise.atomic_write import write_whole
 from poolwise.code_fingerprint import sources
 from poolwise.comparison.fairest import fairest
+from poolwise.comparison.ranking import CandidateRanking
 from poolwise.hashing import Json, pretty
 from poolwise.metrics import Interval, mean_interval
 from poolwise.optimize.front import front
@@ -61,10 +62,11 @@ class SearchResult:
     Attributes
     ----------
     judged : orders evaluated on the validation workloads, found ones first
-    chosen : found order that satisfies the constraints and has the lowest first objective on the validation workloads; among
-    the orders that no other is shown to beat in it, the one with the lowest D10; None if there is none trained : (n_candidate,
-    4) ratios of every candidate on the training workloads notes : caveats of the numbers opened : number of times that the test
-    workloads have been used in this folder, including this time; 0 if never
+    chosen : of the found orders that satisfy the constraints and that no other is shown to beat in the first objective on the
+        validation workloads, the one with the lowest D10; None if there is none
+    trained : (n_candidate, 4) ratios of every candidate on the training workloads
+    notes : caveats of the numbers
+    opened : number of times that the test workloads have been used in this folder, including this time; 0 if never
     """
 
     search: OrderSearchProblem
@@ -75,6 +77,12 @@ class SearchResult:
     trained: FloatArray
     notes: Sequence[str]
     opened: int
+
+    @property
+    def ranking(self) -> CandidateRanking[JudgedOrder]:
+        """The chosen order, and the best of the other eligible ones by the first objective."""
+        others = (order for order in _eligible(self.search, self.judged) if order is not self.chosen)
+        return CandidateRanking(self.chosen, next(others, None))
 
     def headline(self) -> str:
         """Return the result in one sentence."""
@@ -87,32 +95,36 @@ class SearchResult:
     def answer(self) -> Answer:
         """Return the answer, with the Pareto front as its figure."""
         baseline, search = self.search.baseline.name, self.search
-        shown = [(judged, split, found) for judged in self.judged for split, found in judged.on.items()]
-        chosen = next((k for k, (judged, *_) in enumerate(shown) if judged is self.chosen), None)
+        shown = [(judged, split, compared) for judged in self.judged for split, compared in judged.on.items()]
         count = f"{len(self.candidates)} candidates were evaluated on {len(search.splits['train'])} training workloads."
         orders = Table(
             "Orders",
             ["order", "role", "workloads", *(OBJECTIVE_LABELS[name] for name in OBJECTIVES)],
             [
-                [judged.candidate.name, judged.role, split, *(f"{found[name]}, {found[name].word}" for name in OBJECTIVES)]
-                for judged, split, found in shown
+                [
+                    judged.candidate.name,
+                    judged.role,
+                    split,
+                    *(f"{compared[name]}, {compared[name].word}" for name in OBJECTIVES),
+                ]
+                for judged, split, compared in shown
             ],
             f'Ratios to {baseline} with 95 % intervals over paired workloads. The table states "less" or "more" only if the '
             "interval excludes 1.",
             marks={k: "chosen" for k, (judged, *_) in enumerate(shown) if judged is self.chosen},
         )
-        return Answer(
+        return self.ranking.answer(
+            [judged for judged, *_ in shown],
+            self.frame(),
+            _describe,
+            self._content(),
+            [self._front()],
             title=search.title,
             headline=self.headline(),
-            status="infeasible" if self.chosen is None else "decided",
             decision=None if self.chosen is None else self._decision(self.chosen),
             because=[count],
             notes=self.notes,
-            main=self._front(),
             tables=[orders],
-            candidates=self.frame(),
-            chosen=chosen,
-            content=self._content(),
             provenance=self.provenance(),
         )
 
@@ -148,17 +160,17 @@ class SearchResult:
         """Return one row per order and split, with ratios and the bounds of their intervals."""
         rows: list[dict[str, Any]] = []
         for judged in self.judged:
-            for split, found in judged.on.items():
+            for split, compared in judged.on.items():
                 row: dict[str, Any] = {"order": judged.candidate.name, "role": judged.role, "split": split}
                 row |= {"keeps": judged.keeps, "front": judged.on_front}
-                for name, ratio in found.items():
+                for name, ratio in compared.items():
                     row |= {name: ratio.mean, f"{name}_low": ratio.low, f"{name}_high": ratio.high}
                 rows.append(row)
         return pl.DataFrame(rows, infer_schema_length=None)
 
     def to_dict(self) -> Json:
         """Return plain data, as `poolwise search --json` prints it."""
-        return {**self._content(), "notes": list(self.notes)}
+        return {**self.answer().content, "notes": list(self.notes)}
 
     def _content(self) -> Json:
         return {
@@ -167,20 +179,7 @@ class SearchResult:
             "headline": self.headline(),
             "baseline": self.search.baseline.name,
             "candidates": len(self.candidates),
-            "chosen": None if self.chosen is None else self.chosen.candidate.name,
-            "orders": [
-                {
-                    "name": judged.candidate.name,
-                    "role": judged.role,
-                    "settings": dict(judged.candidate.settings),
-                    "keeps": judged.keeps,
-                    "front": judged.on_front,
-                    "on": {
-                        split: {name: ratio.to_dict() for name, ratio in found.items()} for split, found in judged.on.items()
-                    },
-                }
-                for judged in self.judged
-            ],
+            "orders": [_describe(judged) for judged in self.judged],
             "test_opened": self.opened,
         }
 
@@ -217,6 +216,18 @@ class SearchResult:
         return pl.DataFrame(rows, infer_schema_length=None)
 
 
+def _describe(judged: JudgedOrder) -> Json:
+    """Return an order and its ratios as plain data."""
+    return {
+        "name": judged.candidate.name,
+        "role": judged.role,
+        "settings": dict(judged.candidate.settings),
+        "keeps": judged.keeps,
+        "front": judged.on_front,
+        "on": {split: {name: ratio.to_dict() for name, ratio in compared.items()} for split, compared in judged.on.items()},
+    }
+
+
 def run_search(
     search: OrderSearchProblem, out: Path, executor: Executor, *, open_test: bool, report: Callable[[str], None]
 ) -> SearchResult:
@@ -232,24 +243,23 @@ def run_search(
 
         def evaluate(generation: Sequence[OrderCandidate]) -> FloatArray:
             nonlocal count
-            found: FloatArray = (evaluator.logs(generation, "train") - baseline).mean(axis=1)
+            means: FloatArray = (evaluator.logs(generation, "train") - baseline).mean(axis=1)
             count += len(generation)
             report(f"{count} of {search.budget.candidates} candidates evaluated on {len(search.splits['train'])} workloads")
-            return found
+            return means
 
         candidates, logs = sample(search, evaluate, out)
-        found = _distinct(candidates, logs, search)
-        judged = _judge(search, evaluator, found)
+        judged = _judge(search, evaluator, _distinct(candidates, logs, search))
         chosen = _choose(search, evaluator, judged)
         log = out / OPENINGS
         opened = len(log.read_text(encoding="utf-8").splitlines()) if log.exists() else 0
         if open_test:
             opened = _log_opening(out, search, opened, chosen)
             at = None if chosen is None else judged.index(chosen)
-            for k, one in enumerate(judged):
-                if one is chosen or one.role == "known":
-                    baseline, tested = evaluator.logs([search.baseline, one.candidate], "test")
-                    judged[k] = replace(one, on={**one.on, "test": ratios(tested, baseline)})
+            for k, order in enumerate(judged):
+                if order is chosen or order.role == "known":
+                    baseline, tested = evaluator.logs([search.baseline, order.candidate], "test")
+                    judged[k] = replace(order, on={**order.on, "test": ratios(tested, baseline)})
             chosen = None if at is None else judged[at]
         notes = _notes(search, evaluator, opened, open_test)
         result = SearchResult(search, out, judged, chosen, candidates, np.exp(logs), notes, opened)
@@ -290,15 +300,19 @@ def _judge(search: OrderSearchProblem, evaluator: Evaluator, candidates: Sequenc
 
 
 def _choose(search: OrderSearchProblem, evaluator: Evaluator, judged: Sequence[JudgedOrder]) -> JudgedOrder | None:
-    goal = search.objectives.minimize[0]
-    eligible = [one for one in judged if one.role == "found" and one.keeps]
-    ranked = sorted(eligible, key=lambda one: one.on["validation"][goal].mean)
+    goal, ranked = search.objectives.minimize[0], _eligible(search, judged)
 
     def difference(judged: JudgedOrder, other: JudgedOrder) -> Interval:
         logs = evaluator.logs([judged.candidate, other.candidate], "validation")[:, :, OBJECTIVES.index(goal)]
         return mean_interval(logs[0] - logs[1])
 
-    return fairest(ranked, lambda one: one.on["validation"]["d10"].mean, difference) if ranked else None
+    return fairest(ranked, lambda order: order.on["validation"]["d10"].mean, difference) if ranked else None
+
+
+def _eligible(search: OrderSearchProblem, judged: Sequence[JudgedOrder]) -> list[JudgedOrder]:
+    """Return the found orders that satisfy the constraints, by the first objective on the validation workloads."""
+    eligible = [order for order in judged if order.role == "found" and order.keeps]
+    return sorted(eligible, key=lambda order: order.on["validation"][search.objectives.minimize[0]].mean)
 
 
 def _log_opening(out: Path, search: OrderSearchProblem, before: int, chosen: JudgedOrder | None) -> int:

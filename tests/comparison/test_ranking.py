@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from poolwise.plans.ranking import CandidateRanking
+from poolwise.comparison.ranking import CandidateRanking
 
 STATES = st.sampled_from(["keeps", "breaks", "undecided"])
 

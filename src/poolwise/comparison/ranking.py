@@ -1,4 +1,4 @@
-"""The ranking of a plan's candidates, and the answer that every kind of plan builds from it."""
+"""The ranking of candidates, and the answer that plans and the search for orders build from it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ K = TypeVar("K")
 
 @dataclass(frozen=True)
 class CandidateRanking(Generic[K]):
-    """The candidates that decide a plan.
+    """The candidates that decide a plan or a search.
 
     Attributes
     ----------
