@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from poolwise.files.state import read_state, write_state
+from poolwise.live.kubernetes import pod_runs
 from poolwise.live.kubernetes.api_writer import ApiWriter
 from poolwise.live.kubernetes.bind import Binder, Reservations
 from poolwise.live.kubernetes.clock import LiveClock
@@ -101,6 +102,23 @@ def test_interrupted_start_that_cannot_be_completed_is_undone(why: str) -> None:
     driven = cluster(claim, pending_pod(make.pod("p", claims=GPU), "p"), other).open(FIRST_FIT)
     assert set(driven.cluster.released) == {("default/c", "p")}
     assert driven.nodes() == {"other": "n1", "p": "n0"} and allocated_devices(driven, "c") == ["g0"]
+
+
+@pytest.mark.parametrize(("delay", "released"), [(3600 * SECOND, False), (0, True)])
+def test_start_of_another_process_may_complete_before_its_reservation_is_released(
+    monkeypatch: pytest.MonkeyPatch, delay: int, released: bool
+) -> None:
+    """The process reserved the claim after this one saw the pod, and is about to bind it."""
+    monkeypatch.setattr(pod_runs, "RELEASE_DELAY", delay)
+    claim, full = make.claim("c", make.exactly("gpu")), [make.pod(f"full{k}", cpu="4") for k in range(2)]
+    driven = cluster(claim, *full, pending_pod(make.pod("p", cpu="4", claims=GPU), "p")).open(FIRST_FIT)
+    assert driven.nodes() == {"full0": "n0", "full1": "n1"}
+    uid = driven.cluster.get(ResourceClaim, "default/c").metadata.uid
+    reserved = allocated_claim(claim, "g0", pods=("p",))
+    driven.cluster.add({**reserved, "metadata": {**claim["metadata"], "uid": uid}})
+    driven.cluster.remove(Pod, "default/full1")
+    driven.settle()
+    assert bool(driven.cluster.released) == released
 
 
 def test_pod_with_a_node_becomes_a_run() -> None:

@@ -129,3 +129,36 @@ def test_reservation_is_not_released_twice_concurrently(fails: bool) -> None:
     actions.release_claim(claim(2), "p")
     asyncio.run(client.queued[-1])
     assert client.released == ["p", "q", "p"]
+
+
+class SharedWriter(ApiWriter):
+    """A writer for a claim that another process has reserved for the pod `p`; it records its writes."""
+
+    def __init__(self, device: str, node: str) -> None:
+        super().__init__(None, lambda: None)
+        self.device, self.node, self.writes = device, node, list[Any]()
+
+    async def read_claim(self, claim_: ResourceClaim) -> ResourceClaim:
+        allocation = {"devices": {"results": [{**RESULT, "device": self.device}]}}
+        return claim(9, allocation=allocation, reservedFor=[{"resource": "pods", "name": "p", "uid": "p"}])
+
+    async def read_pod(self, pod: Pod) -> Pod:
+        found = pending_pod(make.pod("p"), "p")
+        found["spec"]["nodeName"] = self.node
+        return msgspec.convert(found, Pod)
+
+    async def patch(self, path: str, body: Any, urgency: int, *more: Any, **options: Any) -> bytes:
+        self.writes.append(body["status"])
+        return b"{}"
+
+
+@pytest.mark.parametrize(
+    ("device", "node", "released"),
+    [("g0", "", True), ("g1", "", False), ("g0", "n1", False)],
+    ids=["own devices", "devices of another process", "pod bound by another process"],
+)
+def test_failed_start_releases_only_its_own_devices_of_unbound_pods(device: str, node: str, released: bool) -> None:
+    writer = SharedWriter(device, node)
+    allocation = msgspec.convert(ALLOCATION, Allocation)
+    asyncio.run(Reservations(writer).release(claim(7), "p", allocation))
+    assert writer.writes == ([{"reservedFor": None, "allocation": None, "devices": None}] if released else [])

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Coroutine, Iterable, Sequence, Set
+from functools import partial
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -16,7 +17,7 @@ import msgspec
 
 from poolwise.live.kubernetes.api_writer import BIND, CLAIM, ApiWriter
 from poolwise.live.kubernetes.client import ApiError
-from poolwise.live.kubernetes.objects import FINALIZER, Allocation, Consumer, ResourceClaim
+from poolwise.live.kubernetes.objects import FINALIZER, Allocation, Consumer, Meta, Pod, ResourceClaim
 from poolwise.live.kubernetes.start_waits import StartWaits
 from poolwise.live.kubernetes.starts import BindFailed, Bound, ClaimWrite, PodStart, StartFailed, claim_path, pod_path
 from poolwise.live.kubernetes.volume_binder import VolumeBinder
@@ -114,11 +115,19 @@ class Reservations:
                 if not changed:
                     self._changed.pop(uid, None)
 
-    async def release(self, claim: ResourceClaim, consumer: str) -> None:
-        """Remove a pod (uid) from a claim's reservations; the last removal also deallocates the devices."""
+    async def release(self, claim: ResourceClaim, consumer: str, allocation: Allocation | None = None) -> None:
+        """Remove a pod (uid) from a claim's reservations; the last removal also deallocates the devices.
+
+        Another process may schedule the same pods. The reservation therefore remains if that process has bound the pod, or if
+        it has allocated other devices than those of `allocation`.
+        """
         while True:
             now = await self._writer.retry(lambda: self._writer.read_claim(claim))
             if now.metadata.uid != claim.metadata.uid or now.status.allocation is None:
+                return
+            if allocation is not None and not _same_devices(now.status.allocation, allocation):
+                return
+            if await self._is_bound(now, consumer):
                 return
             users = [user for user in now.status.reserved_for if user.uid != consumer]
             if len(users) == len(now.status.reserved_for) and users:
@@ -133,6 +142,18 @@ class Reservations:
                 if not (error.is_temporary or error.status == 409):
                     raise
                 await asyncio.sleep(max(error.retry_after, 0.05))
+
+    async def _is_bound(self, claim: ResourceClaim, consumer: str) -> bool:
+        """Return whether the pod (uid) that a claim is reserved for has a node and has not terminated."""
+        for user in claim.status.reserved_for:
+            if user.uid == consumer:
+                known = Pod(metadata=Meta(name=user.name, namespace=claim.metadata.namespace, uid=user.uid))
+                try:
+                    pod = await self._writer.retry(partial(self._writer.read_pod, known))
+                except StartFailed:  # it was deleted
+                    return False
+                return bool(pod.spec.node_name) and not pod.terminated
+        return False
 
 
 class Binder:
@@ -230,7 +251,7 @@ class Binder:
         for start in pods:
             for write in start.claims:
                 try:
-                    await self._reservations.release(write.claim, start.pod.metadata.uid)
+                    await self._reservations.release(write.claim, start.pod.metadata.uid, write.allocation)
                 except (ApiError, StartFailed):
                     continue
 

@@ -76,6 +76,7 @@ class PodJob:
     failures: int = 0  # number of consecutive failed starts
     request_keys: dict[int, bytes] = field(default_factory=dict, init=False)  # task -> cached `placement.request_key`
     not_before: int = 0  # earliest time of the next attempt, ns of the monotonic clock
+    release_after: int = 0  # time at which reservations of another process are released, 0 without any
 
 
 @dataclass

@@ -28,6 +28,8 @@ from poolwise.units import SECOND
 
 RETRY, LONGEST_RETRY = SECOND, 60 * SECOND
 """Initial and longest delay (ns) before a failed start is retried; the delay doubles with each failure."""
+RELEASE_DELAY = 5 * SECOND
+"""Time (ns) in which another process may bind the pods for which it has reserved claims."""
 
 
 @dataclass
@@ -84,8 +86,12 @@ class PodRuns:
             self.clock.request_pass(wait)
             return Refused("its last start failed; it is retried after a delay")
         if (left := interrupted_start(job, self.cache)) is not None:
+            if (wait := self._release_delay(job, left)) > 0:
+                self.clock.request_pass(wait)
+                return Refused("its claims are reserved; another process may be about to bind its pods")
             self._release(left)
             return Refused("waiting for the devices of an earlier attempt to be released")
+        job.release_after = 0
         placed = place(start, job, self.cache, self.state, failures)
         if isinstance(placed, Refused):
             return placed
@@ -150,6 +156,14 @@ class PodRuns:
             self._release(found)
         else:
             self.actions.start(self._begin(job, placed, self.clock.now, self.snapshot()), placed.pods)
+
+    def _release_delay(self, job: PodJob, interrupted: InterruptedStart) -> int:
+        """Return the time (ns) for which another process may still complete a start of a waiting job."""
+        if not any(uid for _, uid in interrupted.reserved):
+            return 0
+        now = time.monotonic_ns()
+        job.release_after = job.release_after or now + RELEASE_DELAY
+        return job.release_after - now
 
     def _release(self, interrupted: InterruptedStart) -> None:
         for claim, uid in interrupted.reserved:

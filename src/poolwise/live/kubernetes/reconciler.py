@@ -23,7 +23,8 @@ class _Conflict:
 
     claims: frozenset[str]  # their uids
     since: int  # time of its detection (ns)
-    released: set[str] = field(default_factory=set)  # uids of the claims from which it was released
+    # uids of the claims from which it was released, and whether a pod of the claim was bound then
+    released: set[tuple[str, bool]] = field(default_factory=set)
 
 
 @dataclass
@@ -92,9 +93,11 @@ class Reconciler:
         elif others:
             self.runs.clock.request_pass(YIELD_DELAY - (now - known.since))
         for claim in losers:
-            if claim.metadata.uid not in known.released:
-                known.released.add(claim.metadata.uid)
-                self._release(claim, users[claim.metadata.uid])
+            uid = claim.metadata.uid
+            attempt = uid, any(map(self._is_bound, users[uid]))  # the reservation of a pod that was just bound remains
+            if attempt not in known.released:
+                known.released.add(attempt)
+                self._release(claim, users[uid])
 
     def _release(self, claim: ResourceClaim, users: Iterable[Pod]) -> None:
         """Evict the pods of a claim that are ours, or release their reservations if they are not bound."""
