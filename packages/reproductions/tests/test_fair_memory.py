@@ -16,7 +16,19 @@ from poolwise.studies.study import load
 from poolwise.traces.generators import generate
 from poolwise_reproductions import catalog
 from poolwise_reproductions.cases import Measurer
-from poolwise_reproductions.fair_memory import OURS, PAPER, FairMemory, claims, figures, measured, missing, plan, runs, traces
+from poolwise_reproductions.fair_memory import (
+    OURS,
+    PAPER,
+    FairMemory,
+    changes,
+    claims,
+    figures,
+    measured,
+    missing,
+    plan,
+    runs,
+    traces,
+)
 from poolwise_reproductions.fair_memory.claims import FairMemoryResults
 from poolwise_reproductions.fair_memory.readings import ALL_SWITCHES, COMBINED, SPEC, ablations, switched
 from poolwise_reproductions.fair_memory.runs import CDF, MACHINES, ORDERS, FairMemoryCase
@@ -164,7 +176,7 @@ def test_figure_of_inputs_needs_no_run(tmp_path) -> None:
 def test_no_claim_rests_on_the_combination_of_switches(results: FairMemoryResults, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(Measurer, "__call__", lambda measurer, cases: {case: results.measurements[case] for case in cases})
     done = reproduce("fair-memory", FairMemory(), tmp_path, quick=True, jobs=1, figure="8")
-    assert not done.findings.readings and set(done.findings.switches) == set(ablations()) - {"spec"}
+    assert not done.findings.readings and set(done.findings.switches) == (set(ablations()) - {"spec"}) | set(changes.CHANGES)
     named = [claim for claim in read_claims(CLAIMS) if claim.shown_by == f"switch: {ALL_SWITCHES}"]
     assert named and {claim.key for claim in named if claim.artifact == "Figure 8"} <= set(done.findings.switches[ALL_SWITCHES])
 
@@ -233,3 +245,46 @@ def test_distance_of_distributions_is_the_greatest_of_the_three_pairs() -> None:
     }
     assert claims._distance(FairMemoryResults(runs_of, 1, "juwels"), 6) == pytest.approx([0.4])
     assert np.isnan(claims._distance(FairMemoryResults(runs_of, 1, "juwels"), 12)).all()
+
+
+@pytest.mark.parametrize("name", changes.CHANGES)
+def test_change_verifies_a_claim_and_alters_what_its_name_states(name: str) -> None:
+    change = changes.CHANGES[name]
+    assert any(claim.shown_by == f"switch: {name}" for claim in read_claims(CLAIMS))
+    altered = [change.trace != "", change.backfill != "easy", change.last != "started"]
+    assert sum(altered) == (2 if " and " in name else 1)
+    assert len(change.cases(10)) == len(set(change.cases(10)))
+    assert {case.seed for case in change.cases(10)} == set(range(max(10, change.seeds)))
+
+
+def test_changed_runs_are_viewed_as_those_of_the_specification() -> None:
+    """Throughput of FCFS is 4 with the changed window and 5 without; the other orders have 4.5."""
+    name = "window to the start of the job submitted last"
+    known = read_claims(CLAIMS)
+    values = {
+        case: {"throughput_per_100s": 4.0 if case.order == "fcfs" else 4.5, "utilization": 0.9, "mean_bounded_slowdown": 2.0}
+        | {"all_mean_bounded_slowdown": 2.0}
+        for case in changes.CHANGES[name].cases(2)
+    }
+    found = changes.verifying(known, FairMemoryResults(values, 2, "perlmutter"))[name]
+    key = ("Figure 7", "juwels", "how far FCFS is the last in throughput at the largest pool")
+    assert found[key].value == pytest.approx(0.125) and found[key].runs == 2
+    assert {claim.key for claim in known if claim.shown_by == f"switch: {name}"} == set(found)
+
+
+def test_single_changes_of_a_trace() -> None:
+    plain = generate("juwels_like", seed=0)
+    busy, large = (traces.SINGLE[name].workload("juwels_like", 0) for name in ("load 1.4", "memory 1.3 times"))
+    assert busy.submit.max() / plain.submit.max() == pytest.approx(1 / 1.4, rel=1e-4)
+    assert np.array_equal(busy.duration, plain.duration)
+    factor = large.request("memory") / plain.request("memory")
+    assert factor.max() < 1.31 and np.median(factor) == pytest.approx(1.3, rel=1e-3)
+    assert large.request("memory").max() <= traces.NODE_MIB
+
+
+def test_repeated_seeds_extend_those_of_the_full_run() -> None:
+    more = plan.FULL.repeated()
+    assert {case.seed for case in more} == set(range(plan.FULL.seeds, plan.FULL.repeats))
+    assert not plan.QUICK.repeated()
+    first = {replace(case, seed=0) for case in more}
+    assert first <= {replace(case, seed=0) for case in plan.FULL.cases()}

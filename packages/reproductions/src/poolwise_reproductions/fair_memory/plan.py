@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import product
 
+from poolwise.model.rules import PoolScope
 from poolwise_reproductions.fair_memory.readings import COMPARED, BackfillName
 from poolwise_reproductions.fair_memory.runs import INVERTED_F1, LATENCIES, MACHINES, ORDERS, FairMemoryCase
 from poolwise_reproductions.fair_memory.traces import TRACES
@@ -15,16 +16,23 @@ SEARCHED = tuple(range(8, 49, 4))
 """Pool sizes at which the other traces run, TB per rack of the Perlmutter-like machine."""
 READ: tuple[BackfillName, ...] = ("easy", "nodes only, no extra")
 """Backfilling policies of the two readings."""
+SCOPES: tuple[PoolScope, ...] = ("rack", "system")
+LARGEST = (24, 44, 48)
+"""Sizes at which `repeated` runs all orders."""
 
 
 @dataclass(frozen=True)
 class FairMemoryPlan:
-    """Number of seeds, whether every pool size runs, the backfilling policies, and whether other traces run."""
+    """Number of seeds, whether every pool size runs, the backfilling policies, and whether other traces run.
+
+    `repeats` is the number of seeds of the cases in which the seeds differ most; see `repeated`.
+    """
 
     seeds: int
     every: bool
     backfills: tuple[BackfillName, ...]
     searched: bool
+    repeats: int = 0
 
     def sizes(self, machine: str) -> tuple[int, ...]:
         """Return the pool sizes, TB per rack; a quick run takes every third and those that the paper singles out."""
@@ -37,6 +45,23 @@ class FairMemoryPlan:
         """Return every run, seed by seed."""
         return [group for seed in range(self.seeds) for group in self._of_seed(seed)]
 
+    def repeated(self) -> list[FairMemoryCase]:
+        """Return further seeds of all orders at the largest pools and at 44 TB, and of Figures 9 and 11."""
+        found = []
+        for seed in range(self.seeds, self.repeats):
+            for machine, size in (("perlmutter", 44), ("perlmutter", 48), ("juwels", 24)):
+                found += [FairMemoryCase(machine, seed, order, size) for order in ORDERS]
+            for machine, paper in MACHINES.items():
+                points = product((paper.limited, paper.sufficient), SCOPES)
+                found += [FairMemoryCase(machine, seed, "fm", size, scope=scope) for size, scope in points]
+                found.append(FairMemoryCase(machine, seed, "fm", 0))
+            found.append(FairMemoryCase("perlmutter", seed, "fm", MACHINES["perlmutter"].optimum))
+        return found
+
+    def figure_7(self) -> list[FairMemoryCase]:
+        """Return the runs of Figure 7: every order at every size, with more seeds at the largest pools."""
+        return [*self.pools(), *(c for c in self.repeated() if c.size_tb in LARGEST)]
+
     def pools(self) -> list[FairMemoryCase]:
         """Return the runs with pools in the racks, at every size."""
         return [c for c in self.cases() if c.scope == "rack" and c.size_tb and not c.trace]
@@ -47,7 +72,9 @@ class FairMemoryPlan:
 
     def scopes(self) -> list[FairMemoryCase]:
         """Return the runs of Figure 9: no pools, and pools of two sizes for a rack and for the whole system."""
-        return [*self.two_sizes(), *(c for c in self.cases() if (c.scope == "system" and c.latency == "mix") or not c.size_tb)]
+        more = (c for c in self.repeated() if c.size_tb not in (*LARGEST, MACHINES["perlmutter"].optimum))
+        wanted = (c for c in self.cases() if (c.scope == "system" and c.latency == "mix") or not c.size_tb)
+        return [*self.two_sizes(), *wanted, *more]
 
     def latencies(self) -> list[FairMemoryCase]:
         """Return the runs of FM with pools of two sizes for a rack, and for the whole system at each of its latencies."""
@@ -59,7 +86,8 @@ class FairMemoryPlan:
 
     def optimum(self) -> list[FairMemoryCase]:
         """Return the runs of Figures 11 and 12: no pools, and pools of the size that Figure 10 finds."""
-        return [c for c in self.costs() if c.size_tb in (0, MACHINES[c.machine].optimum)]
+        more = (c for c in self.repeated() if c.scope == "rack")
+        return [c for c in (*self.costs(), *more) if c.size_tb in (0, MACHINES[c.machine].optimum)]
 
     def other_traces(self) -> list[FairMemoryCase]:
         """Return the runs on other traces, and those on the generated trace that they are drawn with."""
@@ -86,5 +114,5 @@ class FairMemoryPlan:
                 yield FairMemoryCase("perlmutter", seed, order, size, READ[1], trace=trace)
 
 
-FULL = FairMemoryPlan(10, True, COMPARED, True)
+FULL = FairMemoryPlan(10, True, COMPARED, True, repeats=100)
 QUICK = FairMemoryPlan(1, False, READ, False)

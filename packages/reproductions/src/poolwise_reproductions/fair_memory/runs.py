@@ -87,7 +87,8 @@ class FairMemoryCase(CellCase):
     """One run; the unit that can be resumed.
 
     `size_tb` 0 is the machine with 512 GB in every node. `trace` names one of `TRACES`; empty for the generated workload.
-    `curve` names the curve of the slowdown caused by remote memory, `latency` one of `LATENCIES`.
+    `curve` names the curve of the slowdown caused by remote memory, `latency` one of `LATENCIES`. The measurement ends when
+    the job of `last` starts: the job that starts last, or the job submitted last.
     """
 
     machine: str
@@ -99,6 +100,7 @@ class FairMemoryCase(CellCase):
     trace: str = ""
     curve: Literal["quantile", "quadratic"] = "quantile"
     latency: SystemLatency = "mix"
+    last: Literal["started", "submitted"] = "started"
 
     def group(self) -> str:
         """Return the inputs of the baselines, the runs without backfilling: cases that share them run in one process."""
@@ -129,8 +131,8 @@ class FairMemoryCase(CellCase):
         """Return the metrics; "all_" marks metrics of all jobs, and "plain_" fairness compared with 512 GB in every node."""
         outcomes, warm_up = Outcomes.of(schedule), self.cell().warm_up
         fair = self.without_backfill()
-        window, after = Window.of(outcomes, warm_up), after_warm_up(outcomes, warm_up)
-        paper, whole = paper_population(outcomes, warm_up), after & outcomes.finished
+        window, after = self._window(outcomes), after_warm_up(outcomes, warm_up)
+        paper, whole = paper_population(outcomes, warm_up, window), after & outcomes.finished
 
         def against(baseline: FairMemoryCase, population: BoolArray) -> dict[str, float]:
             return summarize(
@@ -151,6 +153,13 @@ class FairMemoryCase(CellCase):
             **self._cdf(slowdown),
             **self._samples(slowdown, degraded, bins),
         }
+
+    def _window(self, outcomes: Outcomes) -> Window:
+        """Return the window of the measurement."""
+        window = Window.of(outcomes, self.cell().warm_up)
+        if self.last == "started":
+            return window
+        return replace(window, end=max(window.begin, int(outcomes.start[outcomes.finished][-1])))
 
     def _cdf(self, slowdown: FloatArray) -> dict[str, Any]:
         """Return the distribution of the bounded slowdown if Figure 9 shows the run."""

@@ -22,6 +22,8 @@ from poolwise.traces.generators.variates import Quantiles, normal
 from poolwise.units import SECOND
 
 HOUR = 3600 * SECOND
+NODE_MIB = 512 * 1024
+"""Memory of a node with 512 GB."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,8 @@ class TraceVariant:
     burst : correlation of the memory of jobs that arrive within the same `burst_hours`
     share : share of jobs above 64 GB, with the correlation that keeps the weighted mean memory at 140 GB
     daily : amplitude of a daily wave of arrivals
+    load : node-seconds submitted over node-seconds offered; other loads than 1 change the days of submission
+    memory : factor of the memory per node of every job, up to the memory of a node
     meets : whether the workload keeps the marginals that the paper prints and the weighted mean memory
     """
 
@@ -42,6 +46,8 @@ class TraceVariant:
     burst_hours: int = 12
     share: float | None = None
     daily: float = 0.0
+    load: float = 1.0
+    memory: float = 1.0
     meets: bool = True
 
     def workload(self, generator: str, seed: int) -> Workload:
@@ -50,7 +56,10 @@ class TraceVariant:
             memory, correlation = _memory(self.share), SHARES[self.share]
             distribution = JobDistribution(NODES, RUNTIME_S, memory, correlation, NODE_SECONDS)
             return PerlmutterLike(seed=seed).draw_workload("perlmutter_like", distribution)
-        drawn = generate(generator, seed=seed, daily_cycle=self.daily)
+        drawn = generate(generator, seed=seed, daily_cycle=self.daily, load=self.load)
+        if self.memory != 1.0:
+            more = np.minimum((drawn.request("memory") * self.memory).astype(np.int64), NODE_MIB)
+            drawn = _with(drawn, np.arange(len(more)), {"nodes": drawn.request("nodes"), "memory": more})
         if self.width is not None:
             drawn = _by_width(drawn, seed, self.width)
         return _in_bursts(drawn, seed, self.burst, self.burst_hours) if self.burst else drawn
@@ -71,6 +80,16 @@ TRACES: Mapping[str, TraceVariant] = {
 }
 """Traces that test the lead of FM at large pools. The last two have a weighted mean memory of about 220 GB, not 140."""
 
+SINGLE: Mapping[str, TraceVariant] = {
+    "load 0.85": TraceVariant(load=0.85, meets=False),
+    "load 0.9": TraceVariant(load=0.9, meets=False),
+    "load 1.1": TraceVariant(load=1.1, meets=False),
+    "load 1.4": TraceVariant(load=1.4, meets=False),
+    "memory 1.3 times": TraceVariant(memory=1.3, meets=False),
+    "memory 3 times": TraceVariant(memory=3.0, meets=False),
+}
+"""Traces that change one property which the paper does not print, to verify causes; see `changes`."""
+
 
 @lru_cache(maxsize=8)
 def drawn_trace(name: str, generator: str, seed: int) -> FunctionSource:
@@ -79,7 +98,7 @@ def drawn_trace(name: str, generator: str, seed: int) -> FunctionSource:
 
 
 def _draw(name: str, generator: str, seed: int, machine: Machine) -> Workload:
-    return TRACES[name].workload(generator, seed)
+    return {**TRACES, **SINGLE}[name].workload(generator, seed)
 
 
 def _memory(share: float) -> Quantiles:
