@@ -22,6 +22,7 @@ from poolwise.traces.generators.variates import Quantiles, normal
 from poolwise.units import SECOND
 
 HOUR = 3600 * SECOND
+MACHINE_NODES = {"perlmutter_like": 1536, "juwels_like": 960}
 NODE_MIB = 512 * 1024
 """Memory of a node with 512 GB."""
 
@@ -37,6 +38,7 @@ class TraceVariant:
     share : share of jobs above 64 GB, with the correlation that keeps the weighted mean memory at 140 GB
     daily : amplitude of a daily wave of arrivals
     load : node-seconds submitted over node-seconds offered; other loads than 1 change the days of submission
+    nodes : factor of the nodes of every job, up to those of the machine, whose runtime is divided by it
     memory : factor of the memory per node of every job, up to the memory of a node
     meets : whether the workload keeps the marginals that the paper prints and the weighted mean memory
     """
@@ -47,6 +49,7 @@ class TraceVariant:
     share: float | None = None
     daily: float = 0.0
     load: float = 1.0
+    nodes: float = 1.0
     memory: float = 1.0
     meets: bool = True
 
@@ -57,6 +60,8 @@ class TraceVariant:
             distribution = JobDistribution(NODES, RUNTIME_S, memory, correlation, NODE_SECONDS)
             return PerlmutterLike(seed=seed).draw_workload("perlmutter_like", distribution)
         drawn = generate(generator, seed=seed, daily_cycle=self.daily, load=self.load)
+        if self.nodes != 1.0:
+            drawn = _wider(drawn, self.nodes, MACHINE_NODES[generator])
         if self.memory != 1.0:
             more = np.minimum((drawn.request("memory") * self.memory).astype(np.int64), NODE_MIB)
             drawn = _with(drawn, np.arange(len(more)), {"nodes": drawn.request("nodes"), "memory": more})
@@ -86,6 +91,7 @@ SINGLE: Mapping[str, TraceVariant] = {
     "load 1.1": TraceVariant(load=1.1, meets=False),
     "load 1.4": TraceVariant(load=1.4, meets=False),
     "memory 1.3 times": TraceVariant(memory=1.3, meets=False),
+    "jobs on twice the nodes for half the time": TraceVariant(nodes=2.0, meets=False),
     "memory 3 times": TraceVariant(memory=3.0, meets=False),
 }
 """Traces that change one property which the paper does not print, to verify causes; see `changes`."""
@@ -110,6 +116,20 @@ def _memory(share: float) -> Quantiles:
             below + 0.464 * share: 128, below + 0.75 * share: 256, below + 0.93 * share: 440, 0.9995: 505,
         }
     )  # fmt: skip
+
+
+def _wider(jobs: Workload, factor: float, most: int) -> Workload:
+    """Return the same jobs on more nodes for less time, in whole seconds."""
+    nodes = np.minimum(np.rint(jobs.request("nodes") * factor).astype(np.int64), most)
+    seconds = np.maximum(np.rint(jobs.duration / SECOND / factor).astype(np.int64), 1)
+    return Workload.of(
+        submit=jobs.submit,
+        duration=seconds * SECOND,
+        id=jobs.id,
+        requested=seconds * SECOND,
+        requests={"nodes": nodes, "memory": jobs.request("memory")},
+        name=jobs.name,
+    )
 
 
 def _by_width(jobs: Workload, seed: int, correlation: float) -> Workload:
