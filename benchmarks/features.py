@@ -24,9 +24,9 @@ from poolwise.policies.backfill.conservative import Conservative
 from poolwise.policies.backfill.easy import Easy
 from poolwise.policies.order.priorities import FM
 from poolwise.policies.placement.memory.racks import RackPlacement
+from poolwise.quantities import HORIZON
 from poolwise.schedulers.list import ListScheduler
 from poolwise.schedulers.warm_up import WarmUp
-from poolwise.units import HORIZON
 
 JOBS = 2_000
 SHORT_S = 0.1

@@ -11,8 +11,8 @@ import time
 from pathlib import Path
 
 from benchmarks.case import Figures, case
+from poolwise.quantities import SECOND
 from poolwise.traces.generators import generate
-from poolwise.units import SECOND
 
 COMPILED = "from poolwise.engines.list_scheduling.loading import load; load('short queues'); load('deep queues')"
 """Code that returns once the kernels of a run are compiled."""

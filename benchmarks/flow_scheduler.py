@@ -9,8 +9,8 @@ from poolwise.model import Changes, Decisions, Kind, Machine, Queue, Snapshot, S
 from poolwise.model.run_table import RunTable
 from poolwise.performance.device_profiles import read_device_profiles
 from poolwise.performance.ideal import Ideal
+from poolwise.quantities import SECOND
 from poolwise.schedulers.flow import FlowScheduler
-from poolwise.units import SECOND
 
 GPUS = 4
 CORES, MEMORY = 160, 512 * 1024

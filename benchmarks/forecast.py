@@ -14,11 +14,11 @@ from poolwise.forecasting.backtest import situation_at
 from poolwise.forecasting.known_state import KnownState
 from poolwise.forecasting.scenarios import RuntimeDistributions, horizon_of, plan, sample_starts
 from poolwise.model import Machine, Workload
+from poolwise.quantities import SECOND
 from poolwise.random import uniform
 from poolwise.registry import make
 from poolwise.schedulers.list import ListScheduler
 from poolwise.traces.generators import generate
-from poolwise.units import SECOND
 
 ORDERS = ("fcfs", "sjf", "fm")
 WAITING = 1_000

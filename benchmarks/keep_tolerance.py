@@ -14,9 +14,9 @@ from poolwise.metrics.power import load_of
 from poolwise.metrics.window import Window
 from poolwise.model import Machine, MachineBuilder, Schedule, Workload
 from poolwise.performance.cpu_frequency import CpuFrequency
+from poolwise.quantities import SECOND
 from poolwise.schedulers.batch import BatchScheduler
 from poolwise.schedulers.keep_tolerance import KeepTolerance
-from poolwise.units import SECOND
 
 JOBS, NODES = 80, 6
 PROFILES = ("kmeans", "hpcg", "spark_wordcount")

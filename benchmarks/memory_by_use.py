@@ -21,9 +21,9 @@ from poolwise.files.cost_items import cost_items, dollars_to_buy
 from poolwise.metrics.memory_use import lost_node_hours, pool_memory, ran_out_of_memory, stalled_node_hours
 from poolwise.metrics.window import Window
 from poolwise.model import Schedule, Workload
+from poolwise.quantities import HOUR
 from poolwise.studies.cells import Cell, cell_sources, workload_of
 from poolwise.studies.description import ConfiguredRun
-from poolwise.units import HOUR
 
 GENERATORS: Mapping[str, Mapping[str, Any]] = {
     "perlmutter_like": {},

@@ -23,9 +23,9 @@ from poolwise import catalog, studies
 from poolwise.files.scheduler import load_scheduler
 from poolwise.files.study import SchedulerSection
 from poolwise.model import Workload
+from poolwise.quantities import SECOND
 from poolwise.search.evaluation import evaluate
 from poolwise.studies.cells import Cell, workload_of
-from poolwise.units import SECOND
 
 CACHE, WRITTEN = Path("results/orders-on-logs"), Path("docs/explanation/orders-on-logs.csv")
 ORDERS = ("fm", "backlog", "fcfs", "sjf", "wfp3", "f1", "fair", "area")

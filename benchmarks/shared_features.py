@@ -19,8 +19,8 @@ from poolwise.platforms.failures import draw_failures
 from poolwise.policies.backfill.conservative import Conservative
 from poolwise.policies.order.priorities import FCFS, FM
 from poolwise.policies.placement.nodes.placement import EmptiestNodes, FirstNodes, FullestNodes, PackedNodes
+from poolwise.quantities import DAY, HOUR
 from poolwise.schedulers.list import ListScheduler
-from poolwise.units import DAY, HOUR
 
 JOBS, NODES = 1_000, 50
 FIRST = ListScheduler(FCFS(), placement=FirstNodes())

@@ -11,10 +11,10 @@ from benchmarks.pools import mean_waiting
 from poolwise.engines import Result, simulate
 from poolwise.engines.shared_nodes.replay import load, load_kind
 from poolwise.model import Kind, Machine, ReservedWindow, Workload
+from poolwise.quantities import DAY, HOUR, SECOND
 from poolwise.random import uniform
 from poolwise.registry import make
 from poolwise.schedulers.list import ListScheduler
-from poolwise.units import DAY, HOUR, SECOND
 
 CORES, GIB = 64, 1024
 MEMORY = 256 * GIB

@@ -9,9 +9,9 @@ import numpy as np
 
 from poolwise.model import Machine, Workload
 from poolwise.performance.remote_memory import RemoteMemory, sensitivity, sld_factor
+from poolwise.quantities import SECOND
 from poolwise.random import uniform
 from poolwise.traces.generators import generate
-from poolwise.units import SECOND
 
 LOCAL_MIB = 65_536
 TIB = 1 << 20

@@ -6,8 +6,8 @@ import pytest
 import poolwise
 from poolwise.errors import InputError, ManyErrors
 from poolwise.files.document import Document
+from poolwise.quantities import SECOND
 from poolwise.studies import study as studies
-from poolwise.units import SECOND
 
 MACHINE = poolwise.Machine.of_racks(2, 16, local=64 * 1024, pool=2**20, cores=32, name="thin <nodes>")
 

@@ -19,8 +19,8 @@ from poolwise.errors import InputError
 from poolwise.files.batch import read_batch
 from poolwise.presentation.answer import Answer, Certainty, DecisionCard
 from poolwise.presentation.table import Table
+from poolwise.quantities import SECOND, format_memory, parse
 from poolwise.short_repr import fit_repr
-from poolwise.units import SECOND, format_memory, parse
 
 
 @dataclass(frozen=True, eq=False, repr=False)

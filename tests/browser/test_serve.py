@@ -8,8 +8,8 @@ import aiohttp
 import pytest
 from aiohttp.test_utils import TestServer
 
+from poolwise.quantities import format_time
 from poolwise.serve.app import make_app
-from poolwise.units import format_time
 from tests.helpers.chromium import CHROMIUM, NO_CHROMIUM, Tab, browser
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason=NO_CHROMIUM)

@@ -16,8 +16,8 @@ from poolwise.engines import simulate
 from poolwise.files.state import write_state
 from poolwise.forecasting.backtest import situation_at
 from poolwise.model import Machine, MachineState
+from poolwise.quantities import SECOND
 from poolwise.traces import read
-from poolwise.units import SECOND
 from tests.helpers.data import LOGS
 
 LOG = LOGS / "hpc2n-2002.swf.gz"

@@ -10,7 +10,7 @@ from poolwise.conformance.cases import Case, devices
 from poolwise.interfaces import PerformanceModel
 from poolwise.model import Changes, Decisions, Fetch, Kind, Placement, Queue, Run, Snapshot, Start, Workload
 from poolwise.performance.network_sharing import NetworkSharing
-from poolwise.units import SECOND
+from poolwise.quantities import SECOND
 from tests.helpers.broken import Bent, draws, failed
 
 

@@ -25,9 +25,9 @@ from poolwise.model import (
 from poolwise.performance.bandwidth_sharing import BandwidthSharing
 from poolwise.performance.combined import Combined
 from poolwise.performance.transfer import Transfer
+from poolwise.quantities import SECOND
 from poolwise.registry import make
 from poolwise.schedulers.list import ListScheduler
-from poolwise.units import SECOND
 
 Decide = Callable[[Queue, Snapshot, Changes], Decisions]
 

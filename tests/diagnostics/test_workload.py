@@ -15,7 +15,7 @@ from poolwise.metrics import Outcomes
 from poolwise.metrics.outcomes import Status
 from poolwise.model import Machine, Partition, Workload
 from poolwise.performance.ideal import Ideal
-from poolwise.units import SECOND, UNKNOWN
+from poolwise.quantities import SECOND, UNKNOWN
 
 GIB = 1024
 

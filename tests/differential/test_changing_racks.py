@@ -14,9 +14,9 @@ from poolwise.platforms.simulated import Disturbance
 from poolwise.policies.backfill.conservative import Conservative
 from poolwise.policies.backfill.easy import Easy
 from poolwise.policies.order.priorities import SJF, Capped
+from poolwise.quantities import SECOND
 from poolwise.schedulers.list import ListScheduler
 from poolwise.schedulers.warm_up import WarmUp
-from poolwise.units import SECOND
 from tests.helpers.changing_racks import compare_changing
 from tests.helpers.random_studies import difference
 

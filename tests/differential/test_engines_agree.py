@@ -15,10 +15,10 @@ from poolwise.model import Machine, Workload
 from poolwise.performance.remote_memory import RemoteMemory
 from poolwise.policies.backfill.easy import Easy
 from poolwise.policies.order.priorities import FCFS, FM, SJF, Capped, SmallestArea
+from poolwise.quantities import SECOND
 from poolwise.registry import make
 from poolwise.schedulers.list import ListScheduler
 from poolwise.traces.generators import generate
-from poolwise.units import SECOND
 from tests.helpers.golden import golden_jobs, golden_times
 from tests.helpers.random_studies import EASY_FAMILY, OWN, UNITS, YEAR, Stepped, compare, difference
 

@@ -19,9 +19,9 @@ from poolwise.model import Kind, Machine, Partition, Workload
 from poolwise.model.machine_builder import MachineBuilder
 from poolwise.performance.ideal import Ideal
 from poolwise.performance.remote_memory import RemoteMemory
+from poolwise.quantities import SECOND
 from poolwise.registry import make
 from poolwise.schedulers.list import ListScheduler
-from poolwise.units import SECOND
 from tests.helpers.changing_racks import compare_changing
 from tests.helpers.mid_state import check_every_engine, instants
 from tests.helpers.mixed_machines import mixed_machine, mixed_study

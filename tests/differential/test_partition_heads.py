@@ -12,9 +12,9 @@ from poolwise.errors import InputError
 from poolwise.model import Failures, Machine, Outage, Partition, ReservedWindow, Schedule, Workload
 from poolwise.policies.backfill.easy import Easy
 from poolwise.policies.backfill.none import NoBackfill
+from poolwise.quantities import NEVER, SECOND
 from poolwise.registry import make
 from poolwise.schedulers.list import ListScheduler
-from poolwise.units import NEVER, SECOND
 from tests.helpers.mixed_machines import mixed_machine
 from tests.helpers.node_machines import machine, random_jobs, random_machine
 from tests.helpers.random_studies import OWN, UNITS, Curious, Stepped, difference, model, workload

@@ -21,9 +21,9 @@ from poolwise.platforms.simulated import Disturbance
 from poolwise.policies.backfill.slurm import SlurmBackfill
 from poolwise.policies.order.priorities import FCFS
 from poolwise.policies.placement.nodes.placement import FirstNodes
+from poolwise.quantities import SECOND
 from poolwise.registry import make
 from poolwise.schedulers.list import ListScheduler
-from poolwise.units import SECOND
 from tests.helpers.node_machines import machine, random_jobs, random_machine
 from tests.helpers.random_studies import OWN, Curious, Stepped, difference, one_head
 from tests.helpers.shared_studies import (

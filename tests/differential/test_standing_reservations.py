@@ -20,10 +20,10 @@ from poolwise.performance.remote_memory import RemoteMemory
 from poolwise.platforms.simulated import Disturbance
 from poolwise.policies.backfill.conservative import Conservative
 from poolwise.policies.order.priorities import Capped
+from poolwise.quantities import SECOND
 from poolwise.registry import make
 from poolwise.schedulers.list import ListScheduler
 from poolwise.traces.generators import generate
-from poolwise.units import SECOND
 from tests.helpers.random_studies import OWN, Coarse, Curious, Stepped, difference
 
 NAMED = [make("orders", name) for name in ("fcfs", "sjf", "wfp3", "f1", "fair", "fm")]

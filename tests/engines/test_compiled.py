@@ -28,12 +28,12 @@ from poolwise.policies.backfill.skip import Skip
 from poolwise.policies.backfill.slurm import SlurmBackfill
 from poolwise.policies.order.priorities import FCFS, SJF
 from poolwise.policies.placement.memory.racks import RackPlacement
+from poolwise.quantities import HORIZON, SECOND
 from poolwise.schedulers.composition import CompositionScheduler
 from poolwise.schedulers.dispatch import Dispatch
 from poolwise.schedulers.list import ListScheduler
 from poolwise.schedulers.warm_up import WarmUp
 from poolwise.traces import vinesim
-from poolwise.units import HORIZON, SECOND
 
 MACHINE = Machine.of_racks(2, 4, local=64, pool=100)
 JOBS = Workload.of(

@@ -6,8 +6,8 @@ import pytest
 from poolwise.engines import simulate
 from poolwise.engines.from_state import state_run
 from poolwise.model import InitialRun, JobTable, Machine, MachineState, Placement
+from poolwise.quantities import SECOND, UNKNOWN
 from poolwise.simulation import list_scheduler
-from poolwise.units import SECOND, UNKNOWN
 
 HOUR = 3600 * SECOND
 

@@ -13,10 +13,10 @@ from poolwise.errors import InputError
 from poolwise.model import Initial, InitialRun, Machine, Placement, Workload
 from poolwise.performance.ideal import Ideal
 from poolwise.policies.order.priorities import Capped
+from poolwise.quantities import SECOND
 from poolwise.registry import make
 from poolwise.schedulers.list import ListScheduler
 from poolwise.schedulers.warm_up import WarmUp
-from poolwise.units import SECOND
 from tests.helpers.mid_state import check_every_engine, instants
 from tests.helpers.node_machines import random_jobs, random_machine
 from tests.helpers.random_studies import backfill, machine, model, one_head, workload

@@ -9,9 +9,9 @@ from benchmarks import naive_pools
 from poolwise.engines import simulate
 from poolwise.model import Machine, Schedule, Workload
 from poolwise.performance.remote_memory import RemoteMemory
+from poolwise.quantities import SECOND
 from poolwise.registry import make
 from poolwise.schedulers.list import ListScheduler
-from poolwise.units import SECOND
 from tests.helpers.golden import golden_jobs, golden_times
 
 ORDERS = ("fcfs", "sjf", "wfp3", "f1", "fair", "fm")

@@ -10,10 +10,10 @@ import pytest
 from poolwise.engines import simulate
 from poolwise.engines.simulate import Engine
 from poolwise.model import Machine, Schedule, Workload
+from poolwise.quantities import SECOND
 from poolwise.registry import make
 from poolwise.schedulers.list import ListScheduler
 from poolwise.traces import read
-from poolwise.units import SECOND
 from tests.helpers.data import LOGS, PUBLISHED, available_cases
 from tests.helpers.random_studies import difference
 

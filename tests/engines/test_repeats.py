@@ -19,9 +19,9 @@ from poolwise.policies.backfill.easy import Easy
 from poolwise.policies.backfill.none import NoBackfill
 from poolwise.policies.backfill.slurm import SlurmBackfill
 from poolwise.policies.order.priorities import FCFS, FM, SJF, Capped
+from poolwise.quantities import NEVER
 from poolwise.schedulers.list import ListScheduler
 from poolwise.schedulers.warm_up import WarmUp
-from poolwise.units import NEVER
 from tests.helpers import random_studies
 
 

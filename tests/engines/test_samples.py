@@ -19,9 +19,9 @@ from poolwise.engines.shared_nodes import replay as shared_nodes
 from poolwise.interfaces import Scheduler
 from poolwise.model import Initial, Machine, Schedule, Workload
 from poolwise.performance.ideal import Ideal
+from poolwise.quantities import NEVER, SECOND
 from poolwise.registry import make
 from poolwise.schedulers.list import ListScheduler
-from poolwise.units import NEVER, SECOND
 from tests.engines.test_initial import BACKFILLS, ORDERS, with_u
 from tests.helpers.mid_state import cut, instants
 from tests.helpers.node_machines import random_jobs, random_machine

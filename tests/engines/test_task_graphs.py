@@ -19,10 +19,10 @@ from poolwise.explain import explain_wait
 from poolwise.metrics.latency import job_latency_us, task_latency_us
 from poolwise.model import Machine, Schedule, TaskGraph, WaitCause, Workload
 from poolwise.policies.order.priorities import SJF
+from poolwise.quantities import SECOND, US
 from poolwise.schedulers.dispatch import Dispatch
 from poolwise.schedulers.list import ListScheduler
 from poolwise.traces import vinesim
-from poolwise.units import SECOND, US
 from tests.helpers.random_dispatch import GRAPHS, POLICIES, TIERED, Naive, compare, dependent_study, policy_of
 from tests.helpers.random_studies import difference
 

@@ -116,7 +116,7 @@ def test_time_of_a_task_on_each_unit_type_equals_table_1(
 
 
 @pytest.mark.parametrize(("unit", "task"), [("cpu-arm", "io"), ("fpga", "fp-bad"), ("fpga", "fp-good")])
-def test_units_without_an_affinity_cannot_run_a_task(machine: Machine, tmp_path: Path, unit: str, task: str) -> None:
+def test_quantities_without_an_affinity_cannot_run_a_task(machine: Machine, tmp_path: Path, unit: str, task: str) -> None:
     with pytest.raises(InputError, match="no unit may run tasks of type"):
         run(machine, tmp_path, f"{task} 0 0 0 10 {unit} 0\n", "pref", reading="only")
     schedule = run(machine, tmp_path, f"{task} 0 0 0 10 {unit} 0\n" * 4, "flat")

@@ -10,11 +10,11 @@ from poolwise.engines import simulate
 from poolwise.metrics.latency import LatencySummary, job_latency_us, response_us
 from poolwise.metrics.unit_use import dispatch_window, unit_use
 from poolwise.model import Schedule
+from poolwise.quantities import US
 from poolwise.random import uniform
 from poolwise.registry import make
 from poolwise.schedulers.dispatch import Dispatch
 from poolwise.traces import vinesim
-from poolwise.units import US
 
 FP_BAD, FP_GOOD = 1, 2
 CPU, GPU = 0, 2

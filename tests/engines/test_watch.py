@@ -17,8 +17,8 @@ from poolwise.engines.simulate import Result
 from poolwise.model import Machine, Workload
 from poolwise.policies.backfill.conservative import Conservative
 from poolwise.policies.backfill.skip import Skip
+from poolwise.quantities import SECOND
 from poolwise.schedulers.list import ListScheduler
-from poolwise.units import SECOND
 from tests.helpers.random_studies import difference
 
 MACHINE = Machine.of_racks(2, 4)

@@ -46,6 +46,7 @@ from poolwise.policies.placement.nvme.policies import (
 )
 from poolwise.policies.placement.units.policy import UnitPolicy
 from poolwise.policies.placement.units.view import Units
+from poolwise.quantities import SECOND
 from poolwise.schedulers.batch import BatchScheduler
 from poolwise.schedulers.composition import CompositionScheduler
 from poolwise.schedulers.dispatch import Dispatch
@@ -53,7 +54,6 @@ from poolwise.schedulers.flow import Firmament, FlowScheduler
 from poolwise.schedulers.flow.scheduler import FlowDispatcher
 from poolwise.schedulers.greedy import Greedy, LeastAllocated, LocalFirstRandom
 from poolwise.schedulers.list import ListScheduler
-from poolwise.units import SECOND
 from tests.helpers import random_studies
 from tests.helpers.gpu_nodes import gpu_nodes
 from tests.helpers.nvme_examples import RESOURCES, SHARING, workload

@@ -16,9 +16,9 @@ from poolwise.model.run_table import RunTable
 from poolwise.performance.ideal import Ideal
 from poolwise.policies.placement.memory.racks import RackPlacement
 from poolwise.policies.placement.nodes.placement import FirstNodes, PackedNodes
+from poolwise.quantities import SECOND
 from poolwise.registry import make, names
 from poolwise.schedulers.list import ListScheduler
-from poolwise.units import SECOND
 
 LOCAL, POOL = 64, 300
 BACKFILLS = names("backfills")

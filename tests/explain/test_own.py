@@ -11,8 +11,8 @@ from poolwise.explain import Reason, WaitCause, explain_wait
 from poolwise.interfaces import Dispatcher, Scheduler, SchedulingPass
 from poolwise.model import Changes, Decisions, Machine, Queue, Refusal, Snapshot, Start, Wait, Workload
 from poolwise.policies.backfill.skip import Skip
+from poolwise.quantities import SECOND
 from poolwise.schedulers.list import ListDispatcher, ListScheduler
-from poolwise.units import SECOND
 
 
 def ones(submit: list[int]) -> Workload:

@@ -20,6 +20,7 @@ from poolwise.performance.cpu_frequency import CpuFrequency
 from poolwise.performance.device_network import DeviceNetwork
 from poolwise.performance.ideal import Ideal
 from poolwise.platforms.simulated import Simulation
+from poolwise.quantities import SECOND
 from poolwise.schedulers.batch import BatchScheduler
 from poolwise.schedulers.dispatch import Dispatch
 from poolwise.schedulers.flow import Firmament, FlowScheduler
@@ -27,7 +28,6 @@ from poolwise.schedulers.greedy import LeastAllocated, LocalFirstRandom
 from poolwise.schedulers.list import ListScheduler
 from poolwise.schedulers.list_flow import ListFlow
 from poolwise.schedulers.warm_up import WarmUp
-from poolwise.units import SECOND
 from tests.helpers.gpu_nodes import gpu_nodes
 from tests.helpers.random_dispatch import POLICIES, policy_of, study
 from tests.helpers.shared_nodes import shared_nodes

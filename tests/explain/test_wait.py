@@ -24,11 +24,11 @@ from poolwise.policies.backfill.easy import Easy, EasyNodesOnly, reservation
 from poolwise.policies.backfill.none import NoBackfill, start_in_order
 from poolwise.policies.backfill.skip import Skip
 from poolwise.policies.order.priorities import SJF
+from poolwise.quantities import SECOND
 from poolwise.schedulers.flow import FlowScheduler
 from poolwise.schedulers.greedy import LeastAllocated
 from poolwise.schedulers.list import ListScheduler
 from poolwise.schedulers.warm_up import WarmUp
-from poolwise.units import SECOND
 from tests.helpers import random_studies
 from tests.helpers.gpu_nodes import gpu_nodes
 from tests.helpers.turns import turns

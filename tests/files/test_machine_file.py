@@ -10,8 +10,8 @@ from poolwise.errors import InputError
 from poolwise.files.document import Document
 from poolwise.files.machine import read_machine
 from poolwise.model import Kind, Machine, Partition, QualityOfService
+from poolwise.quantities import DAY, HOUR
 from poolwise.studies import load_machine
-from poolwise.units import DAY, HOUR
 
 MACHINE = """\
 version = 1

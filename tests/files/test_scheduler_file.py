@@ -20,11 +20,11 @@ from poolwise.policies.backfill.easy import Easy
 from poolwise.policies.order.priorities import F1, FCFS
 from poolwise.policies.placement.devices.pooled import Pooled
 from poolwise.policies.preemption.tiers import TierPreemption
+from poolwise.quantities import SECOND
 from poolwise.registry import find
 from poolwise.schedulers.list import ListScheduler
 from poolwise.schedulers.warm_up import WITHOUT_BACKFILL
 from poolwise.studies import load
-from poolwise.units import SECOND
 
 MINE = """\
 version = 1

@@ -12,8 +12,8 @@ from poolwise.errors import InputError
 from poolwise.files.state import read_state, write_state
 from poolwise.model import InitialRun, JobTable, Machine, MachineBuilder, MachineState, Partition, Placement
 from poolwise.model.partition import QualityOfService, ReservedWindow
+from poolwise.quantities import SECOND
 from poolwise.studies import load_machine
-from poolwise.units import SECOND
 
 ORIGIN = 1_800_000_000 * SECOND + 7
 

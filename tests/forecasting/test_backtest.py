@@ -15,8 +15,8 @@ from poolwise.forecasting.backtest import Backtest, BacktestSettings, situation_
 from poolwise.forecasting.known_state import with_limits
 from poolwise.forecasting.scenarios import RuntimeDistributions, sample_starts
 from poolwise.model import Machine, Schedule, Workload
+from poolwise.quantities import HOUR, SECOND, UNKNOWN
 from poolwise.traces import read
-from poolwise.units import HOUR, SECOND, UNKNOWN
 from tests.helpers.data import LOGS
 
 FEW = BacktestSettings(instants=16, samples=12, jobs=30)

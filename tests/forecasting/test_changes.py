@@ -13,7 +13,7 @@ from poolwise.forecasting.known_state import situation_of
 from poolwise.forecasting.request import ForecastRequest
 from poolwise.model import InitialRun, JobTable, Machine, MachineState, Partition, Placement
 from poolwise.model.machine_builder import MachineBuilder
-from poolwise.units import HOUR
+from poolwise.quantities import HOUR
 
 
 def two_partitions() -> Machine:

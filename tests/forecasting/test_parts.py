@@ -10,7 +10,7 @@ from poolwise.forecasting.backtest import brier, covered, pinball
 from poolwise.forecasting.recalibration import LEVELS, Recalibration, chance_within, moved, sample_quantiles
 from poolwise.forecasting.runtimes import JobFeatures, RuntimeModel, kaplan_meier, mean_of
 from poolwise.forecasting.scenarios import draw_arrivals
-from poolwise.units import DAY, HOUR, NEVER, SECOND
+from poolwise.quantities import DAY, HOUR, NEVER, SECOND
 
 
 def naive_survival(times: list[int], over: list[bool], at: int) -> float:

@@ -9,8 +9,8 @@ import pytest
 
 from poolwise.live.slurm import place_mode, platform
 from poolwise.live.slurm.parsing import ClusterListing, SlurmJob, SlurmNode, group_components, parse_licenses
+from poolwise.quantities import HOUR, SECOND
 from poolwise.slurm import hostlist
-from poolwise.units import HOUR, SECOND
 
 NODE = 65536
 """Memory of each node (MiB)."""

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from poolwise.model import Machine, MemoryUse, Outcome, Schedule, Workload
-from poolwise.units import SECOND
+from poolwise.quantities import SECOND
 from tests.helpers.holdings import check_capacity
 
 Steps = Sequence[tuple[int, int]]

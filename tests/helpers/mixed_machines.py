@@ -8,7 +8,7 @@ import numpy as np
 
 from poolwise.model import Kind, Machine, Partition, Workload
 from poolwise.model.machine_builder import MachineBuilder
-from poolwise.units import NEVER, SECOND
+from poolwise.quantities import NEVER, SECOND
 from tests.helpers.random_studies import UNITS, workload
 
 LOCAL = (0, 50, 64, 200)

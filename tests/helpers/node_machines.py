@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from poolwise.model import Kind, Machine, Workload
-from poolwise.units import SECOND
+from poolwise.quantities import SECOND
 
 
 def machine(

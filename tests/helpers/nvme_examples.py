@@ -9,7 +9,7 @@ import numpy as np
 from poolwise.model import Machine, MachineBuilder, Workload
 from poolwise.performance.nvme_sharing import NvmeSharing
 from poolwise.performance.sharing_table import SharingTable
-from poolwise.units import SECOND
+from poolwise.quantities import SECOND
 
 SMUFIN = SharingTable.read("catalog:nvme-smufin.csv")
 FIO = SharingTable.read("catalog:nvme-fio.csv")

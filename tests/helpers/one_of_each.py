@@ -3,7 +3,7 @@
 import numpy as np
 
 from poolwise.model import Machine, MachineBuilder, Outcome, Schedule, Workload
-from poolwise.units import SECOND
+from poolwise.quantities import SECOND
 
 BUILD = MachineBuilder("one of each", ("memory", "bandwidth", "cores", "devices"))
 BUILD.node("node", memory=8, cores=10, attributes={"price": 1000, "idle_watts": 100, "busy_watts": 200})

@@ -32,7 +32,7 @@ from poolwise.live.kubernetes.platform import KubernetesPlatform
 from poolwise.live.kubernetes.starts import BindFailed, Bound, PodStart
 from poolwise.live.kubernetes.watch_client import ClusterEvent
 from poolwise.loop import Loop
-from poolwise.units import SECOND
+from poolwise.quantities import SECOND
 
 KINDS: dict[str, type] = {
     "Namespace": Namespace,

@@ -30,10 +30,10 @@ from poolwise.policies.backfill.none import NoBackfill
 from poolwise.policies.backfill.slurm import SlurmBackfill
 from poolwise.policies.order.affine import Affine, LogTerm, PowerTerm
 from poolwise.policies.order.priorities import Capped
+from poolwise.quantities import SECOND
 from poolwise.registry import make
 from poolwise.schedulers.list import ListScheduler
 from poolwise.schedulers.warm_up import WarmUp
-from poolwise.units import SECOND
 
 UNITS = (1, SECOND // 10, SECOND, 60 * SECOND)
 Draw = Callable[[np.random.Generator, int], tuple[Machine, Workload]]

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from poolwise.model import Machine, Partition, QualityOfService, ReservedWindow, Workload
-from poolwise.units import NEVER, SECOND
+from poolwise.quantities import NEVER, SECOND
 from tests.helpers.node_machines import machine
 
 USERS = ("ada", "bob", "cay")

@@ -10,10 +10,10 @@ import numpy as np
 from poolwise.engines import simulate
 from poolwise.interfaces import QueuePolicy, Scheduler
 from poolwise.model import Failures, Kind, Machine, Outage, ReservedWindow, Schedule, Workload
+from poolwise.quantities import SECOND
 from poolwise.registry import make
 from poolwise.schedulers.list import ListScheduler
 from poolwise.schedulers.warm_up import WarmUp
-from poolwise.units import SECOND
 from tests.helpers.node_machines import machine, random_jobs, random_machine
 from tests.helpers.random_studies import OWN, difference, model, one_head, scheduler
 

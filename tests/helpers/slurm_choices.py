@@ -19,10 +19,10 @@ from poolwise.files.scheduler import load_scheduler
 from poolwise.files.slurm_import.cluster import SlurmCluster, SlurmFiles
 from poolwise.model import Schedule
 from poolwise.policies.backfill.slurm import SlurmBackfill
+from poolwise.quantities import MS
 from poolwise.registry import make
 from poolwise.schedulers.list import ListScheduler
 from poolwise.slurm import hostlist
-from poolwise.units import MS
 from tests.helpers.slurm_day import CLOSE_MS, RecordedTimes
 
 INTERVAL = 4

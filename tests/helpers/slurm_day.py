@@ -23,9 +23,9 @@ from poolwise.policies.backfill.slurm import SlurmBackfill
 from poolwise.policies.order.multifactor import Multifactor
 from poolwise.policies.order.multifactor.order import Recalculated
 from poolwise.policies.placement.nodes.placement import TreeNodes
+from poolwise.quantities import MS, NEVER
 from poolwise.schedulers.list import ListScheduler
 from poolwise.slurm.hostlist import expand
-from poolwise.units import MS, NEVER
 
 CLOSE_MS = 15
 """Maximum observed time that nodes remain completing after their job has ended."""

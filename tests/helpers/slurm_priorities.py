@@ -15,8 +15,8 @@ from poolwise.model.run_table import RunTable
 from poolwise.performance.ideal import Ideal
 from poolwise.policies.order.multifactor import Multifactor
 from poolwise.policies.order.multifactor.order import Recalculated
+from poolwise.quantities import SECOND
 from poolwise.slurm import durations
-from poolwise.units import SECOND
 
 
 def sixteen_nodes() -> Machine:

@@ -26,8 +26,8 @@ from poolwise.live.platform import LiveView
 from poolwise.live.record import LiveRecord, PassRecorder
 from poolwise.live.wait_reasons import WaitReporter
 from poolwise.model import Changes
+from poolwise.quantities import SECOND
 from poolwise.schedulers.list import ListScheduler
-from poolwise.units import SECOND
 
 
 class ReportingCluster(FakeCluster):

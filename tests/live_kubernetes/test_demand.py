@@ -19,7 +19,7 @@ from poolwise.live.kubernetes.objects import (
     Toleration,
 )
 from poolwise.live.kubernetes.quantity import available_amount, parse_quantity, quantity_text, requested_amount
-from poolwise.units import SECOND, UNKNOWN
+from poolwise.quantities import SECOND, UNKNOWN
 
 
 def container(cpu: str, memory: str, **more: str) -> Container:

@@ -10,8 +10,8 @@ from poolwise.live.kubernetes.objects import Node, ResourceClaim, ResourceSlice
 from poolwise.live.kubernetes.start_waits import StartWaits
 from poolwise.live.kubernetes.starts import StartFailed
 from poolwise.policies.placement.nodes.placement import FirstNodes
+from poolwise.quantities import SECOND
 from poolwise.schedulers.list import ListScheduler
-from poolwise.units import SECOND
 from tests.helpers.played_cluster import DrivenPlatform, FakeKubernetes
 from tests.live.kubernetes import objects as make
 

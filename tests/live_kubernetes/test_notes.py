@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 
 from poolwise.live.kubernetes.clock import LiveClock
 from poolwise.live.kubernetes.pod_jobs import SETTLING, PodMessages
+from poolwise.quantities import SECOND
 from poolwise.schedulers.list import ListScheduler
-from poolwise.units import SECOND
 from tests.helpers.played_cluster import FakeKubernetes
 from tests.live.kubernetes import objects as make
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from poolwise.metrics import Outcomes, Status
-from poolwise.units import SECOND
+from poolwise.quantities import SECOND
 
 Row = tuple[float, ...]
 

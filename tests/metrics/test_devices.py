@@ -7,7 +7,7 @@ from poolwise.metrics.deadlines import missed, missed_high_priority_pct, missed_
 from poolwise.metrics.devices import demand_before, device_use, mean_load, nodes_of
 from poolwise.metrics.window import Window
 from poolwise.model import Outcome, Schedule
-from poolwise.units import SECOND
+from poolwise.quantities import SECOND
 from tests.helpers.nvme_examples import SHARING, machine, workload
 
 

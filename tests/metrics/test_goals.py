@@ -7,8 +7,8 @@ from poolwise.engines import simulate
 from poolwise.errors import InputError
 from poolwise.metrics.deadlines import violated
 from poolwise.model import Machine, Workload
+from poolwise.quantities import SECOND
 from poolwise.schedulers.list import ListScheduler
-from poolwise.units import SECOND
 
 
 def test_goals_with_and_without_queueing_differ():

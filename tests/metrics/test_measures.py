@@ -15,13 +15,13 @@ from poolwise.metrics import METRICS, Measure, MeasuredRun, Metric, Window, metr
 from poolwise.metrics.measures import OfferedLoad, Waits
 from poolwise.metrics.summary import STANDARD, every_measure, measure_run, metric_columns, metrics_named
 from poolwise.model import Machine, Workload
+from poolwise.quantities import SECOND
 from poolwise.schedulers.composition import CompositionScheduler
 from poolwise.schedulers.dispatch import Dispatch
 from poolwise.schedulers.list import ListScheduler
 from poolwise.simulation import measured, simulate
 from poolwise.studies import load, run
 from poolwise.traces import info, vinesim
-from poolwise.units import SECOND
 from tests.helpers.memory_over_time import machine_with, using
 from tests.helpers.nvme_examples import SHARING
 from tests.helpers.nvme_examples import machine as nvme_machine

@@ -16,7 +16,7 @@ from poolwise.metrics.memory import (
     utilization_histogram,
 )
 from poolwise.metrics.window import Window
-from poolwise.units import SECOND
+from poolwise.quantities import SECOND
 
 
 def test_utilization_matches_a_hand_computation(example):

@@ -7,9 +7,9 @@ from poolwise.metrics import Window
 from poolwise.metrics.measure import MeasuredRun
 from poolwise.metrics.measures import MemoryUseMeasure
 from poolwise.metrics.memory_use import pool_memory
+from poolwise.quantities import SECOND
 from poolwise.schedulers.list import ListScheduler
 from poolwise.schedulers.usage_based import UsageBased
-from poolwise.units import SECOND
 from tests.helpers.memory_over_time import machine_with, using
 
 TWO = using([80, 80], [[(0, 20), (50, 80)], [(0, 20), (60, 80)]], [100, 100], nodes=[2, 1])

@@ -7,7 +7,7 @@ import pytest
 from poolwise.errors import InputError
 from poolwise.metrics import Outcomes, Status, Window, summarize
 from poolwise.model import Kind, Machine, Outcome, Schedule, Workload
-from poolwise.units import SECOND
+from poolwise.quantities import SECOND
 
 
 def shared_nodes() -> Machine:

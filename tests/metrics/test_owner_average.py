@@ -11,9 +11,9 @@ from poolwise.engines import simulate
 from poolwise.metrics import Window
 from poolwise.metrics.owner_average import owner_averages
 from poolwise.model import Machine, MachineBuilder, Schedule, Workload
+from poolwise.quantities import SECOND
 from poolwise.report.machine_drawing import machine_of_schedule
 from poolwise.schedulers.list import ListScheduler
-from poolwise.units import SECOND
 from tests.helpers.one_of_each import schedule_of
 
 

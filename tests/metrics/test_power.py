@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from poolwise.metrics.power import load_of, mean_watts, price
 from poolwise.metrics.window import Window
 from poolwise.model import Machine
-from poolwise.units import SECOND
+from poolwise.quantities import SECOND
 from tests.helpers.one_of_each import MACHINE, schedule_of
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from poolwise import Machine, MachineBuilder, Workload, simulate
 from poolwise.metrics.resource_use import resource_use
 from poolwise.metrics.window import Window
-from poolwise.units import SECOND
+from poolwise.quantities import SECOND
 from tests.helpers.one_of_each import schedule_of
 
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from poolwise.metrics import METRICS, Outcomes, Window, common_population, summarize
-from poolwise.units import SECOND
+from poolwise.quantities import SECOND
 
 
 def test_summary_matches_a_hand_computation(example, outcomes_of):

@@ -3,7 +3,7 @@ import pytest
 
 from poolwise.metrics.throughput import makespan_s, overlap_s, throughput_per_100s, utilization
 from poolwise.metrics.window import Window
-from poolwise.units import SECOND
+from poolwise.quantities import SECOND
 
 S = SECOND
 

@@ -4,7 +4,7 @@ import pytest
 from poolwise.errors import InputError
 from poolwise.metrics import Window, common_population, paper_population
 from poolwise.metrics.window import after_warm_up
-from poolwise.units import SECOND
+from poolwise.quantities import SECOND
 
 NEVER = float("nan")
 

@@ -23,9 +23,9 @@ from poolwise.model import Initial, InitialRun, Job, Machine, Placement, Refusal
 from poolwise.model.exclusive import SHARE, exclusive_jobs, exclusive_nodes
 from poolwise.performance.ideal import Ideal
 from poolwise.policies.placement.nodes.placement import FirstNodes
+from poolwise.quantities import SECOND
 from poolwise.schedulers.list import ListScheduler
 from poolwise.traces import read, write_table
-from poolwise.units import SECOND
 
 FIRST = ListScheduler(placement=FirstNodes())
 

@@ -5,7 +5,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from poolwise.model import JobTable, Queue, Workload
-from poolwise.units import SECOND
+from poolwise.quantities import SECOND
 
 TASKS = np.array([1, 3, 4, 1])
 N = len(TASKS)

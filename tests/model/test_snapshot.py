@@ -12,7 +12,7 @@ from poolwise.model import snapshot as snapshots
 from poolwise.model.run_table import RunTable
 from poolwise.model.snapshot import OVERDUE
 from poolwise.performance.ideal import Ideal
-from poolwise.units import SECOND
+from poolwise.quantities import SECOND
 
 MACHINE = Machine.of_racks(2, 8, local=64, pool=1000)  # owners 0, 1: nodes; 2, 3: pools
 WORKLOAD = Workload.of(np.zeros(3, dtype=np.int64), np.array([2, 3, 4]) * SECOND)

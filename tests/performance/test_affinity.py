@@ -19,10 +19,10 @@ from poolwise.performance.combined import Combined
 from poolwise.performance.transfer import Transfer
 from poolwise.platforms.simulated import Simulation
 from poolwise.policies.placement.units.policies import High
+from poolwise.quantities import with_slowdown
 from poolwise.schedulers.dispatch import Dispatch
 from poolwise.schedulers.list import ListScheduler
 from poolwise.traces import vinesim
-from poolwise.units import with_slowdown
 
 
 @given(st.integers(1, 2**40), st.integers(1, 10**7))
@@ -48,7 +48,7 @@ def test_times_are_at_least_a_nanosecond() -> None:
     assert compute_times(np.array([0.0, 1.0]), np.array([1e6, 1e6])).tolist() == [1, 1]
 
 
-def test_units_are_equal_without_affinities() -> None:
+def test_quantities_are_equal_without_affinities() -> None:
     workload = Workload.of(np.array([0]), np.array([7]), requests={"nodes": np.array([1])})
     assert simulate(workload, Machine.flat(1), ListScheduler(), model=Affinity()).schedule.end.tolist() == [7]
 

@@ -11,8 +11,8 @@ from poolwise.model import Placement, Workload
 from poolwise.performance.device_network import DeviceNetwork
 from poolwise.performance.device_profiles import NUMBERS, device_profiles_csv, learn_device_profiles, read_device_profiles
 from poolwise.performance.link_load import sites
+from poolwise.quantities import SECOND
 from poolwise.schedulers.flow import FlowScheduler
-from poolwise.units import SECOND
 from tests.helpers.gpu_nodes import gpu_nodes
 
 HEADER = "kind,local_s,spread,remote_s,loaded_s,goal_s,importance,link_mb_s,cpu_sensitivity,device_sensitivity,cores,memory_gib"

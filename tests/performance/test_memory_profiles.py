@@ -18,8 +18,8 @@ from poolwise.performance.profiles import Profile
 from poolwise.performance.remote_memory import NEAR, RemoteMemory
 from poolwise.policies.order.priorities import FCFS
 from poolwise.policies.placement.memory.racks import RackPlacement
+from poolwise.quantities import SECOND
 from poolwise.schedulers.list import ListScheduler
-from poolwise.units import SECOND
 
 FLAT = Profile("flat", (0.0, 0.9), (0.0, 0.0))
 STEEP = Profile("steep", (0.0, 0.25, 0.75), (0.0, 0.1, 1.1))

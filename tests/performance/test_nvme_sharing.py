@@ -10,8 +10,8 @@ from poolwise.errors import InputError, PolicyError
 from poolwise.performance.nvme_sharing import NvmeSharing
 from poolwise.performance.sharing_table import SharingTable
 from poolwise.policies.placement.nvme.policies import NvmeMaximizeComposition
+from poolwise.quantities import SECOND
 from poolwise.schedulers.composition import CompositionScheduler
-from poolwise.units import SECOND
 from tests.helpers.nvme_examples import SHARING, SMUFIN, machine, workload
 
 

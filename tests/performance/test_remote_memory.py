@@ -12,8 +12,8 @@ from poolwise.performance.combined import Combined
 from poolwise.performance.ideal import Ideal
 from poolwise.performance.remote_memory import FAR_NS, NEAR_NS, Latency, RemoteMemory
 from poolwise.policies.placement.memory.racks import RackPlacement
+from poolwise.quantities import SECOND
 from poolwise.schedulers.list import ListScheduler
-from poolwise.units import SECOND
 
 
 def test_default_parts_add_up_to_the_latencies_of_the_paper() -> None:

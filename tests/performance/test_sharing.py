@@ -21,7 +21,7 @@ from poolwise.performance.ideal import Ideal
 from poolwise.performance.network_sharing import NetworkSharing
 from poolwise.performance.routes import Route, homes, routes
 from poolwise.performance.transfer import Transfer
-from poolwise.units import SECOND
+from poolwise.quantities import SECOND
 
 MACHINE = devices().machine  # nodes 0..3, devices 4..7 inside them, ports 8..11 of 1250, 1250, 400, 1250, trunk 12 of 1000
 

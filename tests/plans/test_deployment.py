@@ -179,7 +179,7 @@ def test_gain_from_a_few_units_is_reported_for_two_unit_types(file):
     assert [figure.name for figure, _ in answer.charts] == ["few_units", "front_cost", "front_energy"]
 
 
-def test_units_without_affinity_are_excluded(file):
+def test_quantities_without_affinity_are_excluded(file):
     problem = plan.load_plan(
         file, {"plan.unit": [{"type": "cpu-arm", "counts": [1, 2]}, {"type": "gpu", "counts": [0, 1]}]}
     ).problem

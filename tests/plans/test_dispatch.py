@@ -10,10 +10,10 @@ from poolwise.errors import InputError
 from poolwise.performance.affinity import Affinity
 from poolwise.plans import plan
 from poolwise.plans.units import UnitMeasurement
+from poolwise.quantities import US
 from poolwise.registry import make
 from poolwise.schedulers.dispatch import Dispatch
 from poolwise.studies.cells import Cell, workload_of
-from poolwise.units import US
 from tests.helpers.kept_trials import forget, spoil, written
 
 PLAN = """\

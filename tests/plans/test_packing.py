@@ -16,8 +16,8 @@ from poolwise.files.machine import load_machine
 from poolwise.model import Kind, Workload
 from poolwise.plans import packing_task, plan
 from poolwise.plans.packing_task import draw_jobs, pack
+from poolwise.quantities import SECOND
 from poolwise.report.page import write_report
-from poolwise.units import SECOND
 from tests.helpers.data import DATA
 
 MACHINE = """\

@@ -11,9 +11,9 @@ from poolwise.engines import simulate
 from poolwise.errors import InputError
 from poolwise.model import Failures, Machine, Workload
 from poolwise.policies.order.priorities import SJF
+from poolwise.quantities import SECOND
 from poolwise.schedulers.list import ListScheduler
 from poolwise.traces import read
-from poolwise.units import SECOND
 
 
 def chained(g: np.random.Generator, jobs: int) -> Workload:

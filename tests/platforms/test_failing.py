@@ -16,9 +16,9 @@ from poolwise.model import Failures, Machine, Outage, Outcome, Workload
 from poolwise.platforms.failures import draw_failures, merged
 from poolwise.policies.order.priorities import FCFS
 from poolwise.policies.placement.nodes.placement import FirstNodes
+from poolwise.quantities import SECOND
 from poolwise.schedulers.list import ListScheduler
 from poolwise.studies import load_machine
-from poolwise.units import SECOND
 from tests.helpers.node_machines import machine, random_machine
 
 LIST = ListScheduler(FCFS(), placement=FirstNodes())

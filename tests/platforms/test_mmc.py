@@ -15,9 +15,9 @@ from poolwise.metrics.slowdown import wait_s
 from poolwise.model import Machine, Workload
 from poolwise.policies.backfill.none import NoBackfill
 from poolwise.policies.order.priorities import FCFS
+from poolwise.quantities import SECOND
 from poolwise.random import uniform
 from poolwise.schedulers.list import ListScheduler
-from poolwise.units import SECOND
 
 pytestmark = pytest.mark.long
 

@@ -32,9 +32,9 @@ from poolwise.model import (
 )
 from poolwise.performance.ideal import Ideal
 from poolwise.performance.remote_memory import RemoteMemory
+from poolwise.quantities import SECOND
 from poolwise.registry import make
 from poolwise.schedulers.list import ListScheduler
-from poolwise.units import SECOND
 
 ORDERS = ("fcfs", "sjf", "wfp3", "f1", "fair", "fm")
 BACKFILLS = ("none", "easy", "easy_no_extra", "conservative")

@@ -23,8 +23,8 @@ from poolwise.model import (
     Stop,
 )
 from poolwise.performance.remote_memory import RemoteMemory, sld_factor
+from poolwise.quantities import SECOND
 from poolwise.schedulers.list import ListScheduler
-from poolwise.units import SECOND
 from tests.helpers.memory_over_time import check_memory, machine_with, using
 from tests.helpers.remote_split import split_machine
 

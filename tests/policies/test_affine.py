@@ -15,10 +15,10 @@ from poolwise.files.component import Component
 from poolwise.interfaces import QueuePolicy
 from poolwise.model import Machine, Workload
 from poolwise.policies.order.affine import Affine, LogTerm, PowerTerm
+from poolwise.quantities import SECOND
 from poolwise.registry import make
 from poolwise.schedulers.list import ListScheduler
 from poolwise.traces.generators import generate
-from poolwise.units import SECOND
 
 MACHINE = Machine.of_racks(1, 4, local=2048, pool=0)
 SMALL = st.integers(-8, 8).map(lambda n: n / 4)

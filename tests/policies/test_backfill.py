@@ -19,8 +19,8 @@ from poolwise.policies.backfill.skip import Skip
 from poolwise.policies.order.priorities import SJF
 from poolwise.policies.placement.memory.racks import RackPlacement
 from poolwise.policies.placement.nodes.placement import FirstNodes
+from poolwise.quantities import SECOND
 from poolwise.schedulers.list import ListScheduler
-from poolwise.units import SECOND
 
 NOW = 100 * SECOND
 

@@ -19,9 +19,9 @@ from poolwise.performance.ideal import Ideal
 from poolwise.platforms.simulated import Simulation
 from poolwise.policies.backfill.easy import Easy
 from poolwise.policies.order.priorities import FCFS, SJF, Capped, SmallestArea
+from poolwise.quantities import SECOND
 from poolwise.schedulers.list import ListDispatcher, ListScheduler
 from poolwise.traces.generators import generate
-from poolwise.units import SECOND
 from tests.helpers.random_studies import difference
 
 

@@ -13,8 +13,8 @@ from poolwise.performance.ideal import Ideal
 from poolwise.platforms.simulated import Simulation
 from poolwise.policies.backfill.skip import Skip
 from poolwise.policies.placement.devices.shares import DeviceShares
+from poolwise.quantities import SECOND
 from poolwise.schedulers.list import ListScheduler
-from poolwise.units import SECOND
 from tests.helpers.gpu_nodes import gpu_nodes
 
 WHOLE = 1000

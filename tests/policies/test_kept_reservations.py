@@ -23,8 +23,8 @@ from poolwise.performance.remote_memory import RemoteMemory
 from poolwise.platforms.simulated import Simulation
 from poolwise.policies.backfill.conservative import AvailabilityProfile, Conservative, IncrementalConservative, Reservation
 from poolwise.policies.order.priorities import FCFS, FM, SJF
+from poolwise.quantities import SECOND
 from poolwise.schedulers.list import ListDispatcher, ListScheduler
-from poolwise.units import SECOND
 
 KEPT = Conservative(keep_reservations=True)
 Jobs = Sequence[tuple[int, int, int, int]]  # (submit s, nodes, duration s, requested s)

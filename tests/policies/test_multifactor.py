@@ -15,10 +15,10 @@ from poolwise.policies.backfill.slurm import SlurmBackfill
 from poolwise.policies.order.multifactor import Multifactor
 from poolwise.policies.order.multifactor.order import Recalculated
 from poolwise.policies.order.multifactor.shares import ShareTree
+from poolwise.quantities import SECOND
 from poolwise.schedulers.list import ListScheduler
 from poolwise.slurm.dumps import Association
 from poolwise.traces.generators import generate
-from poolwise.units import SECOND
 from tests.helpers.random_studies import difference
 from tests.helpers.slurm_priorities import RecordedPriorities
 

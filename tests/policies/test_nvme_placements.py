@@ -22,9 +22,9 @@ from poolwise.policies.placement.nvme.policies import (
     NvmeMinimizeFragmentation,
     rule,
 )
+from poolwise.quantities import SECOND
 from poolwise.schedulers.composition import CompositionScheduler
 from poolwise.schedulers.list import ListScheduler
-from poolwise.units import SECOND
 from tests.helpers.nvme_examples import SHARING, machine, workload
 
 

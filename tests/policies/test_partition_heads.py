@@ -14,8 +14,8 @@ from poolwise.model import Machine, Partition, Workload
 from poolwise.policies.backfill.easy import Easy, EasyNodesOnly, EasyNoExtra
 from poolwise.policies.backfill.none import NoBackfill
 from poolwise.policies.placement.nodes.placement import FirstNodes
+from poolwise.quantities import SECOND
 from poolwise.schedulers.list import ListScheduler
-from poolwise.units import SECOND
 from tests.helpers.node_machines import machine
 
 Row = tuple[int, int, int, str]

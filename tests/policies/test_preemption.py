@@ -41,9 +41,9 @@ from poolwise.policies.placement.nodes.placement import FirstNodes
 from poolwise.policies.preemption.qos import QosPreemption
 from poolwise.policies.preemption.stopping import Mode
 from poolwise.policies.preemption.tiers import TierPreemption
+from poolwise.quantities import SECOND
 from poolwise.schedulers.list import ListScheduler
 from poolwise.schedulers.warm_up import WarmUp
-from poolwise.units import SECOND
 from tests.helpers.node_machines import machine
 
 Row = tuple[int, int, int, str]

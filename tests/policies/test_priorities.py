@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from poolwise.model import Machine, Queue, Snapshot, Workload
 from poolwise.model.run_table import RunTable
 from poolwise.performance.ideal import Ideal
+from poolwise.quantities import SECOND
 from poolwise.registry import make
-from poolwise.units import SECOND
 
 LOCAL = 64
 

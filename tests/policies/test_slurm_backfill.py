@@ -21,8 +21,8 @@ from poolwise.policies.backfill.slurm import SlurmBackfill
 from poolwise.policies.backfill.slurm_plan import BackfillPlan, ExpectedStart
 from poolwise.policies.placement.memory.racks import RackPlacement
 from poolwise.policies.placement.nodes.placement import FirstNodes
+from poolwise.quantities import SECOND
 from poolwise.schedulers.list import ListScheduler
-from poolwise.units import SECOND
 from tests.policies.test_backfill import NOW, State, states
 
 ALL = {"bf_window": 10**6, "bf_max_job_test": 10**6, "bf_resolution": 1, "bf_interval": 10}

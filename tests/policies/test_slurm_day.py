@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from poolwise.policies.placement.nodes.placement import TreeNodes
-from poolwise.units import SECOND
+from poolwise.quantities import SECOND
 from tests.helpers.slurm_day import RecordedDay
 
 DATA = Path(__file__).parents[1] / "data" / "slurm-22.05"

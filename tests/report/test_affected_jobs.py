@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from poolwise.metrics.slowdown import wait_s
+from poolwise.quantities import format_time
 from poolwise.report.run_parts import CLASSES, _classes, waits_by_group
 from poolwise.studies import StudyResult
-from poolwise.units import format_time
 
 
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=40))

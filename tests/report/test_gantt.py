@@ -7,13 +7,13 @@ import pytest
 
 from poolwise.explain import Explanation, explain_wait, wait_answer
 from poolwise.model import Kind
+from poolwise.quantities import HOUR
 from poolwise.report import gantt as drawing
 from poolwise.report.gantt import POOLS, gantt, longest_wait, with_wait_figures
 from poolwise.studies import StudyResult
 from poolwise.studies.cell_simulation import simulate_again
 from poolwise.studies.cells import workload_of
 from poolwise.studies.description import ConfiguredRun
-from poolwise.units import HOUR
 
 
 @pytest.fixture(scope="module")

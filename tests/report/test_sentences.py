@@ -14,11 +14,11 @@ from poolwise.files.size_text import SizeText
 from poolwise.metrics import METRICS
 from poolwise.metrics.intervals import Interval
 from poolwise.presentation.format import format_number
+from poolwise.quantities import format_time
 from poolwise.report import sentences
 from poolwise.report.recommendation import ENOUGH, GOAL, Alternative, Recommendation, choose
 from poolwise.report.sweep import Sweep
 from poolwise.studies import CellResult
-from poolwise.units import format_time
 
 JOBS = 60
 NO_LONGER = "no longer than their runtime"

@@ -11,6 +11,7 @@ import pytest
 from poolwise.metrics.slowdown import wait_s
 from poolwise.presentation.glossary import ADDRESS, glossary
 from poolwise.presentation.table import cell_text
+from poolwise.quantities import parse
 from poolwise.report.page import render
 from poolwise.report.recommendation import ENOUGH, answer
 from poolwise.report.run_parts import best_of
@@ -19,7 +20,6 @@ from poolwise.report.study import RESULTS, study_answer
 from poolwise.report.sweep import Sweep
 from poolwise.studies import StudyResult
 from poolwise.studies.cell_store import CellStore
-from poolwise.units import parse
 
 
 def test_sweep_puts_sizes_along_x_and_orders_into_series(result: StudyResult) -> None:

@@ -13,9 +13,9 @@ from poolwise.errors import InputError
 from poolwise.model import Kind, Machine, Workload
 from poolwise.performance.cpu_frequency import CpuFrequency, ProfiledMemory
 from poolwise.performance.profiles import find_profile
+from poolwise.quantities import SECOND, with_slowdown
 from poolwise.schedulers.batch import BatchScheduler
 from poolwise.schedulers.list import ListScheduler
-from poolwise.units import SECOND, with_slowdown
 
 
 def machine(nodes=3, pool=2000) -> Machine:

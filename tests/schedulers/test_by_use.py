@@ -13,9 +13,9 @@ from poolwise.metrics import Outcomes
 from poolwise.model import Machine, Outcome, Schedule, Workload
 from poolwise.policies.placement.memory.racks import RackPlacement
 from poolwise.policies.placement.nodes.placement import NodePlacement
+from poolwise.quantities import SECOND
 from poolwise.schedulers.list import ListScheduler
 from poolwise.schedulers.usage_based import UsageBased
-from poolwise.units import SECOND
 from tests.helpers.memory_over_time import check_memory, machine_with, using
 
 POOL = 1

@@ -25,9 +25,9 @@ from poolwise.policies.placement.nvme.policies import (
     NvmeMaximizeComposition,
     NvmeMinimizeFragmentation,
 )
+from poolwise.quantities import with_slowdown
 from poolwise.schedulers.composition import CompositionScheduler
 from poolwise.schedulers.list import ListScheduler
-from poolwise.units import with_slowdown
 from tests.helpers.nvme_examples import KINDS, SHARING, machine, workload
 
 PARTNERS = NvmeSharing(SHARING.tables, {"fio": ("smufin",), "smufin": ("fio",)})

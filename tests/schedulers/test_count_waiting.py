@@ -12,8 +12,8 @@ from poolwise.model import Decisions, Refusal, Reject, Start, Wait
 from poolwise.policies.order.priorities import EDF
 from poolwise.policies.placement.nvme.compositions import Compositions
 from poolwise.policies.placement.nvme.policies import NvmeDisaggregationAware
+from poolwise.quantities import NEVER
 from poolwise.schedulers.composition import CompositionScheduler
-from poolwise.units import NEVER
 from tests.helpers.nvme_examples import SHARING, machine, workload
 from tests.schedulers.test_composition import columns, machines, workloads
 

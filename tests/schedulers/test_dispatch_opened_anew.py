@@ -22,10 +22,10 @@ from poolwise.performance.network_sharing import NetworkSharing
 from poolwise.performance.transfer import Transfer
 from poolwise.platforms.simulated import Disturbance, Simulation
 from poolwise.policies.placement.units.view import Units
+from poolwise.quantities import UNKNOWN
 from poolwise.registry import make
 from poolwise.schedulers.dispatch import Dispatch
 from poolwise.traces import vinesim
-from poolwise.units import UNKNOWN
 from tests.helpers.random_dispatch import POLICIES, policy_of, study
 from tests.helpers.random_studies import difference
 from tests.helpers.reopened import Reopened

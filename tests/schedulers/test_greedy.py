@@ -4,8 +4,8 @@ import numpy as np
 
 from poolwise.engines import simulate
 from poolwise.model import Workload
+from poolwise.quantities import SECOND
 from poolwise.schedulers.greedy import LeastAllocated, LocalFirstRandom
-from poolwise.units import SECOND
 from tests.helpers.gpu_nodes import gpu_nodes
 
 

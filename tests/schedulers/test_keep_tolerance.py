@@ -7,9 +7,9 @@ from poolwise.engines import simulate
 from poolwise.model import Workload
 from poolwise.performance.cpu_frequency import CpuFrequency
 from poolwise.performance.profiles import find_profile
+from poolwise.quantities import SECOND
 from poolwise.schedulers.batch import BatchScheduler
 from poolwise.schedulers.keep_tolerance import KeepTolerance
-from poolwise.units import SECOND
 from tests.schedulers.test_batch import machine, workloads
 
 

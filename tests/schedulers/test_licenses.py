@@ -15,10 +15,10 @@ from poolwise.explain.sentences import answer_sentence, holders_sentence
 from poolwise.model import Machine, Schedule, WaitCause, Workload
 from poolwise.performance.ideal import Ideal
 from poolwise.policies.placement.nodes.placement import FirstNodes
+from poolwise.quantities import SECOND
 from poolwise.registry import make
 from poolwise.schedulers.composition import CompositionScheduler
 from poolwise.schedulers.list import ListScheduler
-from poolwise.units import SECOND
 from tests.helpers.node_machines import machine
 
 ORDERS = ("fcfs", "sjf", "area", "fair", "wfp3", "f1", "fm", "memory_area", "edf", "classes", "multifactor")

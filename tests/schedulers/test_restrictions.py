@@ -23,10 +23,10 @@ from poolwise.policies.backfill.skip import Skip
 from poolwise.policies.order.priorities import FCFS, SJF
 from poolwise.policies.placement.avoid_windows import AvoidWindows
 from poolwise.policies.placement.nodes.placement import FirstNodes
+from poolwise.quantities import SECOND
 from poolwise.schedulers.composition import CompositionScheduler
 from poolwise.schedulers.fitting import NEVER_FITS
 from poolwise.schedulers.list import ListScheduler
-from poolwise.units import SECOND
 from tests.helpers.node_machines import machine
 from tests.helpers.restricted_machines import Judge, restricted_jobs, restricted_machine
 

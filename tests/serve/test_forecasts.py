@@ -12,8 +12,8 @@ from aiohttp.test_utils import TestClient
 
 from poolwise.files.state import write_state
 from poolwise.model import InitialRun, JobTable, Machine, MachineState, Placement
+from poolwise.quantities import HOUR
 from poolwise.serve.folder import StudyFolder
-from poolwise.units import HOUR
 from tests.serve.test_serve import served
 
 

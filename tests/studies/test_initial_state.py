@@ -14,12 +14,12 @@ from poolwise.errors import InputError
 from poolwise.files.state import write_state
 from poolwise.files.state_study import study_of
 from poolwise.model import InitialRun, JobTable, Machine, MachineState, Placement
+from poolwise.quantities import HOUR, SECOND, UNKNOWN
 from poolwise.simulation import list_scheduler
 from poolwise.studies import load, run
 from poolwise.studies.cell_simulation import simulate_again
 from poolwise.studies.cells import initial_of, workload_of
 from poolwise.studies.description import read_descriptions
-from poolwise.units import HOUR, SECOND, UNKNOWN
 from tests.engines.test_from_state import state
 
 

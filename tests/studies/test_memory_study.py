@@ -18,9 +18,9 @@ from poolwise.performance.profiles import Profile
 from poolwise.performance.remote_memory import Latency
 from poolwise.policies.backfill.conservative import Conservative
 from poolwise.policies.backfill.easy import Easy, EasyNodesOnly, EasyNoExtra
+from poolwise.quantities import SECOND
 from poolwise.studies import StudyResult, load, run
 from poolwise.studies.distributions import histograms
-from poolwise.units import SECOND
 
 SPREAD = ("mean", "median", "p90", "p99")
 METRICS = {  # metric in the specs, "Measurement" -> columns of results.csv, or quantities of distributions.csv

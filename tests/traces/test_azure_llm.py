@@ -11,10 +11,10 @@ from poolwise.errors import InputError
 from poolwise.metrics.latency import job_latency_us
 from poolwise.model import Machine
 from poolwise.performance.affinity import Affinity, rates
+from poolwise.quantities import SECOND, US
 from poolwise.schedulers.dispatch import Dispatch
 from poolwise.traces import read
 from poolwise.traces.azure_llm import AzureLLM
-from poolwise.units import SECOND, US
 from tests.helpers.measured_units import machine
 
 HEADER = "TIMESTAMP,ContextTokens,GeneratedTokens\n"
@@ -79,7 +79,7 @@ def test_invalid_row_is_reported_with_line_and_field(units, tmp_path, row, field
     assert (caught.value.line, caught.value.field) == (3, field)
 
 
-def test_units_and_types_must_match_splitwise(tmp_path):
+def test_quantities_and_types_must_match_splitwise(tmp_path):
     with pytest.raises(InputError, match="no units for prompts"):
         AzureLLM().read(SHIPPED, Machine.flat(4))
     (tmp_path / "types.toml").write_text('version = 1\ntask_types = ["a"]\n')

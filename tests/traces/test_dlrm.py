@@ -14,11 +14,11 @@ from poolwise.files.machine import load_machine
 from poolwise.model import Kind, Machine
 from poolwise.policies.backfill.skip import Skip
 from poolwise.policies.placement.devices.shares import DeviceShares
+from poolwise.quantities import SECOND
 from poolwise.schedulers.flow import FlowScheduler
 from poolwise.schedulers.list import ListScheduler
 from poolwise.traces import read
 from poolwise.traces.dlrm import DLRM
-from poolwise.units import SECOND
 from tests.helpers.dlrm_rows import CN, HN, REAL, synthetic_trace, table
 from tests.helpers.shared_nodes import shared_nodes
 

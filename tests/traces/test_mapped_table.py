@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from poolwise import catalog
 from poolwise.errors import InputError, UnknownNameError
 from poolwise.model import Machine
+from poolwise.quantities import MINUTE, SECOND
 from poolwise.traces import read
 from poolwise.traces.column_map import guess_columns, parse_map
-from poolwise.units import MINUTE, SECOND
 from tests.helpers.make_example_ticks import text
 from tests.helpers.shared_nodes import shared_nodes
 

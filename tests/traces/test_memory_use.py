@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from poolwise.errors import InputError
 from poolwise.model import MemoryUse, Workload
+from poolwise.quantities import SECOND
 from poolwise.traces.memory_use.phases import Phases
 from poolwise.traces.memory_use.source import with_overestimates
 from poolwise.traces.memory_use.table import UseTable
-from poolwise.units import SECOND
 
 
 def jobs(memory: list[int], seconds: int = 100) -> Workload:

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from poolwise import catalog
 from poolwise.errors import InputError
 from poolwise.model import Kind, Machine
+from poolwise.quantities import SECOND
 from poolwise.traces import read
 from poolwise.traces.openb import OpenB
-from poolwise.units import SECOND
 from tests.helpers.data import DATA
 from tests.helpers.shared_nodes import shared_nodes
 

@@ -11,9 +11,9 @@ import pytest
 from poolwise import catalog
 from poolwise.errors import InputError
 from poolwise.model import Machine
+from poolwise.quantities import SECOND
 from poolwise.traces import read
 from poolwise.traces.philly import Philly
-from poolwise.units import SECOND
 from tests.helpers.data import available_cases
 from tests.helpers.shared_nodes import shared_nodes
 

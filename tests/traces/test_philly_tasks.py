@@ -9,8 +9,8 @@ import pytest
 from poolwise import catalog
 from poolwise.errors import InputError, UnknownNameError
 from poolwise.performance.affinity import compute_times, rates
+from poolwise.quantities import SECOND
 from poolwise.traces.philly_tasks import PhillyTasks
-from poolwise.units import SECOND
 from tests.helpers.measured_units import machine
 
 HEADER = "timestamp,duration,num_gpus,gpu_time,cluster\n"

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from poolwise import registry
 from poolwise.errors import InputError, UnknownNameError
 from poolwise.model import Machine, Workload
+from poolwise.quantities import SECOND
 from poolwise.traces import excerpt, info, read
-from poolwise.units import SECOND
 
 MACHINE = Machine.of_racks(1, 10, local=1024, cores=4)
 ROW = "{id} {submit} 3 {run} 8 -1 -1 8 100 2048 1 5 -1 -1 -1 -1 -1 -1\n"

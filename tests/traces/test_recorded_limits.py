@@ -7,7 +7,7 @@ import pytest
 
 import poolwise
 from poolwise.metrics.outcomes import Status
-from poolwise.units import SECOND, UNKNOWN
+from poolwise.quantities import SECOND, UNKNOWN
 
 MACHINE = """version = 1
 [[node]]

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from poolwise import catalog, load_machine, simulate
 from poolwise.errors import InputError
 from poolwise.model import Machine
+from poolwise.quantities import MINUTE, SECOND
 from poolwise.traces import read
 from poolwise.traces.sacct import Sacct
 from poolwise.traces.sacct_jobs import EARLIER
 from poolwise.traces.sacct_rows import USED_COLUMNS, counts, gpus, lengths, requested_mib, used_mib
-from poolwise.units import MINUTE, SECOND
 from tests.helpers.data import PUBLISHED
 from tests.helpers.make_example_sacct import text
 from tests.helpers.shared_nodes import shared_nodes

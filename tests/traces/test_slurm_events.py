@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from poolwise.errors import InputError
 from poolwise.model import Machine, Workload
+from poolwise.quantities import SECOND
 from poolwise.traces.read import read
 from poolwise.traces.slurm_events import SlurmEvents
-from poolwise.units import SECOND
 from tests.helpers.data import DATA
 from tests.helpers.shared_nodes import shared_nodes
 

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from poolwise.engines import simulate
 from poolwise.errors import InputError, UnknownNameError
 from poolwise.model import Machine
+from poolwise.quantities import SECOND
 from poolwise.schedulers.list import ListScheduler
 from poolwise.traces.swf import SWF
 from poolwise.traces.swf_rows import FIELDS, SwfRows, write_swf_rows
-from poolwise.units import SECOND
 from tests.helpers.data import LOGS, available_cases
 from tests.helpers.shared_nodes import shared_nodes
 

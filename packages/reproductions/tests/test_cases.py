@@ -95,7 +95,7 @@ def test_key_depends_on_the_contents_of_changed_profiles():
 def test_key_depends_on_simulation_code_but_not_on_report_code(case):
     reached = code_fingerprint.reached(type(case).__module__)
     simulation = {"batch/methods/irop.py"} if isinstance(case, IropCase) else {"engines/simulate.py", "loop.py"}
-    assert {type(case).__module__.replace(".", "/") + ".py", "units.py", *simulation} <= reached
+    assert {type(case).__module__.replace(".", "/") + ".py", "quantities.py", *simulation} <= reached
     reports = ("report/", "cli/", "compare/", "live/", "poolwise_reproductions/cli/", "poolwise_reproductions/report")
     assert not any(path.startswith(reports) or "/figures" in path for path in reached)
     assert CaseMeasurement(type(case)).key(case) == CaseMeasurement(type(case)).key(case)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from poolwise.cli.console import warn
 from poolwise.presentation.table import Table
-from poolwise.units import SECOND, format_time
+from poolwise.quantities import SECOND, format_time
 
 if TYPE_CHECKING:
     from poolwise.live.record import LiveRecord, RecordedJob

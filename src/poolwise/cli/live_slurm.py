@@ -13,7 +13,7 @@ from poolwise.cli.live import LiveOptions, live_app, named_scheduler, require_pa
 from poolwise.cli.panels import ADVANCED
 from poolwise.cli.shared_options import PartitionOption
 from poolwise.errors import InputError
-from poolwise.units import parse
+from poolwise.quantities import parse
 
 if TYPE_CHECKING:
     from poolwise.live.slurm.platform import SlurmPlatform, SlurmSettings

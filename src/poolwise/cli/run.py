@@ -15,7 +15,7 @@ from poolwise.cli.examples import command
 from poolwise.cli.output import show_answer
 from poolwise.cli.shared_options import ComputeOptions, setting
 from poolwise.presentation.table import Table
-from poolwise.units import format_time
+from poolwise.quantities import format_time
 
 if TYPE_CHECKING:
     from poolwise.studies import StudyResult

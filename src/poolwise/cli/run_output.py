@@ -12,7 +12,7 @@ import typer
 from poolwise.cli.output import show_answer, write_provenance, write_rows
 from poolwise.cli.panels import ADVANCED, OUTPUT
 from poolwise.cli.shared_options import JsonOption
-from poolwise.units import US
+from poolwise.quantities import US
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -14,7 +14,7 @@ from poolwise.cli.run_output import OutputOptions, report_run
 from poolwise.cli.shared_options import SeedOption
 from poolwise.cli.simulate import simulations
 from poolwise.errors import InputError
-from poolwise.units import parse
+from poolwise.quantities import parse
 
 
 @command(simulations, "poolwise simulate snapshot now --scheduler catalog:fm-easy")

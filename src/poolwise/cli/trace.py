@@ -20,7 +20,7 @@ from poolwise.cli.shared_options import JsonOption, OnlyOption, StrictOption
 from poolwise.cli.tables import print_table
 from poolwise.errors import InputError
 from poolwise.presentation.table import Table
-from poolwise.units import format_memory, format_time
+from poolwise.quantities import format_memory, format_time
 
 if TYPE_CHECKING:
     from poolwise.model import Machine, Workload

@@ -13,7 +13,7 @@ from poolwise.cli.examples import examples
 from poolwise.cli.output import provenance, write_provenance
 from poolwise.cli.shared_options import setting
 from poolwise.cli.trace import commands
-from poolwise.units import format_memory, format_time
+from poolwise.quantities import format_memory, format_time
 
 if TYPE_CHECKING:
     from poolwise.model import Workload

@@ -21,8 +21,8 @@ from poolwise.metrics.measure import Better
 from poolwise.metrics.memory import degradation
 from poolwise.metrics.slowdown import bounded_slowdown, bounded_slowdown_local, wait_s
 from poolwise.metrics.summary import STANDARD, metrics_named
+from poolwise.quantities import SECOND
 from poolwise.short_repr import fit_repr
-from poolwise.units import SECOND
 
 MOST_RUNS = 16
 ComparedOver = Literal["seeds", "jobs"]

@@ -6,7 +6,7 @@ import numpy as np
 
 from poolwise.comparison.run_comparison import Comparison, Difference
 from poolwise.presentation.format import capitalize, format_number, population_note
-from poolwise.units import format_time
+from poolwise.quantities import format_time
 
 GOAL = "mean_bounded_slowdown"
 TODAY = (GOAL, "p99_bounded_slowdown", "mean_wait_s", "throughput_per_100s", "utilization")

@@ -10,7 +10,7 @@ import numpy as np
 from poolwise.arrays import BoolArray, FloatArray
 from poolwise.metrics import Outcomes
 from poolwise.metrics.slowdown import wait_s
-from poolwise.units import format_time
+from poolwise.quantities import format_time
 
 PairedRun = tuple[Outcomes, Outcomes | None, BoolArray]
 """One seed: the recommended run, the reference run (None without one), and (n_job,) measured jobs."""

@@ -31,9 +31,9 @@ from poolwise.performance.affinity import Affinity
 from poolwise.performance.ideal import Ideal
 from poolwise.performance.remote_memory import RemoteMemory
 from poolwise.platforms.simulated import Simulation
+from poolwise.quantities import SECOND
 from poolwise.random import uniform
 from poolwise.schedulers.list import ListScheduler
-from poolwise.units import SECOND
 
 Visit = Callable[[Queue, Snapshot, Changes], None]
 LOCAL = 65536

@@ -45,8 +45,8 @@ from poolwise.model.membership import joined, left, parts_of
 from poolwise.performance.combined import Combined
 from poolwise.performance.ideal import SimpleModel
 from poolwise.platforms.simulated import Simulation
+from poolwise.quantities import SECOND, UNKNOWN
 from poolwise.random import uniform
-from poolwise.units import SECOND, UNKNOWN
 
 RETRY = 5 * SECOND  # delay of the scheduling pass that the cluster requests after a refusal, as a real one does (ns)
 

@@ -12,7 +12,7 @@ from poolwise.arrays import FloatArray
 from poolwise.diagnostics.outliers import few, ids_text, largest
 from poolwise.hashing import Json
 from poolwise.model import Workload
-from poolwise.units import format_memory
+from poolwise.quantities import format_memory
 
 Found = TypeVar("Found")
 CHEAP = 5_000_000

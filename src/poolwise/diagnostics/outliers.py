@@ -12,7 +12,7 @@ from poolwise.arrays import FloatArray, IntArray
 from poolwise.hashing import Json
 from poolwise.metrics.outcomes import Outcomes
 from poolwise.presentation.format import format_number
-from poolwise.units import SECOND, UNKNOWN, format_memory, format_time
+from poolwise.quantities import SECOND, UNKNOWN, format_memory, format_time
 
 SHOWN = 6
 """Number of ids in a sentence; JSON contains all ids."""

@@ -13,7 +13,7 @@ from poolwise.metrics.load import ResourceLoad, loads, partition_loads
 from poolwise.metrics.outcomes import Outcomes, Status
 from poolwise.metrics.throughput import offered_load
 from poolwise.model import Machine, Workload
-from poolwise.units import SECOND, format_memory, format_time
+from poolwise.quantities import SECOND, format_memory, format_time
 
 MOVED = 0.05
 """Smallest relative change by a few jobs for which the load is also reported without them."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from poolwise.model.state import Initial, MachineState
 from poolwise.model.workload import Workload
-from poolwise.units import SECOND, UNKNOWN
+from poolwise.quantities import SECOND, UNKNOWN
 
 
 class StateRun(NamedTuple):

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolwise.arrays import IntArray
-from poolwise.units import NEVER
+from poolwise.quantities import NEVER
 
 T = TypeVar("T", bound=np.generic)
 A = TypeVar("A")

@@ -33,7 +33,7 @@ from poolwise.model import JobTable, Machine, Queue, Snapshot, Workload
 from poolwise.model.eligibility import partition_owners
 from poolwise.model.rules import BackfillRule, FixedSlowdown
 from poolwise.model.run_table import RunTable
-from poolwise.units import LONGEST, SECOND
+from poolwise.quantities import LONGEST, SECOND
 
 IN_KERNELS = ("static", "linear", "cubic", "affine")
 """Kinds of orders that kernels compute without calling the policy."""

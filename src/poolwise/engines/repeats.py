@@ -18,7 +18,7 @@ from poolwise.engines.simulate import simulate
 from poolwise.interfaces import CappedOrder, QueuePolicy, Scheduler
 from poolwise.interfaces.user_class import rule_of
 from poolwise.model.rules import BackfillRule, RackRule
-from poolwise.units import NEVER
+from poolwise.quantities import NEVER
 
 
 class StartsAndEnds(NamedTuple):

@@ -12,7 +12,7 @@ from poolwise.engines.select import find_engine
 from poolwise.engines.simulate import simulate
 from poolwise.model import Workload
 from poolwise.model.exclusive import ExclusiveNodes, exclusive_nodes
-from poolwise.units import NEVER
+from poolwise.quantities import NEVER
 
 
 @dataclass(frozen=True, eq=False)

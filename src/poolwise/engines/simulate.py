@@ -24,7 +24,7 @@ from poolwise.platforms.dependent_tasks import DependentTasks
 from poolwise.platforms.failures import draw_failures
 from poolwise.platforms.memory_usage import MemoryUsageMachine
 from poolwise.platforms.simulated import Disturbance, Simulation
-from poolwise.units import format_time
+from poolwise.quantities import format_time
 
 Engine = Literal["auto", "reference", "compiled"]
 

@@ -9,7 +9,7 @@ from poolwise.explain.places import placement_text
 from poolwise.explain.sentences import answer_sentence, duration, held_by, holders_sentence, memory_sentence
 from poolwise.presentation.answer import Answer
 from poolwise.presentation.table import Table
-from poolwise.units import format_memory
+from poolwise.quantities import format_memory
 from poolwise.version import __version__
 
 

@@ -10,8 +10,8 @@ from poolwise.arrays import IntArray
 from poolwise.errors import PolicyError
 from poolwise.interfaces import Dispatcher, Scheduler
 from poolwise.model import Changes, Decisions, Machine, Placement, Queue, Reject, Schedule, Snapshot, Start
+from poolwise.quantities import NEVER
 from poolwise.schedulers.warm_up import warm_up_end
-from poolwise.units import NEVER
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ from poolwise.explain.places import amount_with_name, and_list
 from poolwise.model import Outcome
 from poolwise.model.licenses import LICENSE
 from poolwise.model.reason import WaitCause
-from poolwise.units import format_memory, format_time, to_seconds
+from poolwise.quantities import format_memory, format_time, to_seconds
 
 
 def answer_sentence(explanation: Explanation) -> str:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
-from poolwise.units import HORIZON, Dimension, parse
+from poolwise.quantities import HORIZON, Dimension, parse
 
 
 class Section(BaseModel):

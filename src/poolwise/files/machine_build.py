@@ -21,7 +21,7 @@ from poolwise.files.machine_sections import (
 )
 from poolwise.model import Failures, Kind, Machine, MachineBuilder, Outage, Partition, QualityOfService, ReservedWindow
 from poolwise.model.machine_builder import BuiltOwner, Vertex
-from poolwise.units import NEVER
+from poolwise.quantities import NEVER
 
 
 def machine_of(file: MachineFile, name: str) -> Machine:

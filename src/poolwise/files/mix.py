@@ -13,8 +13,8 @@ from poolwise.files.fields import Bandwidth, FileName, Memory, Name, Positive, S
 from poolwise.files.validation import validate
 from poolwise.performance.nvme_sharing import NvmeSharing
 from poolwise.performance.sharing_table import SharingTable
+from poolwise.quantities import SECOND
 from poolwise.traces.generators.nvme_mix import NvmeMix, WorkloadKind
-from poolwise.units import SECOND
 
 Weight = Annotated[float, Field(gt=0)]
 

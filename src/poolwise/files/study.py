@@ -16,7 +16,7 @@ from poolwise.files.document import Document
 from poolwise.files.fields import Count, FileName, Positive, Registered, Section, Time
 from poolwise.files.validation import find_file
 from poolwise.metrics.memory import DOLLARS_PER_GB
-from poolwise.units import HOUR, SECOND
+from poolwise.quantities import HOUR, SECOND
 
 CATALOG = "catalog:"
 MOST_SEEDS = 10_000_000

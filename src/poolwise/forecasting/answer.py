@@ -19,8 +19,8 @@ from poolwise.presentation.answer import Answer
 from poolwise.presentation.figure import Axis, Figure, Scatter
 from poolwise.presentation.format import capitalize
 from poolwise.presentation.table import Table
+from poolwise.quantities import NEVER, SECOND, format_time, shared_time_unit
 from poolwise.short_repr import fit_repr
-from poolwise.units import NEVER, SECOND, format_time, shared_time_unit
 
 ASKED = (0.1, 0.5, 0.9)
 """Levels of the reported quantiles."""

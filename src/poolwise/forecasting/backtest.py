@@ -19,7 +19,7 @@ from poolwise.model import InitialRun, Machine, Placement, Schedule, Workload
 from poolwise.performance.ideal import Ideal
 from poolwise.presentation.answer import Answer
 from poolwise.presentation.table import Table
-from poolwise.units import SECOND, format_time
+from poolwise.quantities import SECOND, format_time
 
 
 def pinball(quantiles: FloatArray, levels: FloatArray, truth: FloatArray) -> FloatArray:

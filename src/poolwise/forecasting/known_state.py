@@ -11,7 +11,7 @@ from poolwise.arrays import BoolArray, IntArray
 from poolwise.interfaces import PerformanceModel, Scheduler
 from poolwise.model import InitialRun, JobTable, Machine, MachineState, Workload
 from poolwise.model.table_columns import Column
-from poolwise.units import DAY, HOUR, UNKNOWN, format_time, to_seconds
+from poolwise.quantities import DAY, HOUR, UNKNOWN, format_time, to_seconds
 
 
 @dataclass(frozen=True, eq=False)

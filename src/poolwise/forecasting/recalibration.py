@@ -14,7 +14,7 @@ import numpy as np
 
 from poolwise.arrays import BoolArray, FloatArray, IntArray
 from poolwise.forecasting.runtimes import kaplan_meier
-from poolwise.units import NEVER, SECOND
+from poolwise.quantities import NEVER, SECOND
 
 LEVELS = np.array([0.02, 0.05, *np.arange(0.1, 0.95, 0.05).round(2), 0.95, 0.98])
 """Levels of the quantiles of a forecast."""

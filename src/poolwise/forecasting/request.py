@@ -17,7 +17,7 @@ from poolwise.forecasting.known_state import KnownState
 from poolwise.forecasting.recalibration import LEVELS, Corrections
 from poolwise.model import JobTable
 from poolwise.model.table_columns import Column
-from poolwise.units import HORIZON, SECOND, Dimension, parse
+from poolwise.quantities import HORIZON, SECOND, Dimension, parse
 
 _DIMENSIONS: dict[str, Dimension] = {"memory": "memory", "time": "time"}
 _MOST = {"time": HORIZON}

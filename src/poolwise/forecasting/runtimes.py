@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from poolwise.arrays import BoolArray, FloatArray, IntArray
-from poolwise.units import UNKNOWN
+from poolwise.quantities import UNKNOWN
 
 
 class Lifetimes(NamedTuple):

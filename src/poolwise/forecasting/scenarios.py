@@ -16,8 +16,8 @@ from poolwise.forecasting.known_state import KnownState
 from poolwise.forecasting.runtimes import JobFeatures, Lifetimes, RuntimeModel, mean_of, request_seconds
 from poolwise.model import Initial, JobTable, Workload
 from poolwise.performance.ideal import Ideal
+from poolwise.quantities import DAY, HOUR, NEVER, OVERDUE, SECOND, UNKNOWN
 from poolwise.random import uniform
-from poolwise.units import DAY, HOUR, NEVER, OVERDUE, SECOND, UNKNOWN
 
 MOST = 4000
 """Maximum number of jobs to draw."""

@@ -14,8 +14,8 @@ from poolwise.interfaces.user_class import rule_of
 from poolwise.model import JobTable, Kind
 from poolwise.model.table_columns import Column
 from poolwise.policies.order.priorities import FCFS, FM, SJF
+from poolwise.quantities import UNKNOWN, format_memory, format_time, to_seconds
 from poolwise.schedulers.list import ListScheduler
-from poolwise.units import UNKNOWN, format_memory, format_time, to_seconds
 
 
 class RequestChange(NamedTuple):

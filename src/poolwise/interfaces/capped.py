@@ -11,7 +11,7 @@ import numpy as np
 from poolwise.arrays import FloatArray, IntArray
 from poolwise.interfaces.order import AffineOrder, AgingOrder, OrderKind, PreparedOrder, QueuePolicy, opened
 from poolwise.model import JobTable, Kind, Machine, Queue, Snapshot
-from poolwise.units import HORIZON, SECOND
+from poolwise.quantities import HORIZON, SECOND
 
 MOST_AREA = 2**40
 """Largest number of node-seconds that one job counts for, so that sums stay exact integers."""

@@ -32,7 +32,7 @@ import numba
 import numpy as np
 
 from poolwise.kernels import GENERIC, GENERIC_FEATURES
-from poolwise.units import __file__ as CONSTANTS
+from poolwise.quantities import __file__ as CONSTANTS
 
 F = TypeVar("F", bound=Callable[..., object])
 

@@ -14,7 +14,7 @@ from prometheus_client import CollectorRegistry, Gauge
 from poolwise.errors import PoolwiseError
 from poolwise.forecasting.answer import ASKED, ForecastAnswer
 from poolwise.live.logs import log_event
-from poolwise.units import SECOND
+from poolwise.quantities import SECOND
 
 MAX_JOB_SERIES = 200  # number of jobs with series of their own: those expected to start first
 

@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from poolwise.arrays import IntArray
 from poolwise.live.platform import LivePlatform, Pass
 from poolwise.model import Ended, JobTable, Kind, Outcome, Queue, Snapshot, Start, Started, Wait
-from poolwise.units import SECOND
+from poolwise.quantities import SECOND
 
 MIB = 2**20
 WAITS = (1, 10, 60, 300, 900, 3600, 4 * 3600, 12 * 3600, 86400, 3 * 86400, 7 * 86400)  # bucket bounds (s) of job waits

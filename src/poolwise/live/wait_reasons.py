@@ -17,7 +17,7 @@ from poolwise.live.metrics import LiveMetrics
 from poolwise.live.platform import LivePlatform, Pass
 from poolwise.loop import Loop
 from poolwise.model import Arrival, Changes, Decisions, Machine, Queue, Reason, Snapshot, WaitCause
-from poolwise.units import SECOND, format_memory
+from poolwise.quantities import SECOND, format_memory
 
 MAX_ENDS = 64  # number of expected run ends at which a waiting job is tried to find when it first fits
 INTERVAL = 30.0  # seconds between reports of wait reasons

@@ -15,7 +15,7 @@ import numpy as np
 
 from poolwise.arrays import FloatArray, IntArray
 from poolwise.model import Schedule, Workload
-from poolwise.units import US
+from poolwise.quantities import US
 
 PERCENTILES = {"p50": 50.0, "p99": 99.0, "p99_9": 99.9}
 

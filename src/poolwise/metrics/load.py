@@ -13,7 +13,7 @@ from poolwise.arrays import BoolArray
 from poolwise.metrics.resource_use import owners_with, requested_amounts
 from poolwise.model import Kind, Machine, Workload
 from poolwise.model.eligibility import NO_PARTITION, eligible_owners, taking_partitions
-from poolwise.units import SECOND
+from poolwise.quantities import SECOND
 
 
 @dataclass(frozen=True)

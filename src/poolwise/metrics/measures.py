@@ -19,8 +19,8 @@ from poolwise.metrics.resource_use import resource_use
 from poolwise.metrics.unit_use import energy_j, unit_use, units_of
 from poolwise.metrics.window import Window
 from poolwise.model import Kind
+from poolwise.quantities import US
 from poolwise.registry import register
-from poolwise.units import US
 
 _WORDS = {
     "mean": "mean",

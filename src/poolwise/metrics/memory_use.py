@@ -7,7 +7,7 @@ import numpy as np
 from poolwise.arrays import BoolArray, IntArray
 from poolwise.metrics.window import Window
 from poolwise.model import Kind, Outcome, Schedule
-from poolwise.units import HOUR
+from poolwise.quantities import HOUR
 
 
 def ran_out_of_memory(schedule: Schedule) -> BoolArray:

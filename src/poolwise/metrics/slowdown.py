@@ -9,7 +9,7 @@ import numpy as np
 
 from poolwise.arrays import FloatArray
 from poolwise.metrics.outcomes import Outcomes
-from poolwise.units import SECOND
+from poolwise.quantities import SECOND
 
 TAU_S = 10.0
 """Shorter runtimes count as this many seconds, so that very short jobs do not dominate the mean slowdown."""

@@ -10,7 +10,7 @@ import numpy as np
 from poolwise.arrays import BoolArray, FloatArray
 from poolwise.metrics.outcomes import Outcomes, Status
 from poolwise.metrics.window import Window
-from poolwise.units import SECOND
+from poolwise.quantities import SECOND
 
 
 def throughput_per_100s(outcomes: Outcomes, window: Window) -> float:

@@ -14,7 +14,7 @@ from poolwise.arrays import FloatArray, IntArray
 from poolwise.errors import InputError
 from poolwise.metrics.window import Window
 from poolwise.model import Kind, Machine, Schedule
-from poolwise.units import SECOND
+from poolwise.quantities import SECOND
 
 MOST_SAMPLES = 1_000_000
 """Maximum length of a time series."""

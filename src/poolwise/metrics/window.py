@@ -14,7 +14,7 @@ import numpy as np
 from poolwise.arrays import BoolArray, FloatArray, IntArray
 from poolwise.errors import InputError
 from poolwise.metrics.outcomes import Outcomes
-from poolwise.units import SECOND
+from poolwise.quantities import SECOND
 
 
 @dataclass(frozen=True)

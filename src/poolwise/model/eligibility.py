@@ -17,7 +17,7 @@ from poolwise.model.job_table import JobTable
 from poolwise.model.machine import Machine
 from poolwise.model.partition import Partition, default_of
 from poolwise.model.table_columns import Column, Kinds
-from poolwise.units import SECOND, UNKNOWN, format_time, to_seconds
+from poolwise.quantities import SECOND, UNKNOWN, format_time, to_seconds
 
 PARTITION, CONSTRAINT = "partition", "constraint"
 TIME_LIMIT = "time_limit_s"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from poolwise.units import NEVER
+from poolwise.quantities import NEVER
 
 
 @dataclass(frozen=True)

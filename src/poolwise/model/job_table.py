@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from poolwise.arrays import FloatArray, IntArray
 from poolwise.errors import InputError
 from poolwise.model.table_columns import Column, Kinds, Scalar, ShownColumns, grown, log10
-from poolwise.units import SECOND
+from poolwise.quantities import SECOND
 
 SPARE_ROWS = 2048
 """Minimum number of rows of jobs that are gone for a table to count as crowded."""

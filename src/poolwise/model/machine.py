@@ -17,8 +17,8 @@ from poolwise.model.kind import Kind
 from poolwise.model.machine_builder import MachineBuilder
 from poolwise.model.partition import Partition, QualityOfService, ReservedWindow
 from poolwise.model.placement import Placement
+from poolwise.quantities import format_memory
 from poolwise.short_repr import fit_repr, short_repr
-from poolwise.units import format_memory
 
 
 @dataclass(frozen=True, eq=False, repr=False)

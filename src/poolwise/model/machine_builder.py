@@ -11,7 +11,7 @@ from poolwise.arrays import FloatArray, IntArray
 from poolwise.errors import InputError, UnknownNameError
 from poolwise.model.fabric import Fabric
 from poolwise.model.kind import Kind
-from poolwise.units import Dimension, parse
+from poolwise.quantities import Dimension, parse
 
 OwnerAmount = int | str
 """Base units (MiB, MB/s, a count), or text such as "256 GiB"."""

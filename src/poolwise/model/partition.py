@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from poolwise.arrays import BoolArray
-from poolwise.units import NEVER
+from poolwise.quantities import NEVER
 
 
 @dataclass(frozen=True)

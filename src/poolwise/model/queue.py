@@ -8,7 +8,7 @@ import numpy as np
 
 from poolwise.arrays import FloatArray, IntArray
 from poolwise.model.job_table import Job, JobTable
-from poolwise.units import SECOND
+from poolwise.quantities import SECOND
 
 
 class Queue:

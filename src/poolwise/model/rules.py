@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 from poolwise.arrays import FloatArray
+from poolwise.quantities import NEVER
 from poolwise.short_repr import short_repr
-from poolwise.units import NEVER
 
 HeadScope = Literal["partition", "machine"]
 """Jobs that wait behind a job that does not fit: those that compete for the nodes of its partitions, or all."""

@@ -18,7 +18,7 @@ from poolwise.model.memory_use import MemoryInUse
 from poolwise.model.placement import Placement
 from poolwise.model.run import Fetch, Run
 from poolwise.model.run_table import RunTable
-from poolwise.units import HORIZON, OVERDUE, with_slowdown
+from poolwise.quantities import HORIZON, OVERDUE, with_slowdown
 
 WIDE = 1024
 """Number of cells above which rows are added up one by one, because `np.cumsum` down the columns takes three times as long."""

@@ -17,8 +17,8 @@ from poolwise.model.job_table import Job, JobTable
 from poolwise.model.machine_builder import DIMENSIONS
 from poolwise.model.memory_use import MemoryUse
 from poolwise.model.task_graph import PREDECESSORS, TaskGraph, graph_of
+from poolwise.quantities import SECOND, Dimension, format_time, parse
 from poolwise.short_repr import fit_repr
-from poolwise.units import SECOND, Dimension, format_time, parse
 
 Amounts = IntArray | Sequence[int | str] | int | str
 """Amounts of all jobs: integers in base units, texts such as "64 GiB" or "10 min", or one for all jobs."""

@@ -16,8 +16,8 @@ from poolwise.errors import InputError
 from poolwise.model import Machine, Run, Snapshot
 from poolwise.performance.ideal import SimpleModel
 from poolwise.performance.routes import homes
+from poolwise.quantities import US
 from poolwise.registry import register
-from poolwise.units import US
 
 PREFIX = "affinity."
 """Machine attribute "affinity.K": operations per microsecond of each owner for tasks of type K, 0 if it cannot run them."""

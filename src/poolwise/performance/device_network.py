@@ -17,8 +17,8 @@ from poolwise.model.job_table import JobTable
 from poolwise.model.table_columns import Column
 from poolwise.performance.device_profiles import DeviceProfile, read_device_profiles
 from poolwise.performance.link_load import UsedOwners, link_loads, sites
+from poolwise.quantities import to_ns
 from poolwise.registry import InputFile, register
-from poolwise.units import to_ns
 
 
 @register("models", "device_network")

@@ -18,7 +18,7 @@ from poolwise.errors import InputError
 from poolwise.model import Placement, Schedule
 from poolwise.performance.csv_table import number, read_once, table_rows
 from poolwise.performance.link_load import sites
-from poolwise.units import SECOND
+from poolwise.quantities import SECOND
 
 NUMBERS = (
     "local_s", "spread", "remote_s", "loaded_s", "goal_s", "importance", "link_mb_s", "cpu_sensitivity",

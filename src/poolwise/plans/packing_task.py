@@ -18,11 +18,11 @@ from poolwise.model.exclusive import EXCLUSIVE, exclusive_nodes
 from poolwise.model.task_graph import PREDECESSORS
 from poolwise.performance.ideal import Ideal
 from poolwise.platforms.simulated import Simulation
+from poolwise.quantities import SECOND
 from poolwise.random import uniform
 from poolwise.runner.task_type import Record
 from poolwise.studies.cell_simulation import CellMeasurement
 from poolwise.studies.cells import Cell, workload_of
-from poolwise.units import SECOND
 
 POINTS = 40
 """Number of points of the curve."""

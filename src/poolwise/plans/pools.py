@@ -25,11 +25,11 @@ from poolwise.plans.search import search
 from poolwise.plans.sizes import Size, SizeSection, bought, priced, read_sizes
 from poolwise.plans.targets import Target, TargetSection, read_targets
 from poolwise.presentation.answer import Answer
+from poolwise.quantities import SECOND
 from poolwise.runner import Local, TaskRunner
 from poolwise.studies.cell_store import CellStore
 from poolwise.studies.cells import Cell, workload_of
 from poolwise.studies.study import resolve
-from poolwise.units import SECOND
 
 
 class PoolsSection(Section):

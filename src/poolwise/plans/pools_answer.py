@@ -31,9 +31,9 @@ from poolwise.presentation.answer import Answer, AnswerStatus, Certainty, Decisi
 from poolwise.presentation.cost import cost_sentences, format_dollars, money_rows
 from poolwise.presentation.format import capitalize, format_number, order_name
 from poolwise.presentation.table import Table
+from poolwise.quantities import parse
 from poolwise.studies.cells import Cell
 from poolwise.studies.diagnostics import diagnostics_of
-from poolwise.units import parse
 
 
 def pools_decision(runs: CandidateRuns, prices: Prices, search: Search) -> DecisionCard | None:

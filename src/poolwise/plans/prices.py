@@ -16,7 +16,7 @@ from poolwise.plans.search import Search
 from poolwise.plans.sizes import Size, copies, priced
 from poolwise.presentation.cost import Cost, CostLine
 from poolwise.presentation.format import format_number
-from poolwise.units import parse
+from poolwise.quantities import parse
 
 LEAST, LIKELY, MOST = 0, 1, 2
 

@@ -17,7 +17,7 @@ from poolwise.files.document import Document, Origin
 from poolwise.files.fields import Section
 from poolwise.files.size_text import SizeText
 from poolwise.presentation.cost import PriceRange
-from poolwise.units import UNITS, Dimension, parse
+from poolwise.quantities import UNITS, Dimension, parse
 
 MOST_CANDIDATES = 100_000
 _PAID: tuple[Dimension, ...] = ("memory", "bandwidth")

@@ -18,7 +18,7 @@ from poolwise.metrics.memory import degradation
 from poolwise.metrics.slowdown import bounded_slowdown, bounded_slowdown_local, wait_s
 from poolwise.metrics.summary import STANDARD
 from poolwise.presentation.format import format_number
-from poolwise.units import format_time
+from poolwise.quantities import format_time
 
 MISSED = "missed_deadlines_pct"
 KNOWN: Mapping[str, Metric] = metrics_of((*STANDARD, Deadlines()))

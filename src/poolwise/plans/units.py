@@ -25,12 +25,12 @@ from poolwise.model import Schedule
 from poolwise.optimize.monotone import Element
 from poolwise.policies.placement.units.policy import UnitPolicy
 from poolwise.presentation.format import humanize_name
+from poolwise.quantities import US, format_time
 from poolwise.runner.task_type import Record
 from poolwise.studies.cell_simulation import CellMeasurement, run_cell
 from poolwise.studies.cells import Cell, workload_of
 from poolwise.studies.study import resolve
 from poolwise.traces.vinesim import InterArrival
-from poolwise.units import US, format_time
 
 
 def _file(folder: str) -> FileName:

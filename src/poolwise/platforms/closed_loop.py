@@ -17,7 +17,7 @@ from poolwise.interfaces import PerformanceModel
 from poolwise.loop import LoopResult
 from poolwise.model import CommitResult, Decisions, Ended, Machine, Outcome, Reject, Schedule, Workload
 from poolwise.platforms.deferred_arrivals import DeferredArrivals, columns_of
-from poolwise.units import SECOND
+from poolwise.quantities import SECOND
 
 PRECEDING, THINK = "preceding", "think_s"
 

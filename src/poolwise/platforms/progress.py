@@ -9,7 +9,7 @@ from typing import NamedTuple
 from poolwise.errors import PolicyError
 from poolwise.interfaces import PerformanceModel
 from poolwise.model import Run, Snapshot
-from poolwise.units import NEVER, with_slowdown
+from poolwise.quantities import NEVER, with_slowdown
 
 
 class RunPace(NamedTuple):

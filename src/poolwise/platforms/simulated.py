@@ -45,7 +45,7 @@ from poolwise.model.run_table import RunTable
 from poolwise.model.table_columns import grown
 from poolwise.platforms.progress import RemainingPhases, RunPace, RunProgress
 from poolwise.platforms.recorder import Recorder
-from poolwise.units import HORIZON, NEVER
+from poolwise.quantities import HORIZON, NEVER
 
 END, MEMORY, ARRIVAL, _CAPACITY, _WAKE = range(5)  # the order of events within an instant
 

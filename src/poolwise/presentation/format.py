@@ -1,11 +1,11 @@
-"""Text formats of numbers, memory sizes and names for readers. Durations: `poolwise.units.format_time`."""
+"""Text formats of numbers, memory sizes and names for readers. Durations: `poolwise.quantities.format_time`."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
 
-from poolwise.units import UNITS
+from poolwise.quantities import UNITS
 
 
 def format_number(value: float, sign: str = "") -> str:

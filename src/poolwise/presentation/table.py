@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from poolwise.units import format_time
+from poolwise.quantities import format_time
 
 if TYPE_CHECKING:
     import polars as pl

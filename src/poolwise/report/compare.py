@@ -13,8 +13,8 @@ from poolwise.metrics.slowdown import bounded_slowdown, wait_s
 from poolwise.presentation.answer import Answer
 from poolwise.presentation.figure import Axis, Distribution, Figure
 from poolwise.presentation.table import RowMark, Table
+from poolwise.quantities import format_time, shared_time_unit
 from poolwise.report.run_parts import slowdown_tail
-from poolwise.units import format_time, shared_time_unit
 
 _MARKS: Mapping[str, RowMark] = {"better": "true", "worse": "false"}
 

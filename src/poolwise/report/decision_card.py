@@ -20,6 +20,7 @@ from poolwise.metrics.slowdown import wait_s
 from poolwise.presentation.answer import Certainty, DecisionCard
 from poolwise.presentation.cost import Cost, CostLine, money_rows
 from poolwise.presentation.format import format_number, order_name
+from poolwise.quantities import format_time
 from poolwise.report import sentences
 from poolwise.report.recommendation import Recommendation
 from poolwise.report.resources import GOAL, CombinationResult, equals, format_interval
@@ -27,7 +28,6 @@ from poolwise.report.sweep import Sweep, value_label
 from poolwise.studies import CellResult, StudyResult
 from poolwise.studies.cells import Cell
 from poolwise.studies.results import watts_and_dollars
-from poolwise.units import format_time
 
 
 def cost_of(result: StudyResult, cell: CellResult, other: CellResult | None = None) -> Cost | None:

@@ -18,10 +18,10 @@ from poolwise.model.schedule import Holdings
 from poolwise.presentation.answer import Answer
 from poolwise.presentation.figure import Axis, Box, Boxes, Curves, Figure
 from poolwise.presentation.format import format_number
+from poolwise.quantities import HOUR, format_memory, format_time, shared_time_unit, to_seconds
 from poolwise.report.run_parts import mean_over_parts
 from poolwise.studies import CellResult, StudyResult
 from poolwise.studies.cell_simulation import simulate_again
-from poolwise.units import HOUR, format_memory, format_time, shared_time_unit, to_seconds
 
 PARTS = 120
 """Number of parts of the displayed period; the bands show their means."""

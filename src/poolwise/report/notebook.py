@@ -21,6 +21,7 @@ from poolwise.metrics.slowdown import bounded_slowdown, wait_s
 from poolwise.model import Kind
 from poolwise.plans.plan import PlanResult
 from poolwise.presentation.figure import Axis, Curves, Figure
+from poolwise.quantities import SECOND, shared_time_unit
 from poolwise.report.chart_parts import LIGHT
 from poolwise.report.compare import comparison_answer
 from poolwise.report.figures import FORMATS, chart_svg, save, write_figure
@@ -29,7 +30,6 @@ from poolwise.report.run_parts import PARTS, jobs_waiting, mean_over_parts, node
 from poolwise.report.study import study_answer
 from poolwise.simulation import SimulatedRun, measured
 from poolwise.studies.results import StudyResult
-from poolwise.units import SECOND, shared_time_unit
 
 if TYPE_CHECKING:
     from poolwise.arrays import FloatArray

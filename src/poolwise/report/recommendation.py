@@ -13,9 +13,9 @@ from poolwise.arrays import FloatArray
 from poolwise.comparison.fairest import fairest
 from poolwise.metrics.intervals import Interval, paired_block_bootstrap
 from poolwise.metrics.slowdown import bounded_slowdown
+from poolwise.quantities import SECOND
 from poolwise.report.sweep import Sweep
 from poolwise.studies import StudyResult
-from poolwise.units import SECOND
 
 GOAL = "mean_bounded_slowdown"
 ADDED_WAIT = "discrimination_s"

@@ -20,12 +20,12 @@ from poolwise.metrics.slowdown import bounded_slowdown_local
 from poolwise.presentation.figure import Axis, Bars, Figure, Scatter
 from poolwise.presentation.format import format_number
 from poolwise.presentation.table import Table
+from poolwise.quantities import SECOND, format_time
 from poolwise.report.recommendation import ADDED_WAIT
 from poolwise.report.sentences import NAMED, either
 from poolwise.report.sweep import Sweep
 from poolwise.studies import CellResult, StudyResult
 from poolwise.studies.resources import Resources, resources
-from poolwise.units import SECOND, format_time
 
 GOAL = "mean_bounded_slowdown_local"
 """Time from submission to end / runtime with local resources, which includes the slowdown by pooling."""

@@ -16,12 +16,12 @@ from poolwise.metrics.slowdown import bounded_slowdown, wait_s
 from poolwise.optimize.front import front
 from poolwise.presentation.figure import Axis, Bars, Curves, Distribution, Figure, Scatter
 from poolwise.presentation.table import Table
+from poolwise.quantities import SECOND, format_memory, format_time, shared_time_unit
 from poolwise.report.recommendation import Recommendation
 from poolwise.report.sweep import Sweep
 from poolwise.studies import CellResult, StudyResult
 from poolwise.studies.cells import workload_of
 from poolwise.studies.distributions import histograms, memory_in_use
-from poolwise.units import SECOND, format_memory, format_time, shared_time_unit
 
 PARTS = 200
 """Number of parts of the measured time; the figures show their means."""

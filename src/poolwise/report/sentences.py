@@ -11,9 +11,9 @@ import numpy as np
 from poolwise.metrics import METRICS
 from poolwise.presentation.answer import Certainty
 from poolwise.presentation.format import capitalize, format_number
+from poolwise.quantities import format_memory, format_time
 from poolwise.report.recommendation import ADDED_WAIT, ENOUGH, Alternative, Recommendation
 from poolwise.report.sweep import Sweep
-from poolwise.units import format_memory, format_time
 
 TRADEOFFS = ("throughput_per_100s", "utilization", "p99_bounded_slowdown", "discrimination_s", "discrimination_10pct_s")
 """Metrics that a choice by slowdown may worsen."""

@@ -18,6 +18,7 @@ from poolwise.presentation.answer import Answer
 from poolwise.presentation.cost import cost_sentences
 from poolwise.presentation.figure import Axis, Curves, Figure
 from poolwise.presentation.table import Table, cell_text, with_unit
+from poolwise.quantities import shared_time_unit
 from poolwise.report import resources, sentences
 from poolwise.report.decision_card import cost_of, resources_decision, study_decision
 from poolwise.report.gantt import longest_wait
@@ -37,7 +38,6 @@ from poolwise.report.sweep import Sweep
 from poolwise.studies import CellResult, StudyResult
 from poolwise.studies.diagnostics import diagnostic_sentences
 from poolwise.studies.notes import seed_text
-from poolwise.units import shared_time_unit
 
 
 def write_study_report(result: StudyResult, path: Path, first: Sequence[str] | None = None) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from poolwise import units
+from poolwise import quantities
 from poolwise.catalog import PREFIX
 from poolwise.files.size_text import SizeText
 from poolwise.presentation.format import in_unit, order_name, shared_unit
@@ -121,6 +121,6 @@ def _size(value: object) -> float | None:
     if isinstance(value, int | float):
         return float(value)
     try:
-        return float(units.parse(str(value), "memory"))
+        return float(quantities.parse(str(value), "memory"))
     except ValueError:
         return None

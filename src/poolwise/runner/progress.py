@@ -13,8 +13,8 @@ from threading import Event, Thread
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 
+from poolwise.quantities import format_time
 from poolwise.runner.running import Running, folder_of_progress, read_running
-from poolwise.units import format_time
 
 UNEVEN = 0.35
 """Largest relative standard error of the mean time of finished tasks that is a basis for an estimate."""

@@ -29,10 +29,10 @@ from poolwise.policies.order.priorities import EDF
 from poolwise.policies.placement.nvme.composition import CompositionPolicy, refused
 from poolwise.policies.placement.nvme.compositions import Compositions
 from poolwise.policies.placement.nvme.policies import NvmeDisaggregationAware
+from poolwise.quantities import NEVER
 from poolwise.registry import register
 from poolwise.schedulers.fitting import NEVER_FITS
 from poolwise.short_repr import short_repr
-from poolwise.units import NEVER
 
 
 @register("schedulers", "composition")

@@ -33,10 +33,10 @@ from poolwise.policies.placement.units.layout import Choices, UnitLayout
 from poolwise.policies.placement.units.policies import High
 from poolwise.policies.placement.units.policy import WAIT, UnitPolicy
 from poolwise.policies.placement.units.view import Task, Units
+from poolwise.quantities import NEVER
 from poolwise.registry import register
 from poolwise.schedulers.fitting import NEVER_FITS
 from poolwise.schedulers.task_queues import TaskQueues, TaskQueueTurn, lanes_of
-from poolwise.units import NEVER
 
 LANE = ("task_type", "preferred_type")
 """Columns that define a FIFO: tasks with equal values wait behind each other."""

@@ -47,11 +47,11 @@ from poolwise.policies.backfill.none import start_in_order
 from poolwise.policies.order.priorities import FCFS
 from poolwise.policies.placement.avoid_windows import AvoidWindows
 from poolwise.policies.placement.memory.racks import RackPlacement
+from poolwise.quantities import format_time, to_seconds
 from poolwise.registry import register
 from poolwise.schedulers.fitting import NEVER_FITS, Fitting
 from poolwise.schedulers.preempting import place_by_stopping
 from poolwise.short_repr import short_repr
-from poolwise.units import format_time, to_seconds
 
 
 @register("schedulers", "list")

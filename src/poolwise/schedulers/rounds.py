@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from poolwise.model import Reason, WaitCause
-from poolwise.units import SECOND
+from poolwise.quantities import SECOND
 
 BETWEEN = Reason(WaitCause.ROUND, "the scheduler plans at the next round")
 """Reason why jobs wait in a pass between two rounds."""

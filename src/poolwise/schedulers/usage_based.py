@@ -17,10 +17,10 @@ from poolwise.errors import InputError
 from poolwise.interfaces import Dispatcher
 from poolwise.model import Changes, Decisions, JobTable, Machine, Placement, Queue, Resize, Run, Snapshot, Stop
 from poolwise.policies.placement.memory.racks import RackPlacement
+from poolwise.quantities import to_ns
 from poolwise.registry import register
 from poolwise.schedulers.list import ListDispatcher, ListScheduler
 from poolwise.short_repr import short_repr
-from poolwise.units import to_ns
 
 
 @register("schedulers", "by_use")

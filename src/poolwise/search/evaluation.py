@@ -15,12 +15,12 @@ from poolwise.errors import InputError
 from poolwise.files.factory import models_of, scheduler_of
 from poolwise.files.study import SchedulerSection
 from poolwise.model import Workload
+from poolwise.quantities import SECOND
 from poolwise.runner import Record, Store, TaskRunner
 from poolwise.search.objectives import JobObjectives, job_objectives, ran
 from poolwise.search.problem import OrderCandidate, OrderSearchProblem, SplitName
 from poolwise.studies.cell_simulation import CellMeasurement
 from poolwise.studies.cells import Cell, workload_of
-from poolwise.units import SECOND
 
 MAX_PREPARED = 64
 """Maximum number of prepared workloads that a process caches."""

@@ -8,8 +8,8 @@ from pydantic import Field, model_validator
 
 from poolwise.files.fields import Count, Positive, Section, Time
 from poolwise.files.study import OrFile, PerformanceSection, SchedulerSection, SeedsSection, WorkloadSection
+from poolwise.quantities import SECOND
 from poolwise.search.objectives import ObjectiveName
-from poolwise.units import SECOND
 
 
 class RangeSection(Section):

@@ -10,7 +10,7 @@ from poolwise.arrays import FloatArray, IntArray
 from poolwise.engines.repeats import StartsAndEnds
 from poolwise.metrics.fairness import extreme_discrimination
 from poolwise.model import Workload
-from poolwise.units import NEVER, SECOND
+from poolwise.quantities import NEVER, SECOND
 
 ObjectiveName = Literal["bounded_slowdown", "d10", "p99_wait", "longest_wait"]
 OBJECTIVES: tuple[ObjectiveName, ...] = get_args(ObjectiveName)

@@ -18,8 +18,8 @@ from poolwise.files.document import Document
 from poolwise.files.size_text import SizeText
 from poolwise.files.state import is_state
 from poolwise.presentation.format import in_unit, order_name
+from poolwise.quantities import parse
 from poolwise.studies import Study, load
-from poolwise.units import parse
 
 ASKED = ".asked"
 """Suffix of the folder with the runs that were requested in the browser; it is next to the study file."""

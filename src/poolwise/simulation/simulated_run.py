@@ -26,8 +26,8 @@ from poolwise.presentation.answer import Answer
 from poolwise.presentation.figure import Figure
 from poolwise.presentation.format import population_note
 from poolwise.presentation.table import Table, amount_with_unit
+from poolwise.quantities import SECOND, format_time
 from poolwise.short_repr import fit_repr, short_value
-from poolwise.units import SECOND, format_time
 
 SPARSE_SHARE = 0.05
 """Share of jobs that need remote memory below which a note states that pools can have little effect."""

@@ -17,9 +17,9 @@ from poolwise.metrics.memory import (
     memory_utilization,
     utilization_histogram,
 )
+from poolwise.quantities import SECOND
 from poolwise.studies.measured import CellResult, MeasuredStudy
 from poolwise.studies.study import Study
-from poolwise.units import SECOND
 
 PARTS = 96
 """Number of intervals of a curve over the measured time."""

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from poolwise.files.factory import warm_up_policy
 from poolwise.metrics import Outcomes
+from poolwise.quantities import format_memory
 from poolwise.simulation import SPARSE_SHARE
 from poolwise.studies.measured import CellResult, MeasuredStudy
 from poolwise.studies.study import Study
-from poolwise.units import format_memory
 
 
 def notes(result: MeasuredStudy) -> list[str]:

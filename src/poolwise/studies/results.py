@@ -24,6 +24,7 @@ from poolwise.metrics import METRICS, MeasuredRun, Metric, Window
 from poolwise.metrics.summary import STANDARD, measure_run, metric_columns, metrics_named
 from poolwise.metrics.window import after_warm_up
 from poolwise.presentation.format import population_note
+from poolwise.quantities import SECOND
 from poolwise.runner import Executor, Local, Progress, TaskRunner
 from poolwise.short_repr import fit_repr, short_value
 from poolwise.studies.cell_simulation import Cells, simulate_again
@@ -38,7 +39,6 @@ from poolwise.studies.notes import description, notes
 from poolwise.studies.resources import resource_frame
 from poolwise.studies.study import Study, load
 from poolwise.traces.parquet import sealed_parquet
-from poolwise.units import SECOND
 from poolwise.version import __version__
 
 

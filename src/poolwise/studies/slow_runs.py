@@ -17,9 +17,9 @@ from poolwise.files.factory import models_of, scheduler_of
 from poolwise.hashing import canonical
 from poolwise.model import Workload
 from poolwise.platforms.failures import draw_failures
+from poolwise.quantities import format_time
 from poolwise.studies.cells import Cell, initial_of, workload_of
 from poolwise.traces import excerpt
-from poolwise.units import format_time
 
 MANY = 1000
 """Number of jobs above which a run on the reference engine is announced."""

@@ -16,6 +16,7 @@ from poolwise.arrays import IntArray
 from poolwise.errors import InputError
 from poolwise.model import Machine, Workload
 from poolwise.performance.affinity import compute_times, rates
+from poolwise.quantities import SECOND
 from poolwise.registry import InputFile, register
 from poolwise.traces import time_of_day
 from poolwise.traces.affinity.splitwise import PROMPT, TOKEN
@@ -29,7 +30,6 @@ from poolwise.traces.text_files import stem
 from poolwise.traces.vinesim.tasks import TaskList
 from poolwise.traces.vinesim.types import UNITS, Types
 from poolwise.traces.vinesim.workload import workload_of_tasks
-from poolwise.units import SECOND
 
 _COLUMNS = ("TIMESTAMP", "ContextTokens", "GeneratedTokens")
 _TIME_REMEDY = "write a time such as 2023-11-16 18:15:46.6805900"

@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolwise.arrays import BoolArray, FloatArray, IntArray
+from poolwise.quantities import DAY, HOUR, MINUTE, SECOND, UNITS
 from poolwise.traces import time_of_day
 from poolwise.traces.column_map import ColumnMap, MappedColumn, size_of
 from poolwise.traces.memory import LARGEST
 from poolwise.traces.numbers import NotANumber, are_whole, reals, wholes
 from poolwise.traces.table_columns import Source
 from poolwise.traces.unreadable_rows import UnreadableRows, unreadable
-from poolwise.units import DAY, HOUR, MINUTE, SECOND, UNITS
 
 LONGEST = 2**31 * SECOND
 """Longest accepted time span, ns; submit time + runtime then stay below 2**63."""

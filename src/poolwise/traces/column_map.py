@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 
 from poolwise.errors import InputError
 from poolwise.model.licenses import LICENSE
-from poolwise.units import UNITS
+from poolwise.quantities import UNITS
 
 CellKind = Literal["whole", "instant", "length", "count", "memory", "text"]
 

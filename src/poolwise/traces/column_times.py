@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from poolwise.arrays import BoolArray, FloatArray, IntArray
+from poolwise.quantities import SECOND, UNKNOWN
 from poolwise.traces import time_of_day
 from poolwise.traces.column_cells import LONGEST, JobCells, Times
 from poolwise.traces.selection import occurring
-from poolwise.units import SECOND, UNKNOWN
 
 _NEAR = 0.01
 """Relative difference allowed between a duration and the time from start to end."""

@@ -12,8 +12,8 @@ from poolwise.errors import InputError
 from poolwise.model import Kind, Machine
 from poolwise.model.eligibility import TIME_LIMIT
 from poolwise.model.partition import default_of
+from poolwise.quantities import SECOND, UNKNOWN
 from poolwise.traces.numbers import round_up
-from poolwise.units import SECOND, UNKNOWN
 
 _MILLI = 1000
 

@@ -14,6 +14,7 @@ import numpy as np
 from poolwise.arrays import BoolArray, FloatArray, IntArray
 from poolwise.errors import InputError
 from poolwise.model import Machine, Workload
+from poolwise.quantities import SECOND
 from poolwise.registry import register
 from poolwise.traces.demand import has_devices, max_per_node
 from poolwise.traces.dlrm_whole import whole_instances
@@ -24,7 +25,6 @@ from poolwise.traces.selection import occurring, select
 from poolwise.traces.table_checks import numbered, refuse, require
 from poolwise.traces.table_columns import Source, columns_of_csv, csv_header, known_numbers
 from poolwise.traces.text_files import stem
-from poolwise.units import SECOND
 
 ROLES = {"CN": "cn", "HN": "hn"}
 """Role in the trace -> resource of the nodes that accept it: CPU nodes and heterogeneous (GPU) nodes."""

@@ -13,6 +13,7 @@ from poolwise.arrays import FloatArray, IntArray
 from poolwise.errors import InputError, UnknownNameError
 from poolwise.model import Machine, Workload
 from poolwise.model.exclusive import EXCLUSIVE
+from poolwise.quantities import SECOND
 from poolwise.registry import register
 from poolwise.traces import time_of_day
 from poolwise.traces.column_cells import JobCells, has_unit
@@ -27,7 +28,6 @@ from poolwise.traces.table_checks import check_unique, exclusive_flags
 from poolwise.traces.table_columns import Source, table_of
 from poolwise.traces.text_files import stem
 from poolwise.traces.unreadable_rows import read_readable
-from poolwise.units import SECOND
 
 _MEMORY = ("memory", "cpu_memory", "job_memory")
 _MAX = {"nodes": 2**24, "cores": 2**31, "gpus": 2**24}  # multiplied by the MiB on each, they stay below 2**63

@@ -9,7 +9,7 @@ import numpy as np
 
 from poolwise.arrays import BoolArray, IntArray
 from poolwise.errors import InputError
-from poolwise.units import parse
+from poolwise.quantities import parse
 
 MemoryField = Literal["used-then-requested", "used", "requested"]
 

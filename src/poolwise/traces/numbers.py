@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from poolwise.arrays import FloatArray, IntArray
-from poolwise.units import SECOND
+from poolwise.quantities import SECOND
 
 _REAL = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
 _WHOLE = re.compile(r"[-+]?[0-9]+")

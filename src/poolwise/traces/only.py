@@ -12,10 +12,10 @@ import numpy as np
 from poolwise.arrays import BoolArray
 from poolwise.errors import InputError, UnknownNameError
 from poolwise.model import Workload
+from poolwise.quantities import parse
 from poolwise.traces import time_of_day
 from poolwise.traces.numbers import NotANumber
 from poolwise.traces.selection import select
-from poolwise.units import parse
 
 Filter = str | int | Sequence[str | int]
 """A value, or several, any of which is accepted."""

@@ -12,6 +12,7 @@ import numpy as np
 
 from poolwise.arrays import BoolArray, FloatArray, IntArray
 from poolwise.model import Machine, Workload
+from poolwise.quantities import SECOND
 from poolwise.registry import register
 from poolwise.traces.demand import Demand
 from poolwise.traces.format import TraceFormat
@@ -20,7 +21,6 @@ from poolwise.traces.selection import occurring, select
 from poolwise.traces.table_checks import numbered, refuse, require
 from poolwise.traces.table_columns import Source, columns_of_csv, csv_header, known_numbers
 from poolwise.traces.text_files import stem
-from poolwise.units import SECOND
 
 _COLUMNS = ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli", "creation_time", "deletion_time", "scheduled_time")
 _TEXTS = ("gpu_spec", "qos", "pod_phase")

@@ -13,6 +13,7 @@ import numpy as np
 
 from poolwise.arrays import IntArray
 from poolwise.model import Machine, Workload
+from poolwise.quantities import SECOND
 from poolwise.registry import register
 from poolwise.traces import time_of_day
 from poolwise.traces.demand import Demand, max_per_node
@@ -22,7 +23,6 @@ from poolwise.traces.selection import select
 from poolwise.traces.table_checks import refuse, require
 from poolwise.traces.table_columns import Source, columns_of_csv, csv_header, known_numbers
 from poolwise.traces.text_files import stem
-from poolwise.units import SECOND
 
 _COLUMNS = ("timestamp", "duration", "num_gpus")
 _LONGEST = 2**31  # seconds: submit + runtime stay below 2**63 ns

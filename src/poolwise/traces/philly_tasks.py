@@ -14,6 +14,7 @@ from poolwise.arrays import FloatArray
 from poolwise.errors import InputError, UnknownNameError
 from poolwise.model import Kind, Machine, Workload
 from poolwise.performance.affinity import rates
+from poolwise.quantities import US
 from poolwise.registry import register
 from poolwise.traces.format import TraceFormat
 from poolwise.traces.generators.variates import whole_below
@@ -21,7 +22,6 @@ from poolwise.traces.philly import Philly
 from poolwise.traces.vinesim.tasks import LARGEST, TaskList
 from poolwise.traces.vinesim.types import UNITS
 from poolwise.traces.vinesim.workload import workload_of_tasks
-from poolwise.units import US
 
 
 @register("formats", "philly_tasks")

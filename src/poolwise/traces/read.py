@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from poolwise import catalog, registry
 from poolwise.errors import InputError
 from poolwise.model import Kind, Machine, Workload
+from poolwise.quantities import SECOND
 from poolwise.traces import time_of_day
 from poolwise.traces.format import TraceFormat
 from poolwise.traces.only import Filter, from_first_job, keep_only, select_jobs
 from poolwise.traces.table_columns import is_table
 from poolwise.traces.text_files import beginning
-from poolwise.units import SECOND
 
 _QUANTILES = {"min": 0.0, "5%": 0.05, "25%": 0.25, "50%": 0.5, "75%": 0.75, "95%": 0.95, "99%": 0.99, "max": 1.0}
 

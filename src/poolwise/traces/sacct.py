@@ -14,6 +14,7 @@ from poolwise.errors import InputError, UnknownNameError
 from poolwise.model import Machine, Workload
 from poolwise.model.eligibility import CONSTRAINT
 from poolwise.model.licenses import LICENSE
+from poolwise.quantities import MINUTE, SECOND, UNKNOWN
 from poolwise.registry import register
 from poolwise.traces import sacct_rows, time_of_day
 from poolwise.traces.demand import Demand, recorded_limits
@@ -24,7 +25,6 @@ from poolwise.traces.sacct_rows import SacctRows
 from poolwise.traces.selection import occurring, select
 from poolwise.traces.text_files import beginning, stem
 from poolwise.traces.unreadable_rows import read_readable
-from poolwise.units import MINUTE, SECOND, UNKNOWN
 
 _FIELDS: dict[MemoryField, tuple[bool, bool]] = {
     "used-then-requested": (True, True),

@@ -22,6 +22,7 @@ from poolwise.errors import InputError
 from poolwise.model import Machine, Workload
 from poolwise.model.eligibility import CONSTRAINT
 from poolwise.model.exclusive import EXCLUSIVE
+from poolwise.quantities import UNKNOWN
 from poolwise.registry import register
 from poolwise.slurm import durations
 from poolwise.traces.demand import Demand, Request, recorded_limits
@@ -33,7 +34,6 @@ from poolwise.traces.sbatch_options import READ, InvalidOption, parse_options
 from poolwise.traces.selection import occurring, select
 from poolwise.traces.text_files import beginning, read_text, stem
 from poolwise.traces.unreadable_rows import NumberedRows, read_readable
-from poolwise.units import UNKNOWN
 
 _LONGEST = 2**31  # seconds: submit + runtime stay below 2**63 ns
 _MOST = {"nodes": 2**24, "cpus": 2**31, "gpus": 2**31}  # multiplied by the MiB on each node, they stay below 2**63

@@ -12,6 +12,7 @@ import numpy as np
 from poolwise.arrays import BoolArray, FloatArray, IntArray
 from poolwise.errors import InputError, UnknownNameError
 from poolwise.model import Machine, Workload
+from poolwise.quantities import SECOND, UNKNOWN
 from poolwise.registry import register
 from poolwise.traces import swf_rows as swf
 from poolwise.traces.demand import recorded_limits, split_over_nodes
@@ -22,7 +23,6 @@ from poolwise.traces.selection import occurring, select
 from poolwise.traces.swf_rows import SwfLines, SwfRows
 from poolwise.traces.text_files import beginning, stem
 from poolwise.traces.unreadable_rows import read_readable
-from poolwise.units import SECOND, UNKNOWN
 
 _COLUMNS: dict[MemoryField, tuple[int, ...]] = {
     "used-then-requested": (swf.USED_MEMORY, swf.REQUESTED_MEMORY),

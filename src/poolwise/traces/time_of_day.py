@@ -11,8 +11,8 @@ import numpy as np
 
 from poolwise.arrays import IntArray
 from poolwise.errors import InputError
+from poolwise.quantities import SECOND
 from poolwise.traces.numbers import NotANumber
-from poolwise.units import SECOND
 
 REPEATED = "ambiguous local time at the end of daylight saving time, taken as the earlier one"
 """Reason under which formats count the ambiguous times of `seconds`."""

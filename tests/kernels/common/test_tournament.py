@@ -31,7 +31,7 @@ from poolwise.kernels.common.state import (
 )
 from poolwise.kernels.common.tournament import clear, decide, insert, remove
 from poolwise.kernels.jit import entry, kernel
-from poolwise.units import NEVER
+from poolwise.quantities import NEVER
 
 SECOND = 1_000_000_000
 

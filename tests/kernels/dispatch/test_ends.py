@@ -11,7 +11,7 @@ from poolwise.engines.dispatch.columns import no_ends
 from poolwise.kernels.dispatch import ends as kernels
 from poolwise.kernels.dispatch.state import BITS, Ends
 from poolwise.kernels.jit import entry
-from poolwise.units import NEVER
+from poolwise.quantities import NEVER
 from tests.helpers.counted_steps import plain, steps
 
 

@@ -14,7 +14,7 @@ from poolwise.kernels.list_scheduling import earliest as search
 from poolwise.kernels.list_scheduling import profile as kernels
 from poolwise.kernels.list_scheduling.state import ProfileArrays, ProfileStatus, RackNow, ReservationCacheArrays, StepArrays
 from poolwise.kernels.python_code import python_code
-from poolwise.units import HORIZON, NEVER
+from poolwise.quantities import HORIZON, NEVER
 
 earliest, change, drop_instant = map(python_code, (search.earliest, kernels.change, kernels.drop_instant))
 merge, advance = map(python_code, (kernels.merge, kernels.advance))

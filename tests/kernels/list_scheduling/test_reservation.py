@@ -14,8 +14,8 @@ from poolwise.kernels.list_scheduling.reservation import reserve
 from poolwise.kernels.list_scheduling.runs import end_first, start
 from poolwise.model import Machine, Workload
 from poolwise.performance.ideal import Ideal
+from poolwise.quantities import SECOND
 from poolwise.schedulers.list import ListScheduler
-from poolwise.units import SECOND
 
 pytestmark = pytest.mark.long
 

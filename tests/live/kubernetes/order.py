@@ -27,7 +27,7 @@ from poolwise.live.record import LiveRecord
 from poolwise.model import Schedule, Workload
 from poolwise.model.state import MachineState
 from poolwise.performance.ideal import Ideal
-from poolwise.units import SECOND
+from poolwise.quantities import SECOND
 from tests.live.kubernetes import objects as make
 from tests.live.kubernetes.checker import problems
 from tests.live.kubernetes.control_plane import ControlPlane, control_plane, scheduling

@@ -15,8 +15,8 @@ from poolwise.live.slurm.place_mode import PlacePlatform
 from poolwise.live.slurm.platform import SlurmSettings
 from poolwise.loop import Loop
 from poolwise.model import Continuation, Event
+from poolwise.quantities import DAY
 from poolwise.schedulers.list import ListScheduler
-from poolwise.units import DAY
 from tests.helpers.fake_slurm import NODE, FakeSlurm, make_job
 
 SETTINGS = SlurmSettings("pools", True, interval=0.0)

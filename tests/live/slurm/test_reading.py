@@ -12,7 +12,7 @@ from poolwise.live.slurm.job_rows import JobRequest, JobRows
 from poolwise.live.slurm.machine import SlurmLayout
 from poolwise.live.slurm.parsing import JOB_FIELDS, ClusterListing, SlurmNode, parse_licenses, read_jobs
 from poolwise.model import Placement, job_table
-from poolwise.units import HOUR, SECOND
+from poolwise.quantities import HOUR, SECOND
 from tests.helpers.fake_slurm import make_job
 
 ROW = {

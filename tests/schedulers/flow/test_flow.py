@@ -17,10 +17,10 @@ from poolwise.optimize.min_cost_flow import Flow
 from poolwise.performance.device_network import DeviceNetwork
 from poolwise.platforms.simulated import Simulation
 from poolwise.policies.cost.baselines import BestFit
+from poolwise.quantities import SECOND
 from poolwise.registry import make
 from poolwise.schedulers.flow import Firmament, FlowScheduler, graph
 from poolwise.schedulers.greedy import LeastAllocated, LocalFirstRandom
-from poolwise.units import SECOND
 from tests.helpers.gpu_nodes import gpu_nodes
 
 KINDS = ("nw", "hotspot", "backprop", "unknown")

@@ -19,11 +19,11 @@ from poolwise.performance.ideal import Ideal
 from poolwise.performance.nvme_sharing import NvmeSharing
 from poolwise.platforms.simulated import Disturbance, Simulation
 from poolwise.policies.order.priorities import FM
+from poolwise.quantities import SECOND
 from poolwise.schedulers.flow import Firmament, FlowScheduler
 from poolwise.schedulers.greedy import LeastAllocated, LocalFirstRandom
 from poolwise.schedulers.list_flow import ListFlow
 from poolwise.traces.generators import generate
-from poolwise.units import SECOND
 from tests.helpers.gpu_nodes import gpu_nodes
 from tests.helpers.reopened import Reopened
 

@@ -5,8 +5,8 @@ import pytest
 
 from poolwise.errors import InputError
 from poolwise.performance.device_profiles import read_device_profiles
+from poolwise.quantities import SECOND
 from poolwise.traces.generators import generate
-from poolwise.units import SECOND
 
 
 def test_means_match_settings():

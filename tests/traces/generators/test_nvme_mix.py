@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from poolwise.errors import InputError
+from poolwise.quantities import SECOND
 from poolwise.traces import read, write_table
 from poolwise.traces.generators import generate
 from poolwise.traces.generators.nvme_mix import SHARES, NvmeMix, WorkloadKind
-from poolwise.units import SECOND
 
 
 @pytest.mark.parametrize("scenario", SHARES)

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from poolwise.errors import InputError
+from poolwise.quantities import SECOND
 from poolwise.traces.generators import generate
 from poolwise.traces.generators.openb_philly import _philly, _pods
-from poolwise.units import SECOND
 
 PODS, PHILLY = "catalog:openb-gpuspec33.csv.gz", "catalog:philly-2017-10.csv.gz"
 TYPES = ("v100", "p100", "t4")

@@ -16,10 +16,10 @@ from poolwise.performance.affinity import Affinity, compute_times, rates
 from poolwise.performance.transfer import Transfer
 from poolwise.policies.placement.units.layout import Choices, UnitLayout
 from poolwise.policies.placement.units.policy import TieredPolicy
+from poolwise.quantities import NEVER
 from poolwise.random import uniform
 from poolwise.schedulers.dispatch import LANE, Dispatch
 from poolwise.schedulers.task_queues import lanes_of
-from poolwise.units import NEVER
 
 EXACT = 2**51
 """Times (ns) below which a slowdown in float64 reproduces them exactly."""

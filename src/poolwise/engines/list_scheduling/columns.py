@@ -25,7 +25,7 @@ from poolwise.model import Refusal
 from poolwise.model.rules import RackRule
 from poolwise.policies.admission.machine_limits import MachineLimits, barred
 from poolwise.policies.backfill.easy import inexhaustible
-from poolwise.units import NEVER
+from poolwise.quantities import NEVER
 
 Trees: TypeAlias = "tuple[Tree, Tree]"
 """Two trees over the waiting jobs: in the order of backfilling, and in the order of the queue."""

@@ -21,8 +21,8 @@ from poolwise.performance.ideal import Ideal
 from poolwise.policies.backfill.conservative import Conservative
 from poolwise.policies.backfill.easy import Easy
 from poolwise.policies.backfill.slurm import SlurmBackfill
+from poolwise.quantities import SECOND
 from poolwise.schedulers.list import ListScheduler
-from poolwise.units import SECOND
 
 FOLDER = "list_scheduling"
 """Folder of the kernel package."""

@@ -44,8 +44,8 @@ from poolwise.model.eligibility import eligible_owners, eligible_sets, has_tiers
 from poolwise.model.rules import NodeRule
 from poolwise.policies.admission.machine_limits import MachineLimits, barred
 from poolwise.policies.placement.nodes.layout import node_layout
+from poolwise.quantities import NEVER
 from poolwise.schedulers.fitting import NEVER_FITS
-from poolwise.units import NEVER
 
 
 class SharedArrays(NamedTuple):

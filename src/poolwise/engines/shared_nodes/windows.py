@@ -12,7 +12,7 @@ from poolwise.kernels.shared_nodes.state import WindowArrays
 from poolwise.model import Machine, Workload
 from poolwise.policies.placement.avoid_windows import users_of
 from poolwise.policies.placement.nodes.layout import NodeLayout
-from poolwise.units import NEVER
+from poolwise.quantities import NEVER
 
 MAX_GROUPS = 4
 """Maximum number of node groups with windows: each kind of job has a number for each set of them."""

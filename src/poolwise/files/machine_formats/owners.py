@@ -11,8 +11,8 @@ import numpy as np
 from poolwise.errors import InputError, UnknownNameError
 from poolwise.model import Fabric, Kind, Machine, MachineBuilder, Partition, QualityOfService, ReservedWindow
 from poolwise.model.machine_builder import DIMENSIONS, OwnerAmount
+from poolwise.quantities import NEVER, parse
 from poolwise.registry import register
-from poolwise.units import NEVER, parse
 
 _UNIT = {"memory": "MiB", "bandwidth": "MB/s"}  # dimension -> base unit
 _KINDS = {kind.name.lower(): kind for kind in Kind}

@@ -10,8 +10,8 @@ from pathlib import Path
 from poolwise.files.slurm_import.cluster import SlurmCluster, toml
 from poolwise.files.slurm_import.machine_file import racks_of
 from poolwise.model import Workload
+from poolwise.quantities import SECOND
 from poolwise.slurm.reservations import HARMLESS, MOST_REPEATS, REPEATS, SlurmReservation, read_reservations
-from poolwise.units import SECOND
 
 _FLAGS = {
     "FLEX": "jobs of its users do not start outside and continue in it",

@@ -1,9 +1,9 @@
 """Restricted master problem of column generation over the contents of bins, solved by the revised simplex method.
 
 All rows but the last few require that an item is covered once; then there is one row per kind of bin (at most the available
-number), and one for the size beyond the room. Columns are stored where pricing writes them: passing them to a general LP solver
-and reading its results took ten times as long in total. No proof depends on its numbers: the bound of column generation holds
-for any duals.
+number), and one for the size beyond the room. Columns are stored where pricing writes them: passing them to GLOP with warm
+starts and reading its results took five to nine times as long (`benchmarks/NOTEBOOK.md`). No proof depends on
+its numbers: the bound of column generation holds for any duals.
 Source: Dantzig's rule on a dense inverse; right-hand sides are perturbed slightly, which prevents cycling.
 """
 

@@ -12,7 +12,7 @@ from poolwise.arrays import IntArray
 from poolwise.kernels.common import heap
 from poolwise.kernels.common.state import Now, QueueArrays
 from poolwise.kernels.jit import inlined, step
-from poolwise.units import HORIZON, LONGEST, NEVER
+from poolwise.quantities import HORIZON, LONGEST, NEVER
 
 
 @inlined

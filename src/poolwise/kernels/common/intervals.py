@@ -5,7 +5,7 @@ from __future__ import annotations
 from poolwise.arrays import IntArray
 from poolwise.kernels.common.state import IntervalRules, Now
 from poolwise.kernels.jit import inlined, step
-from poolwise.units import HORIZON, NEVER, SECOND
+from poolwise.quantities import HORIZON, NEVER, SECOND
 
 PRECISION = 30 * SECOND
 """First period in which ends of runs are grouped."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from poolwise.kernels.common.state import AFFINE, CUBIC, LINEAR, Order
 from poolwise.kernels.jit import inlined, step
-from poolwise.units import NEVER
+from poolwise.quantities import NEVER
 
 MARGIN = 1e-12
 """Relative lead below which rounding errors (about 1e-15) might decide a comparison."""

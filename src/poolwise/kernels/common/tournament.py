@@ -32,7 +32,7 @@ from poolwise.kernels.common.state import (
     Tree,
 )
 from poolwise.kernels.jit import inlined, step
-from poolwise.units import NEVER
+from poolwise.quantities import NEVER
 
 
 @inlined

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from poolwise.kernels.dispatch.state import BITS, MASK, RADIX, Ends
 from poolwise.kernels.jit import step
-from poolwise.units import NEVER
+from poolwise.quantities import NEVER
 
 
 @step

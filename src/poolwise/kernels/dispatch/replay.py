@@ -16,7 +16,7 @@ from poolwise.kernels.dispatch.state import (
     UnitArrays,
 )
 from poolwise.kernels.jit import entry, step
-from poolwise.units import HORIZON, NEVER
+from poolwise.quantities import HORIZON, NEVER
 
 
 @entry

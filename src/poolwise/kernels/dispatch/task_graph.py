@@ -11,7 +11,7 @@ from poolwise.kernels.dispatch.idle import mark
 from poolwise.kernels.dispatch.replay import choose, join, start_task
 from poolwise.kernels.dispatch.state import DONE, LATE, DispatchState, Ends, GraphArrays, IdleArrays
 from poolwise.kernels.jit import entry, step
-from poolwise.units import HORIZON, NEVER
+from poolwise.quantities import HORIZON, NEVER
 
 READY, JOINED = range(2)
 """Positions in `GraphArrays.counts`."""

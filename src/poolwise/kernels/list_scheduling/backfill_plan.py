@@ -13,7 +13,7 @@ from poolwise.kernels.list_scheduling.interval_state import IntervalArrays, Rele
 from poolwise.kernels.list_scheduling.racks import fits, place, total
 from poolwise.kernels.list_scheduling.runs import release
 from poolwise.kernels.list_scheduling.state import RackState
-from poolwise.units import NEVER, OVERDUE, SECOND
+from poolwise.quantities import NEVER, OVERDUE, SECOND
 
 
 @step

@@ -12,7 +12,7 @@ from poolwise.kernels.list_scheduling.earliest import shortest
 from poolwise.kernels.list_scheduling.profile import before
 from poolwise.kernels.list_scheduling.racks import fits
 from poolwise.kernels.list_scheduling.state import JobArrays, MixedArrays, ProfileArrays, Rules, StepArrays
-from poolwise.units import HORIZON
+from poolwise.quantities import HORIZON
 
 
 @step

@@ -30,7 +30,7 @@ from poolwise.kernels.list_scheduling.reservation_cache import (
 from poolwise.kernels.list_scheduling.runs import is_overdue, start_at
 from poolwise.kernels.list_scheduling.state import JobArrays, ProfileArrays, RackArrays, RackState, Rules
 from poolwise.kernels.list_scheduling.waiting import leave
-from poolwise.units import NEVER
+from poolwise.quantities import NEVER
 
 
 @step

@@ -8,7 +8,7 @@ from __future__ import annotations
 from poolwise.kernels.jit import inlined, step
 from poolwise.kernels.list_scheduling.racks import expected, fits, place, varies
 from poolwise.kernels.list_scheduling.state import JobArrays, MixedArrays, ProfileArrays, RackArrays, Rules
-from poolwise.units import HORIZON
+from poolwise.quantities import HORIZON
 
 
 @inlined

@@ -15,7 +15,7 @@ from poolwise.kernels.list_scheduling.reservation import backfill, may_start, re
 from poolwise.kernels.list_scheduling.runs import start
 from poolwise.kernels.list_scheduling.state import BLOCKED, STARTABLE, RackNow, RackState
 from poolwise.kernels.list_scheduling.waiting import leave, oldest
-from poolwise.units import NEVER
+from poolwise.quantities import NEVER
 
 
 @step

@@ -13,7 +13,7 @@ from poolwise.kernels.list_scheduling.racks import copy
 from poolwise.kernels.list_scheduling.runs import start_at
 from poolwise.kernels.list_scheduling.state import ProfileArrays, RackState, ReservationArrays
 from poolwise.kernels.list_scheduling.waiting import key_in_front, leave
-from poolwise.units import HORIZON, NEVER
+from poolwise.quantities import HORIZON, NEVER
 
 ALL, HELD, NEW = range(3)
 """Jobs whose reservations are moved forward: all waiting jobs, those with a reservation, those without."""

@@ -10,7 +10,7 @@ from poolwise.kernels.jit import inlined, step
 from poolwise.kernels.list_scheduling.racks import copy
 from poolwise.kernels.list_scheduling.runs import release
 from poolwise.kernels.list_scheduling.state import ProfileArrays, RackNow, RackState
-from poolwise.units import OVERDUE
+from poolwise.quantities import OVERDUE
 
 
 @step

@@ -42,7 +42,7 @@ from poolwise.kernels.list_scheduling.ranking import any_demand_fits, count_dema
 from poolwise.kernels.list_scheduling.runs import end_first, has_rows, start
 from poolwise.kernels.list_scheduling.state import ChangeArrays, ProfileArrays, RackState, ReservationArrays
 from poolwise.kernels.list_scheduling.waiting import front, join, restart_queue
-from poolwise.units import HORIZON, NEVER
+from poolwise.quantities import HORIZON, NEVER
 
 
 @entry

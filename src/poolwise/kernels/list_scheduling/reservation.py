@@ -12,7 +12,7 @@ from poolwise.kernels.jit import inlined, step
 from poolwise.kernels.list_scheduling.racks import copy, expected, fits, offer, place_job, total
 from poolwise.kernels.list_scheduling.runs import first_due, is_overdue, release, start
 from poolwise.kernels.list_scheduling.state import MixedArrays, RackState
-from poolwise.units import NEVER, OVERDUE
+from poolwise.quantities import NEVER, OVERDUE
 
 
 @step

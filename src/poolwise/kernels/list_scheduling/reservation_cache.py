@@ -29,7 +29,7 @@ from poolwise.kernels.list_scheduling.state import (
     ReservationCacheArrays,
 )
 from poolwise.kernels.list_scheduling.waiting import key_in_front
-from poolwise.units import NEVER
+from poolwise.quantities import NEVER
 
 MAX_MOVES = 16
 """Average positions that a job moves up in the queue beyond which the queue is sorted from scratch."""

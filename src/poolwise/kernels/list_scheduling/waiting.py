@@ -9,7 +9,7 @@ from poolwise.kernels.common.order import key
 from poolwise.kernels.common.state import Order, QueueArrays
 from poolwise.kernels.jit import inlined, step
 from poolwise.kernels.list_scheduling.state import RackNow, RackState, Rules
-from poolwise.units import HORIZON
+from poolwise.quantities import HORIZON
 
 
 @inlined

@@ -15,7 +15,7 @@ from poolwise.kernels.shared_nodes.interval_state import SharedIntervals, Shared
 from poolwise.kernels.shared_nodes.nodes import DE_BRUIJN, POWER, next_fit, rebuild
 from poolwise.kernels.shared_nodes.room import finds_room
 from poolwise.kernels.shared_nodes.state import FIRST_FIT, WORD, SharedState
-from poolwise.units import NEVER, OVERDUE, SECOND
+from poolwise.quantities import NEVER, OVERDUE, SECOND
 
 
 @step

@@ -9,7 +9,7 @@ from __future__ import annotations
 from poolwise.kernels.common import heap
 from poolwise.kernels.jit import inlined, step
 from poolwise.kernels.shared_nodes.state import MEMORY, KindArrays, NodeArrays, ShadowArrays, SharedState
-from poolwise.units import OVERDUE
+from poolwise.quantities import OVERDUE
 
 
 @step

@@ -19,7 +19,7 @@ from poolwise.kernels.shared_nodes.shadow import time_of_fit
 from poolwise.kernels.shared_nodes.state import SharedState
 from poolwise.kernels.shared_nodes.timeline import released_until, update_ready
 from poolwise.kernels.shared_nodes.waiting import leave
-from poolwise.units import HORIZON, NEVER
+from poolwise.quantities import HORIZON, NEVER
 
 
 @step

@@ -14,7 +14,7 @@ from poolwise.kernels.jit import inlined, step
 from poolwise.kernels.shared_nodes.nodes import rebuild
 from poolwise.kernels.shared_nodes.state import KindArrays, NodeArrays, ProfileSteps, SharedState
 from poolwise.kernels.shared_nodes.timeline import released_by
-from poolwise.units import HORIZON, NEVER, OVERDUE
+from poolwise.quantities import HORIZON, NEVER, OVERDUE
 
 SPARE = 8
 """Rows of a node in addition to its runs when the profile is built."""

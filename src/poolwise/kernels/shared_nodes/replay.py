@@ -36,7 +36,7 @@ from poolwise.kernels.shared_nodes.search import search
 from poolwise.kernels.shared_nodes.state import KindArrays, NodeArrays, OutageArrays, ProfileSteps, SharedState, WindowArrays
 from poolwise.kernels.shared_nodes.waiting import join, keeps_tree, rebuild_tree
 from poolwise.kernels.shared_nodes.windows import pass_windows
-from poolwise.units import HORIZON, NEVER
+from poolwise.quantities import HORIZON, NEVER
 
 
 @entry

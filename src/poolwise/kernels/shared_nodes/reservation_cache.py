@@ -12,7 +12,7 @@ from poolwise.kernels.common.state import STATIC
 from poolwise.kernels.jit import inlined, step
 from poolwise.kernels.shared_nodes.profile import available_from
 from poolwise.kernels.shared_nodes.state import FIRST_FIT, NodeReservations, ProfileSteps, SharedState
-from poolwise.units import HORIZON, NEVER
+from poolwise.quantities import HORIZON, NEVER
 
 
 @step

@@ -22,7 +22,7 @@ from poolwise.kernels.shared_nodes.state import CORES, SharedNow, SharedState, W
 from poolwise.kernels.shared_nodes.timeline import is_overdue
 from poolwise.kernels.shared_nodes.waiting import leave
 from poolwise.kernels.shared_nodes.windows import closed_now, ever_closed, kind_now
-from poolwise.units import NEVER
+from poolwise.quantities import NEVER
 
 
 @step

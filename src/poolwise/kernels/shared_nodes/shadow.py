@@ -10,7 +10,7 @@ from poolwise.kernels.common import heap
 from poolwise.kernels.jit import step
 from poolwise.kernels.shared_nodes.state import SharedState
 from poolwise.kernels.shared_nodes.timeline import evaluate_node
-from poolwise.units import NEVER
+from poolwise.quantities import NEVER
 
 
 @step

@@ -5,7 +5,7 @@ from __future__ import annotations
 from poolwise.kernels.jit import inlined, step
 from poolwise.kernels.shared_nodes.nodes import next_fit, next_subtree, update_tree
 from poolwise.kernels.shared_nodes.state import MEMORY, KindArrays, SharedNow, SharedState, TimelineArrays
-from poolwise.units import NEVER, OVERDUE
+from poolwise.quantities import NEVER, OVERDUE
 
 
 @step

@@ -11,7 +11,7 @@ from poolwise.kernels.common.events import time_at
 from poolwise.kernels.jit import inlined, step
 from poolwise.kernels.shared_nodes.shadow import count_until, time_of_fit
 from poolwise.kernels.shared_nodes.state import SharedNow, SharedState, WindowArrays
-from poolwise.units import NEVER
+from poolwise.quantities import NEVER
 
 
 @step

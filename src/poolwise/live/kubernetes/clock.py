@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from poolwise.units import SECOND
+from poolwise.quantities import SECOND
 
 
 class LiveClock:

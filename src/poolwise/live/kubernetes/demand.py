@@ -11,7 +11,7 @@ from poolwise.errors import InputError
 from poolwise.live.kubernetes.node_constraints import NodeConstraints
 from poolwise.live.kubernetes.objects import Container, ContainerStatus, Pod, ResourceClaim
 from poolwise.live.kubernetes.quantity import exact_amount
-from poolwise.units import SECOND, UNKNOWN, parse
+from poolwise.quantities import SECOND, UNKNOWN, parse
 
 DURATION = "poolwise/duration"  # annotation with the expected run time of a pod, such as "90 s" or "2 h"
 KIND = "poolwise/kind"  # annotation with the kind of work of a pod, by which performance profiles look it up

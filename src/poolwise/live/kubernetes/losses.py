@@ -8,7 +8,7 @@ from poolwise.live.kubernetes.node_constraints import untolerated_taint
 from poolwise.live.kubernetes.objects import DeviceId, ResourceClaim
 from poolwise.live.kubernetes.pod_runs import ActiveRun, PodRuns
 from poolwise.live.logs import log_event
-from poolwise.units import SECOND
+from poolwise.quantities import SECOND
 
 LOSS_DELAY = 2 * SECOND
 """Time (ns) in which lost devices or nodes may return: a driver that republishes a pool withdraws its slices for an instant."""

@@ -47,7 +47,7 @@ from poolwise.model import (
     Wait,
     Wakeup,
 )
-from poolwise.units import SECOND
+from poolwise.quantities import SECOND
 
 GATHER = 0.002  # seconds for which cluster events are collected before a pass
 REBUILD_PAUSE = 3.0

@@ -16,7 +16,7 @@ from poolwise.live.kubernetes.extended import ExtendedClaim, extended_claim
 from poolwise.live.kubernetes.objects import Pod, PodGroup, ResourceClaim
 from poolwise.live.kubernetes.pod_features import unsupported_fields
 from poolwise.live.kubernetes.volumes import volume_problem
-from poolwise.units import SECOND
+from poolwise.quantities import SECOND
 
 SETTLING = 3 * SECOND
 """Delay (ns) of messages about causes that usually resolve themselves: a missing claim, or missing pods of a group."""

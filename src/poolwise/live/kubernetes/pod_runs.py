@@ -24,7 +24,7 @@ from poolwise.live.kubernetes.state import ClusterState
 from poolwise.live.logs import log_event
 from poolwise.model import Ended, Event, Outcome, Placement, Run, Snapshot, Start, Started
 from poolwise.performance.ideal import Ideal
-from poolwise.units import SECOND
+from poolwise.quantities import SECOND
 
 RETRY, LONGEST_RETRY = SECOND, 60 * SECOND
 """Initial and longest delay (ns) before a failed start is retried; the delay doubles with each failure."""

@@ -11,7 +11,7 @@ from poolwise.live.kubernetes.metrics import KubernetesMetrics
 from poolwise.live.kubernetes.objects import DeviceId, Pod, ResourceClaim
 from poolwise.live.kubernetes.pod_runs import PodRuns
 from poolwise.live.logs import log_event
-from poolwise.units import SECOND
+from poolwise.quantities import SECOND
 
 YIELD_DELAY = 30 * SECOND
 """Time (ns) in which another scheduler may release a device that it allocated although a claim held it."""

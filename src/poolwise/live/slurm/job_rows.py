@@ -12,7 +12,7 @@ from poolwise.arrays import IntArray
 from poolwise.errors import InputError
 from poolwise.live.slurm.parsing import SlurmJob
 from poolwise.model import Continuation, JobTable
-from poolwise.units import parse
+from poolwise.quantities import parse
 
 _PAIR = re.compile(r"(?<![\w=])(?P<key>[A-Za-z_]\w*)=(?P<value>[^\s,;]+)")
 

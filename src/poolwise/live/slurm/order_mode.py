@@ -20,7 +20,7 @@ from poolwise.live.slurm.client_calls import ScontrolPool, logged_timeouts
 from poolwise.live.slurm.parsing import max_cpus, read_jobs
 from poolwise.live.slurm.platform import SlurmPlatform
 from poolwise.model import Changes, CommitResult, Decisions, Machine, Queue, Refusal, Snapshot, Wait
-from poolwise.units import SECOND
+from poolwise.quantities import SECOND
 
 LOWEST, HIGHEST = 1_000_000, 4_000_000_000
 """Bounds (exclusive) of the priorities that are set; priorities outside remain free for administrators."""

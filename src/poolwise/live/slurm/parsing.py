@@ -14,9 +14,9 @@ from typing import TypeVar
 
 from poolwise.errors import InputError
 from poolwise.live.slurm.client_calls import run_client
+from poolwise.quantities import SECOND, UNKNOWN, parse
 from poolwise.slurm import durations, hostlist
 from poolwise.slurm.cluster import pairs
-from poolwise.units import SECOND, UNKNOWN, parse
 
 T = TypeVar("T")
 

@@ -38,7 +38,7 @@ from poolwise.model import (
     Stop,
     Wait,
 )
-from poolwise.units import SECOND
+from poolwise.quantities import SECOND
 
 BLOCKED_REASONS = ("ReqNodeNotAvail", "Licenses", "Nodes_required", "BadConstraints", "PartitionNodeLimit", "Resources")
 """Prefixes of wait reasons for which a released job will not start soon."""

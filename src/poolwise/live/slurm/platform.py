@@ -38,7 +38,7 @@ from poolwise.model import (
 )
 from poolwise.model.run_table import RunTable
 from poolwise.performance.ideal import Ideal
-from poolwise.units import HORIZON, SECOND
+from poolwise.quantities import HORIZON, SECOND
 
 HetComponents = tuple[SlurmJob, ...]
 IDLE_PASS_INTERVAL = 30 * SECOND

@@ -21,8 +21,8 @@ from poolwise.model import JobTable, Machine, QualityOfService, Refusal, Run, Sn
 from poolwise.model.eligibility import NO_PARTITION, exceeded_limits, taking_partitions, time_limits
 from poolwise.model.licenses import LicenseUse, exceeded_licenses, license_requests
 from poolwise.model.partition import default_of
+from poolwise.quantities import NEVER, UNKNOWN, format_time, to_seconds
 from poolwise.registry import register
-from poolwise.units import NEVER, UNKNOWN, format_time, to_seconds
 
 QOS, USER, JOBS, NODES = "qos", "user", "jobs", "nodes"
 _UNSET = ("", "-1")

@@ -17,8 +17,8 @@ from poolwise.errors import PolicyError
 from poolwise.interfaces import BackfillPolicy, PlacementPolicy, SchedulingPass
 from poolwise.model import Job, Placement, Queue, Refusal, Snapshot, Start, WaitCause
 from poolwise.model.rules import BackfillRule
+from poolwise.quantities import HORIZON, NEVER
 from poolwise.registry import register
-from poolwise.units import HORIZON, NEVER
 
 
 @register("backfills", "conservative")

@@ -28,9 +28,9 @@ from poolwise.model import Kind, Refusal, Snapshot, Start, WaitCause
 from poolwise.model.rules import BackfillRule, PassTimes
 from poolwise.policies.backfill.none import owners_of, start_in_order
 from poolwise.policies.backfill.slurm_plan import BackfillPlan
+from poolwise.quantities import MINUTE, NEVER, SECOND
 from poolwise.registry import InputFile, register
 from poolwise.slurm.conf import SlurmConf
-from poolwise.units import MINUTE, NEVER, SECOND
 
 SUPPORTED: Final = {"bf_interval": 30, "bf_window": 1440, "bf_max_job_test": 500, "bf_resolution": 60}
 """Supported parameters and their defaults in s, min, jobs and s."""

@@ -14,7 +14,7 @@ import numpy as np
 from poolwise.arrays import BoolArray, IntArray
 from poolwise.interfaces import PlacementPolicy
 from poolwise.model import Job, Kind, Placement, Refusal, Snapshot
-from poolwise.units import HORIZON, NEVER, OVERDUE, SECOND
+from poolwise.quantities import HORIZON, NEVER, OVERDUE, SECOND
 
 PRECISION: Final = 30 * SECOND
 """First period in which ends of runs are grouped; it doubles with each period ("bf_window_linear": the default doubles)."""

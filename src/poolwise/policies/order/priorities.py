@@ -16,8 +16,8 @@ from poolwise.arrays import FloatArray, IntArray
 from poolwise.errors import InputError
 from poolwise.interfaces import AgingOrder, CappedOrder, OrderKind, QueuePolicy
 from poolwise.model import JobTable, Machine, Queue, Snapshot
+from poolwise.quantities import SECOND
 from poolwise.registry import register
-from poolwise.units import SECOND
 
 
 @register("orders", "fcfs")

@@ -12,9 +12,9 @@ from poolwise.errors import InputError
 from poolwise.model import JobTable, Machine, Run, Snapshot
 from poolwise.model.partition import default_of
 from poolwise.policies.preemption.stopping import Mode, StoppingPolicy, check_modes
+from poolwise.quantities import SECOND
 from poolwise.registry import register
 from poolwise.short_repr import short_repr
-from poolwise.units import SECOND
 
 QOS = "qos"
 

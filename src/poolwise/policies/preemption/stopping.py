@@ -16,8 +16,8 @@ from poolwise.interfaces import PreemptionPolicy, SchedulingPass
 from poolwise.model import Run, Snapshot, Stop
 from poolwise.model.node_count import node_count
 from poolwise.policies.backfill.none import owners_of
+from poolwise.quantities import SECOND
 from poolwise.short_repr import short_repr
-from poolwise.units import SECOND
 
 Mode = Literal["requeue", "cancel", "off"]
 """A stopped run: its job waits again or is canceled; or the run is never stopped."""

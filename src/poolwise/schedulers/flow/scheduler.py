@@ -32,6 +32,7 @@ from poolwise.model import (
 from poolwise.optimize.min_cost_flow import FlowSolver
 from poolwise.performance.link_load import access_links, link_loads, sites
 from poolwise.policies.cost.model import CostModel
+from poolwise.quantities import SECOND
 from poolwise.registry import SettingsOf, register
 from poolwise.schedulers.flow.flow_layout import FlowLayout
 from poolwise.schedulers.flow.graph import Clock
@@ -42,7 +43,6 @@ from poolwise.schedulers.flow.round import Admission, Options, Round, admit
 from poolwise.schedulers.flow.shapes import Requests, ShapeTable
 from poolwise.schedulers.rounds import BETWEEN, Rounds
 from poolwise.short_repr import short_repr
-from poolwise.units import SECOND
 
 if TYPE_CHECKING:
     from poolwise.optimize.min_cost_flow.named import NamedFlow

@@ -12,10 +12,10 @@ import numpy as np
 from poolwise.arrays import FloatArray, IntArray
 from poolwise.model import Workload
 from poolwise.performance.device_profiles import read_device_profiles
+from poolwise.quantities import SECOND
 from poolwise.registry import InputFile, register
 from poolwise.traces.generators.generator import Generator, check_setting_range
 from poolwise.traces.generators.variates import exponential, normal, whole_below
-from poolwise.units import SECOND
 
 WARM_UP = "warm-up"
 

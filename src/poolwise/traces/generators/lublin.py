@@ -14,12 +14,12 @@ import numpy as np
 
 from poolwise.arrays import BoolArray, FloatArray, IntArray
 from poolwise.model import Workload
+from poolwise.quantities import SECOND
 from poolwise.random import uniform
 from poolwise.registry import register
 from poolwise.traces.generators.arrivals import BUCKETS, DailyCycle, since_first
 from poolwise.traces.generators.generator import MOST_JOBS, check_setting_range
 from poolwise.traces.generators.variates import gamma, until_accepted
-from poolwise.units import SECOND
 
 # Nodes: the share of serial jobs, the share of parallel jobs at powers of two (both of all jobs), and log2 of the nodes of a
 # parallel job, uniform in [LOW, MEDIUM] with probability FIRST_STAGE, else in [MEDIUM, HIGH]. HIGH is log2 of the machine;

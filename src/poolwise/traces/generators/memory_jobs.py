@@ -9,10 +9,10 @@ import numpy as np
 
 from poolwise.arrays import FloatArray, IntArray
 from poolwise.model import Workload
+from poolwise.quantities import SECOND
 from poolwise.traces.generators.arrivals import DailyCycle, poisson
 from poolwise.traces.generators.generator import MOST_JOBS, check_setting_range
 from poolwise.traces.generators.variates import Quantiles, normal
-from poolwise.units import SECOND
 
 MIB_PER_GB = 1024  # the paper counts 1 GB = 1024 MB
 PEAK_HOUR = 14.0  # busiest hour of the optional daily cycle

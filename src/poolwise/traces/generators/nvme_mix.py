@@ -13,11 +13,11 @@ import numpy as np
 from poolwise.arrays import FloatArray, IntArray
 from poolwise.errors import InputError
 from poolwise.model import Workload
+from poolwise.quantities import SECOND, parse, to_ns
 from poolwise.random import uniform
 from poolwise.registry import register
 from poolwise.traces.generators.arrivals import poisson
 from poolwise.traces.generators.generator import Generator, check_setting_range
-from poolwise.units import SECOND, parse, to_ns
 
 MixScenario = Literal["high_bandwidth", "high_capacity", "high_compute"]
 DAYS_S = 3 * 86400.0

@@ -17,6 +17,7 @@ from poolwise import catalog
 from poolwise.arrays import BoolArray, FloatArray, IntArray
 from poolwise.errors import InputError
 from poolwise.model import Kind, Machine, MachineBuilder, Workload
+from poolwise.quantities import SECOND
 from poolwise.random import uniform
 from poolwise.registry import InputFile, register
 from poolwise.traces.generators.arrivals import poisson
@@ -25,7 +26,6 @@ from poolwise.traces.generators.variates import whole_below
 from poolwise.traces.openb import OpenB
 from poolwise.traces.philly import Philly
 from poolwise.traces.selection import occurring
-from poolwise.units import SECOND
 
 MODELS = {"v100": ("V100M16", "V100M32"), "p100": ("P100",), "t4": ("T4",), "a10": ("A10",), "g2": ("G2",), "g3": ("G3",)}
 """Name of a GPU type in shipped machine files -> models in the trace's `gpu_spec`."""

@@ -11,11 +11,11 @@ import numpy as np
 from poolwise.errors import InputError
 from poolwise.model import MemoryUse, Workload
 from poolwise.performance.csv_table import number, table_rows
+from poolwise.quantities import SECOND
 from poolwise.registry import InputFile, register
 from poolwise.traces.memory import LARGEST
 from poolwise.traces.memory_use.source import MemoryUseSource, with_overestimates
 from poolwise.traces.text_files import read_text
-from poolwise.units import SECOND
 
 COLUMNS = {"job": 2.0**53, "seconds": 9e9, "memory": float(LARGEST)}
 """Column -> largest number in it."""

@@ -13,9 +13,9 @@ import numpy as np
 
 from poolwise.arrays import FloatArray, IntArray
 from poolwise.errors import InputError
+from poolwise.quantities import UNITS, US
 from poolwise.random import uniform
 from poolwise.traces.numbers import NotANumber, reals, round_up
-from poolwise.units import UNITS, US
 
 ArrivalDistribution = Literal["fixed", "exponential", "uniform"]
 _CALL = re.compile(r"\s*(exponential|uniform)\s*\(([^()]*)\)\s*")

@@ -17,7 +17,7 @@ from poolwise.cli.profile import commands
 from poolwise.cli.tables import print_table
 from poolwise.errors import InputError
 from poolwise.presentation.table import Table
-from poolwise.units import SECOND, format_memory, format_time, parse
+from poolwise.quantities import SECOND, format_memory, format_time, parse
 
 if TYPE_CHECKING:
     from poolwise_agents.profiling.experiment import LimitedRuns

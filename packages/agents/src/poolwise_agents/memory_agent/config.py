@@ -13,7 +13,7 @@ from poolwise.files.document import Document
 from poolwise.files.fields import Label, Memory, Section, Time
 from poolwise.files.validation import validate
 from poolwise.performance.profiles import Profile, find_profile, read_profiles
-from poolwise.units import MS, SECOND, US
+from poolwise.quantities import MS, SECOND, US
 from poolwise_agents.memory_agent.estimate import SlowdownClock
 
 STATE = Path("/run/poolwise/memory-agent")

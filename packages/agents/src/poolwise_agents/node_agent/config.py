@@ -12,7 +12,7 @@ from poolwise.errors import Problems
 from poolwise.files.document import Document
 from poolwise.files.fields import Bandwidth, Label, Section, Time
 from poolwise.files.validation import validate
-from poolwise.units import SECOND
+from poolwise.quantities import SECOND
 from poolwise_agents.node_agent.template import LABEL, check_placeholders, placeholders
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,31}")

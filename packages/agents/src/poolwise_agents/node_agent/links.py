@@ -14,7 +14,7 @@ from pathlib import Path
 from poolwise.errors import PoolwiseError
 from poolwise.live.kubernetes.link_traffic import BANDWIDTH, USED, LinkTraffic, links_driver
 from poolwise.live.logs import log_event
-from poolwise.units import to_seconds
+from poolwise.quantities import to_seconds
 from poolwise_agents.node_agent.commands import run_command
 from poolwise_agents.node_agent.config import LinkSection, MeasureLinksSection
 from poolwise_agents.node_agent.slices import Specs, attribute_of, pool_specs

@@ -7,7 +7,7 @@ from typing import Any
 
 from poolwise.errors import InputError
 from poolwise.live.kubernetes.objects import AllocatedDevice, PublishedDevice, ResourceClaim, ResourceSlice
-from poolwise.units import to_seconds
+from poolwise.quantities import to_seconds
 from poolwise_agents.node_agent.config import TEMPLATE, NodeAgentFile, TemplateSection
 from poolwise_agents.node_agent.records import Attachment, ClaimRecord
 from poolwise_agents.node_agent.template import fill, validate_value

@@ -16,7 +16,7 @@ from poolwise.live.kubernetes.informer import Informer
 from poolwise.live.kubernetes.link_traffic import links_driver
 from poolwise.live.kubernetes.objects import ResourceClaim
 from poolwise.live.logs import log_event
-from poolwise.units import to_seconds
+from poolwise.quantities import to_seconds
 from poolwise_agents.node_agent.agent import NodeAgent
 from poolwise_agents.node_agent.cdi import CdiFolder
 from poolwise_agents.node_agent.cluster import CLAIMS, AgentCluster

@@ -26,10 +26,10 @@ from poolwise.interfaces import Dispatcher, Scheduler
 from poolwise.metrics.deadlines import violated
 from poolwise.model import JobTable, Kind, Machine, Schedule
 from poolwise.performance.device_profiles import device_profiles_csv, read_device_profiles
+from poolwise.quantities import SECOND
 from poolwise.schedulers.flow.graph import Clock
 from poolwise.studies.cells import Cell, GeneratorSource, cell_sources, workload_of
 from poolwise.traces.generators.device_jobs import WARM_UP
-from poolwise.units import SECOND
 from poolwise_reproductions.cases import CellCase, MeasuredCase
 from poolwise_reproductions.drmaestro.changes import CHANGES, FITS, Change
 from poolwise_reproductions.drmaestro.experiments import EXPERIMENTS

@@ -18,12 +18,12 @@ from poolwise.files.document import Document
 from poolwise.files.machine import MachineDescription, read_machine
 from poolwise.model import Machine, Workload
 from poolwise.performance.device_profiles import read_device_profiles
+from poolwise.quantities import SECOND
 from poolwise.random import uniform
 from poolwise.studies.cells import FunctionSource
 from poolwise.traces.generators import generate
 from poolwise.traces.generators.device_jobs import WARM_UP
 from poolwise.traces.generators.variates import normal
-from poolwise.units import SECOND
 
 
 @dataclass(frozen=True)

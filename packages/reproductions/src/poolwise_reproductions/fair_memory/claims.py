@@ -14,8 +14,8 @@ from poolwise.arrays import FloatArray
 from poolwise.model import Machine
 from poolwise.model.rules import PoolScope
 from poolwise.performance.remote_memory import FAR, FAR_NS, NEAR, NEAR_NS, sld_factor
+from poolwise.quantities import SECOND
 from poolwise.traces.generators import generate
-from poolwise.units import SECOND
 from poolwise_reproductions.fair_memory.readings import ALL_SWITCHES, COMBINED, COMPARED, SPEC, FairMemoryReading
 from poolwise_reproductions.fair_memory.runs import (
     CDF,

@@ -14,12 +14,12 @@ import numpy as np
 
 from poolwise.arrays import FloatArray
 from poolwise.model import Machine, Workload
+from poolwise.quantities import SECOND
 from poolwise.studies.cells import FunctionSource
 from poolwise.traces.generators import generate
 from poolwise.traces.generators.memory_jobs import JobDistribution
 from poolwise.traces.generators.perlmutter_like import NODE_SECONDS, NODES, RUNTIME_S, PerlmutterLike
 from poolwise.traces.generators.variates import Quantiles, normal
-from poolwise.units import SECOND
 
 HOUR = 3600 * SECOND
 MACHINE_NODES = {"perlmutter_like": 1536, "juwels_like": 960}

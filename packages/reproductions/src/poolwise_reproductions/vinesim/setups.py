@@ -21,10 +21,10 @@ from poolwise.metrics.measures import Energy, LatencyMeasure, TaskLatency, Throu
 from poolwise.metrics.summary import measure_run
 from poolwise.metrics.unit_use import unit_series
 from poolwise.model import Schedule
+from poolwise.quantities import US
 from poolwise.random import uniform
 from poolwise.studies.cells import Cell, FunctionSource, cell_sources
 from poolwise.traces import vinesim
-from poolwise.units import US
 from poolwise_reproductions.cases import CellCase
 
 CPU, PHI, GPU, DFE = 0, 4, 2, 3  # unit types; the Xeon Phi is modeled as a multi-core CPU, Maxeler's DFE as an FPGA

@@ -14,8 +14,8 @@ from poolwise.arrays import FloatArray, IntArray
 from poolwise.errors import InputError
 from poolwise.model import JobTable, Kind, Machine
 from poolwise.policies.order.multifactor.rules import TRES, PriorityRules
+from poolwise.quantities import MINUTE
 from poolwise.slurm.conf import SlurmConf
-from poolwise.units import MINUTE
 
 
 @dataclass(frozen=True)

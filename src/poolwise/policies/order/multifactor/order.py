@@ -21,10 +21,10 @@ from poolwise.model import JobTable, Machine, Queue, Snapshot
 from poolwise.policies.order.multifactor.factors import FixedFactors
 from poolwise.policies.order.multifactor.rules import KEYS, PriorityRules
 from poolwise.policies.order.multifactor.shares import ShareTree, Usage
+from poolwise.quantities import SECOND
 from poolwise.registry import InputFile, register
 from poolwise.slurm.conf import SlurmConf
 from poolwise.slurm.dumps import QOS_REMEDY, SHARES_REMEDY, read_priorities, read_shares
-from poolwise.units import SECOND
 
 MOST = float(0xFFFFFFFF)
 """Highest priority in Slurm."""

@@ -12,8 +12,8 @@ from functools import cached_property
 import numpy as np
 
 from poolwise.arrays import FloatArray, IntArray
+from poolwise.quantities import SECOND
 from poolwise.slurm.dumps import Association
-from poolwise.units import SECOND
 
 
 class ShareTree:

@@ -9,7 +9,7 @@ from poolwise.model import JobTable, Snapshot
 from poolwise.model.snapshot import Estimate, model_parts
 from poolwise.performance.nvme_sharing import NvmeSharing, kind_of, relative
 from poolwise.performance.sharing_table import OffersTables, SharingTable
-from poolwise.units import NEVER, with_slowdown
+from poolwise.quantities import NEVER, with_slowdown
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from poolwise.model import Placement, Snapshot
 from poolwise.policies.placement.nvme.composition_request import CompositionRequest, Sharing
 from poolwise.policies.placement.nvme.free_devices import FreeDevices
 from poolwise.policies.placement.nvme.layout import device_layout
-from poolwise.units import with_slowdown
+from poolwise.quantities import with_slowdown
 
 
 @dataclass(slots=True)

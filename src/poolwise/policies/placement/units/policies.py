@@ -10,8 +10,8 @@ from poolwise.errors import InputError, UnknownNameError
 from poolwise.policies.placement.units.layout import Choices, Tier
 from poolwise.policies.placement.units.policy import WAIT, Tie, TieredPolicy, UnitPolicy
 from poolwise.policies.placement.units.view import SHAPE, Task, Units
+from poolwise.quantities import NEVER
 from poolwise.registry import register
-from poolwise.units import NEVER
 
 
 @register("placements", "flat")

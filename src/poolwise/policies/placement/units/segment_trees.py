@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from poolwise.units import NEVER
+from poolwise.quantities import NEVER
 
 
 class BitTree:

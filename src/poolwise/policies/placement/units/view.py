@@ -11,8 +11,8 @@ from poolwise.arrays import FloatArray
 from poolwise.model import Placement, Run, Snapshot
 from poolwise.policies.placement.units.layout import Choices, LeafRange, Tier, UnitLayout
 from poolwise.policies.placement.units.segment_trees import BitTree, MinTree
+from poolwise.quantities import HORIZON, NEVER
 from poolwise.random import uniform
-from poolwise.units import HORIZON, NEVER
 
 
 class Task(NamedTuple):

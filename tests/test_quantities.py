@@ -10,8 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from poolwise.files.fields import Memory, Time
 from poolwise.model import Workload
-from poolwise.studies.study import parse_setting
-from poolwise.units import (
+from poolwise.quantities import (
     DAY,
     HOUR,
     MINUTE,
@@ -27,6 +26,7 @@ from poolwise.units import (
     to_seconds,
     with_slowdown,
 )
+from poolwise.studies.study import parse_setting
 
 DECIMAL = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 BINARY = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
