@@ -92,6 +92,14 @@ def test_false_infeasibility_of_presolve_is_retried_without_presolve():
     assert bound == pytest.approx(0.0, abs=1e-9)
 
 
+def test_interior_point_method_ends_on_an_infeasible_program():
+    """A row without columns: the method of HiGHS takes two thousand million iterations, which is hours."""
+    program = LinearProgram("interior_point")
+    rows = [program.add_row(low, high) for low, high in ((1, 1), (-math.inf, 0), (-math.inf, 0), (-math.inf, 1.32))]
+    program.add_column(0.56, 0, 1, rows[1:3], [-1, -1])
+    assert program.solve().status == "infeasible"
+
+
 def test_imprecise_end_after_presolve_is_retried_without_presolve():
     """A coefficient of rounding, 2.8e-17, for which GLOP's presolve leaves a solution outside its tolerances."""
     program = LinearProgram()

@@ -41,6 +41,9 @@ _REASONS: dict[mathopt.TerminationReason, LinearStatus] = {
     mathopt.TerminationReason.NO_SOLUTION_FOUND: "limit",
 }
 
+BARRIER_ITERATIONS = 500
+"""Iterations of the interior point method after which it counts as not converging: it takes tens of them, or never ends."""
+
 Basis = tuple[tuple[IntArray, IntArray], tuple[IntArray, IntArray]]
 """(columns, their statuses), (rows, their statuses), as MathOpt numbers them."""
 
@@ -67,7 +70,8 @@ class LinearProgram:
 
     The solver is "glop" or "interior_point" for linear programs, and "highs" or "scip" for integer programs. The interior point
     method (HiGHS) has no warm start, no presolve, and a crossover to a vertex only if its solution misses the tolerances
-    without one: of several optima it otherwise returns one inside the optimal face.
+    without one: of several optima it otherwise returns one inside the optimal face. Programs on which it does not converge are
+    solved by the dual simplex method of HiGHS.
     """
 
     def __init__(self, solver: LinearSolver = "glop") -> None:
@@ -171,6 +175,7 @@ class LinearProgram:
         if self._kind == "interior_point":
             parameters.lp_algorithm, parameters.presolve = mathopt.LPAlgorithm.BARRIER, mathopt.Emphasis.OFF
             parameters.highs.string_options["run_crossover"] = "off"
+            parameters.highs.int_options["ipm_iteration_limit"] = BARRIER_ITERATIONS
         warm = self._kind == "glop" and self._basis is not None
         if warm:
             parameters.lp_algorithm, parameters.presolve = mathopt.LPAlgorithm.DUAL_SIMPLEX, mathopt.Emphasis.OFF
@@ -182,11 +187,15 @@ class LinearProgram:
             guide.solution_hints.append(mathopt.SolutionHint(variable_values=values))
         try:
             self._session = self._session or Session(self._model, _SOLVERS[self._kind])
-            answer = self._read(self._session.solve(parameters, guide, self._start() if warm else None))
-            if answer.status not in ("infeasible", "failed") or self._kind != "glop":
+            result = self._session.solve(parameters, guide, self._start() if warm else None)
+            answer = self._read(result)
+            if result.termination.limit == result_pb2.LIMIT_ITERATION and self._kind == "interior_point":
+                parameters.lp_algorithm = mathopt.LPAlgorithm.DUAL_SIMPLEX
+            elif answer.status in ("infeasible", "failed") and self._kind == "glop":
+                # after GLOP's presolve, programs with an optimum have ended as infeasible or as imprecise
+                parameters.presolve = mathopt.Emphasis.OFF
+            else:
                 return answer
-            # after GLOP's presolve, programs with an optimum have ended as infeasible or as imprecise
-            parameters.presolve = mathopt.Emphasis.OFF
         except Exception:  # MathOpt raises exceptions of several kinds; a failed warm start is retried cold
             parameters.highs.string_options.pop("run_crossover", None)  # without crossover, it may miss the tolerances
         try:
