@@ -272,15 +272,20 @@ def test_memory_without_unit_is_ignored_and_reported(tmp_path):
     assert read(own, MACHINE, memory_unknown="exclude").excluded == {"memory unknown or 0": 1}
 
 
-def test_jobs_request_their_parts_on_shared_nodes(tmp_path):
-    path = table(tmp_path, "submit,duration,nodes,cores,gpus,memory_gib", "0,1,2,16,4,8")
+def test_jobs_request_different_nodes_on_shared_nodes(tmp_path):
+    path = table(tmp_path, "submit,duration,nodes,cores,gpus,memory_gib", "0,1,2,16,4,8", "0,1,1,130,0,12")
     found = read(path, shared_nodes(cores=64, gpu=8, memory=65536))
-    assert found.tasks.tolist() == [2]
-    assert {name: column.tolist() for name, column in found.requests.items()} == {"cores": [8], "gpu": [2], "memory": [8192]}
+    assert found.tasks.tolist() == [1, 1]
+    assert {name: column.tolist() for name, column in found.requests.items()} == {
+        "nodes": [2, 3],
+        "cores": [8, 44],
+        "gpu": [2, 0],
+        "memory": [8192, 4096],
+    }
     per_cpu = read(path, shared_nodes(cores=64, memory=65536), map="memory=, cpu_memory=memory_gib:GiB")
-    assert per_cpu.requests["memory"].tolist() == [16 * 8192 // 2]
-    assert read(path, MACHINE).nodes.tolist() == [2]
-    assert read(path, MACHINE, map="nodes=").nodes.tolist() == [1]
+    assert per_cpu.requests["memory"].tolist() == [16 * 8192 // 2, 130 * 12288 // 3]
+    assert read(path, MACHINE).nodes.tolist() == [2, 1]
+    assert read(path, MACHINE, map="nodes=").nodes.tolist() == [1, 5]
 
 
 def test_inconsistent_units_are_reported(tmp_path):

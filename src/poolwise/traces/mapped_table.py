@@ -47,8 +47,10 @@ class MappedTable(TraceFormat):
     column names, and a note lists the guesses. Numbers without a unit in time columns count seconds.
 
     The table must have submit (or start), duration (or start and end), and nodes, cores or gpus. On a machine that allocates
-    whole nodes, a job takes the number of nodes in the table, or else as many as its cores and GPUs need. Jobs without submit
-    time, runtime or processors are excluded and counted. So are unreadable rows, unless `strict` is set.
+    whole nodes, a job takes the number of nodes in the table, or else as many as its cores and GPUs need. On shared nodes, it
+    takes the number of nodes in the table, by default one, with an equal part of its cores and GPUs on each; more if a part has
+    more cores than any node. Jobs without submit time, runtime or processors are excluded and counted. So are unreadable rows,
+    unless `strict` is set.
 
     Parameters
     ----------
@@ -244,7 +246,7 @@ def _request(counts: Mapping[str, IntArray], memory: FloatArray, per_node: bool,
         return Request(none + 1, {"nodes": counts["nodes"], "memory": mebibytes}, {})
     parts = np.maximum(counts.get("nodes", none), 1)
     demand = Demand(parts, counts.get("cores", none) * 1000, memory, counts.get("gpus", none) * 1000)
-    request = demand.to_request(machine)
+    request = demand.to_request(machine, separate_nodes=True)
     if per_node and "nodes" in machine.resources:
         return replace(request, amounts={**request.amounts, "memory": mebibytes})
     return request
