@@ -20,7 +20,8 @@ import benchmarks.forecast  # registers its case
 import benchmarks.nvme_scale  # registers its case
 import benchmarks.pools  # registers its cases
 import benchmarks.shared_features  # registers its cases
-import benchmarks.shared_nodes  # noqa: F401  # registers its cases
+import benchmarks.shared_nodes
+import benchmarks.slurm_site  # noqa: F401  # registers its cases
 from benchmarks.case import cases
 
 
