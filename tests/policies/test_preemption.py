@@ -188,6 +188,16 @@ def test_qos_preempts_those_in_its_list() -> None:
     assert not other.stops
 
 
+def test_waiting_jobs_precede_those_of_the_qos_that_they_preempt() -> None:
+    on = replace(tiered(1, all=1), qos=tuple(map(QualityOfService, ("low", "normal", "urgent", "other"))))
+    rows: list[Row] = [(0, 100, 1, "urgent"), (1, 5, 1, "other"), (2, 5, 1, "low"), (3, 5, 1, "normal"), (4, 5, 1, "urgent")]
+    preempts = {"urgent": ("normal", "low"), "normal": ("low",)}
+    found = run(on, workload(rows, "qos"), QosPreemption(preempts=preempts, mode="off"))
+    assert (found.job_start // SECOND).tolist() == [0, 100, 115, 110, 105]
+    alone = run(on, workload(rows, "qos"), QosPreemption(preempts={"urgent": ("other",)}, mode="off"))
+    assert (alone.job_start // SECOND).tolist() == [0, 105, 110, 115, 100]
+
+
 def test_mutual_preemption_ends() -> None:
     on = replace(tiered(1, all=1), qos=(QualityOfService("a"), QualityOfService("b")))
     rows: list[Row] = [(0, 100, 1, "a"), (10, 10, 1, "b")]

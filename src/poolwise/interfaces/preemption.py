@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Protocol
 
+from poolwise.arrays import FloatArray
 from poolwise.interfaces.scheduling_pass import SchedulingPass
-from poolwise.model import JobTable, Machine, Stop
+from poolwise.model import JobTable, Machine, Queue, Snapshot, Stop
 
 
 class PreemptionPolicy(Protocol):
@@ -63,6 +64,10 @@ class PreemptionPolicy(Protocol):
             Every job of the study.
         """
         return
+
+    def reprioritize(self, priority: FloatArray, queue: Queue, snapshot: Snapshot) -> FloatArray:
+        """Return the priorities of the waiting jobs, (n_queued,), given those of the order; by default the same."""
+        return priority
 
     def stops(self, job: int, cycle: SchedulingPass) -> Iterable[Stop]:
         """Return the runs that may be stopped for a waiting job, the first to be stopped first.

@@ -270,15 +270,15 @@ class ListDispatcher(Dispatcher):
         return replace(cycle.reasons[job], ahead=int(ahead))
 
     def _priority(self, queue: Queue, snapshot: Snapshot) -> FloatArray:
-        """Return (n_queued,) priorities; if partitions have different tiers, ranks by tier and priority."""
+        """Return (n_queued,) priorities, with ranks by tier and priority if partitions have different tiers."""
         order, n = self.scheduler.order, len(queue)
         priority = checked_priorities(order, order.priority(queue, snapshot), n)
-        if not has_tiers(snapshot.machine):
-            return priority
-        ranked = np.lexsort((-priority, -tiers(snapshot.machine, queue.table)[queue.jobs]))  # stable
-        found = np.empty(n)
-        found[ranked] = -np.arange(n)
-        return found
+        if has_tiers(snapshot.machine):
+            ranked = np.lexsort((-priority, -tiers(snapshot.machine, queue.table)[queue.jobs]))  # stable
+            priority = np.empty(n)
+            priority[ranked] = -np.arange(n)
+        preemption = self.scheduler.preemption
+        return priority if preemption is None else preemption.reprioritize(priority, queue, snapshot)
 
     def _signatures(self, snapshot: Snapshot) -> IntArray | None:
         return signatures_of(self.scheduler.placement, snapshot.machine, snapshot.table)

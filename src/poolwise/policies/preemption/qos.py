@@ -1,6 +1,6 @@
 """Preemption between qualities of service (QOS).
 
-Source: Slurm's src/plugins/preempt/qos/preempt_qos.c.
+Source: Slurm's src/plugins/preempt/qos/preempt_qos.c, and observed behavior of Slurm 22.05 (`tests/live`).
 """
 
 from __future__ import annotations
@@ -8,8 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
+from poolwise.arrays import FloatArray
 from poolwise.errors import InputError
-from poolwise.model import JobTable, Machine, Run, Snapshot
+from poolwise.model import JobTable, Machine, Queue, Run, Snapshot
 from poolwise.model.partition import default_of
 from poolwise.policies.preemption.stopping import Mode, StoppingPolicy, check_modes
 from poolwise.quantities import SECOND
@@ -25,7 +28,8 @@ class QosPreemption(StoppingPolicy):
     """Jobs of a QOS stop runs of the QOS in its list, as with Slurm's `preempt/qos`.
 
     A run stops only if it uses nodes of the waiting job's partitions. Runs whose QOS has the lowest priority come first, then
-    those on the fewest nodes. The modes and exempt times are those of the run's QOS.
+    those on the fewest nodes. The modes and exempt times are those of the run's QOS. Waiting jobs precede those of the QOS
+    whose runs they may stop, whatever their priorities.
 
     Parameters
     ----------
@@ -61,6 +65,29 @@ class QosPreemption(StoppingPolicy):
         """Raise InputError if the jobs have no QOS."""
         if self.preempts and len(jobs) and QOS not in jobs.attributes:
             raise InputError("the jobs have no QOS", field=QOS, remedy="use a log with QOS, or remove preemption")
+
+    def reprioritize(self, priority: FloatArray, queue: Queue, snapshot: Snapshot) -> FloatArray:
+        """Return ranks by priority, in which each job precedes those of the QOS whose runs it may stop."""
+        qos = np.array([_qos(snapshot, job) for job in queue.jobs.tolist()])
+        order = np.argsort(-priority, kind="stable")
+        for name in sorted(self.preempts, key=lambda name: len(self._below(name))):
+            first = int(np.argmax(np.isin(qos[order], self.preempts[name])))
+            behind = np.flatnonzero(qos[order] == name)
+            behind = behind[behind > first]
+            if np.isin(qos[order[first]], self.preempts[name]) and len(behind):
+                order = np.insert(np.delete(order, behind), first, order[behind])
+        found = np.empty(len(order))
+        found[order] = -np.arange(len(order))
+        return found
+
+    def _below(self, name: str) -> set[str]:
+        """Return the QOS whose runs a QOS may stop, with those that they may stop in turn."""
+        found, left = set[str](), [name]
+        while left:
+            more = {*self.preempts.get(left.pop(), ())} - found
+            found |= more
+            left += more
+        return found
 
     def group_of(self, job: int, snapshot: Snapshot) -> str:
         """Return the QOS of a job."""
