@@ -37,6 +37,9 @@ def test_kernels_support_the_backfill_on_shared_nodes() -> None:
     ("run", "why"),
     [
         (spec(shared(), False, {"bf_max_job_user": 3}), "no kernel"),
+        (spec(shared(), False, {"bf_max_job_assoc": 3}), "no kernel"),
+        (spec(shared(), False, {"bf_min_prio_reserve": 3}), "no kernel"),
+        (spec(shared(), False, {"bf_job_part_count_reserve": 3}), "no kernel"),
         (spec(shared(), False, tasks=2), "several tasks"),
     ],
 )
@@ -55,6 +58,9 @@ def test_guide_lists_the_exceptions() -> None:
     cost = text[text.index("## Cost") :]
     for words in (
         "bf_max_job_user",
+        "bf_max_job_assoc",
+        "bf_min_prio_reserve",
+        "bf_job_part_count_reserve",
         "QOS limits",
         "whole nodes of different sizes",
         "memory pools",

@@ -328,6 +328,40 @@ def test_limits_per_user_need_the_users_of_the_log(tmp_path: Path, capsys: pytes
     assert "bf_max_job_user" not in (tmp_path / "out" / "slurm.conf").read_text()
 
 
+RESERVING = "bf_min_prio_reserve=500,bf_job_part_count_reserve=3,bf_max_job_assoc=2,bf_busy_nodes"
+
+
+def test_limits_on_reservations_are_kept_and_bf_busy_nodes_is_left_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    conf = edited(tmp_path, ("bf_max_job_user=10", RESERVING), (" PriorityTier=2", ""))
+    assert imported(tmp_path / "out", conf=conf) == 0
+    found = SlurmConf.read_file(tmp_path / "out" / "slurm.conf").pairs("SchedulerParameters")
+    assert {name: found[name] for name in found if "reserve" in name or "assoc" in name} == {
+        "bf_min_prio_reserve": "500", "bf_job_part_count_reserve": "3", "bf_max_job_assoc": "2",
+    }  # fmt: skip
+    assert "bf_busy_nodes" not in found
+    assert "SchedulerParameters=bf_busy_nodes is left out" in capsys.readouterr().err
+    assert cli.run(["validate", str(tmp_path / "out" / "slurm.toml")]) == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ([("PriorityType=priority/multifactor", "PriorityType=priority/basic")], "requires PriorityType=priority/multifactor"),
+        ([], "partitions have different tiers"),
+    ],
+)
+def test_least_priority_of_reservations_requires_slurms_priorities(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], change: list[tuple[str, str]], why: str
+) -> None:
+    conf = edited(tmp_path, ("bf_max_job_user=10", "bf_min_prio_reserve=500"), *change)
+    assert imported(tmp_path / "out", conf=conf) == 0
+    error = " ".join(capsys.readouterr().err.split())
+    assert "SchedulerParameters=bf_min_prio_reserve is left out" in error and why in error
+    assert "bf_min_prio_reserve" not in (tmp_path / "out" / "slurm.conf").read_text()
+
+
 def test_licenses_of_slurm_conf_limit_the_jobs_of_the_log(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

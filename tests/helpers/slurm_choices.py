@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -17,18 +17,39 @@ from poolwise.files.factory import scheduler_of
 from poolwise.files.machine import load_machine
 from poolwise.files.scheduler import load_scheduler
 from poolwise.files.slurm_import.cluster import SlurmCluster, SlurmFiles
-from poolwise.model import Schedule
+from poolwise.interfaces import BackfillPolicy, SchedulingPass
+from poolwise.model import Schedule, Start
+from poolwise.model.rules import HeadScope
+from poolwise.policies.backfill.none import NoBackfill
 from poolwise.policies.backfill.slurm import SlurmBackfill
 from poolwise.quantities import MS
 from poolwise.registry import make
 from poolwise.schedulers.list import ListScheduler
 from poolwise.slurm import hostlist
-from tests.helpers.slurm_day import CLOSE_MS, RecordedTimes
+from tests.helpers.slurm_day import CLOSE_MS, RecordedTimes, next_instant
 
 INTERVAL = 4
 """Interval of the backfill (s)."""
+STOPPING_MS = 100
+"""Maximum time between the stop of a run and the pass that starts a job on its nodes."""
 HEADER = "JobIDRaw|User|Partition|Submit|Start|State|NNodes|AllocCPUS|ElapsedRaw|TimelimitRaw|ReqMem"
 """Header of sacct.txt."""
+
+
+@dataclass(frozen=True)
+class RecordedLooks(NoBackfill):
+    """Slurm's main scheduler without backfill, with passes exactly at given instants (ns), ascending."""
+
+    instants: tuple[int, ...] = ()
+
+    def next_wakeup(self, now: int) -> int:
+        return next_instant(self.instants, now)
+
+    def select(self, cycle: SchedulingPass) -> Iterable[Start]:
+        return super().select(cycle) if self.next_wakeup(cycle.snapshot.now - 1) == cycle.snapshot.now else ()
+
+    def rule(self) -> None:
+        return None
 
 
 @dataclass(frozen=True)
@@ -60,8 +81,12 @@ class Recording:
         times = {name: ms.tolist() for name, ms in self.ms.items()}
         (self.folder / "times.json").write_text(json.dumps({**times, "ran_on": [*self.ran_on]}) + "\n")
 
-    def replay(self, out: Path, placement: str = "", without: Mapping[str, str] | None = None) -> Comparison:
+    def replay(
+        self, out: Path, placement: str = "", without: Mapping[str, str] | None = None, heads: HeadScope = "partition"
+    ) -> Comparison:
         """Import slurm.conf to a folder and replay the day by [today], with another placement or texts of slurm.conf replaced.
+
+        `heads` applies to days without backfill.
 
         Submissions, run times and the times of the controller's passes are the recorded ones. A job holds its nodes from the
         pass that started it until the controller could use them again.
@@ -73,14 +98,17 @@ class Recording:
         conf = out.with_suffix(".conf")
         conf.write_text(text)
         words = ["import", "slurm", "--conf", str(conf), "--log", str(self.folder / "sacct.txt"), "--out", str(out)]
+        words += ["--qos", str(self.folder / "qos.txt")] if (self.folder / "qos.txt").exists() else []
         assert cli.run(words) == 0
         machine, how = load_machine(out / "machine.toml"), scheduler_of(load_scheduler(out / "slurm.toml"))
         jobs = traces.read(self.folder / "sacct.txt", machine, "sacct", memory_field="requested")
         assert len(jobs) == len(self.ran_on)
         jobs = replace(jobs, submit=self.ms["submit"] * MS, duration=(self._freed_ms() - self._decided_ms()) * MS)
-        assert isinstance(how, ListScheduler) and isinstance(how.backfill, SlurmBackfill)
-        looks, backfills = (tuple((self.ms[name] * MS).tolist()) for name in ("looks", "backfills"))
-        times = RecordedTimes(how.backfill.conf, how.backfill.settings, all_main_passes=looks, all_backfills=backfills)
+        assert isinstance(how, ListScheduler)
+        looks, backfills = (self._instants(name, step) for name, step in (("looks", 1), ("backfills", INTERVAL)))
+        times: BackfillPolicy = RecordedLooks(heads, looks)
+        if isinstance(how.backfill, SlurmBackfill):
+            times = RecordedTimes(how.backfill.conf, how.backfill.settings, all_main_passes=looks, all_backfills=backfills)
         how = replace(how, backfill=times, placement=make("placements", placement) if placement else how.placement)
         types = SlurmCluster(SlurmFiles(conf), HEADER.split("|")).types
         names = {f"rack0.{kind}{k}": host for kind, hosts in types.items() for k, host in enumerate(hosts)}
@@ -91,13 +119,25 @@ class Recording:
         """Ms at which each job was preempted, (n_job,); -1 if it was not."""
         return self.ms.get("stopped", np.full(len(self.ran_on), -1))
 
+    def _instants(self, passes: str, step_s: int) -> tuple[int, ...]:
+        """Return the instants (ns) of passes, followed by others for jobs that start later than in the recording."""
+        known = self.ms[passes].tolist()
+        more = range(known[-1], known[-1] + 1_000_000, 1000 * step_s)[1:] if known else ()
+        return tuple(ms * MS for ms in (*known, *more))
+
     @property
     def _passes_ms(self) -> np.ndarray:
         return np.unique(np.concatenate([self.ms["looks"], self.ms["backfills"]]))
 
     def _decided_ms(self) -> np.ndarray:
-        """Return the ms of the pass that started each job, (n_job,)."""
-        return self._passes_ms[np.searchsorted(self._passes_ms, self.ms["start"], side="right") - 1]
+        """Return the ms of the pass that started each job, or that stopped runs for it, (n_job,)."""
+        start = self.ms["start"].copy()
+        for row in np.flatnonzero(self.stopped >= 0).tolist():
+            stop, nodes = self.stopped[row], {*hostlist.expand(self.ran_on[row])}
+            for job in np.flatnonzero((start > stop) & (start <= stop + STOPPING_MS)).tolist():
+                if nodes & {*hostlist.expand(self.ran_on[job])}:
+                    start[job] = stop
+        return self._passes_ms[np.searchsorted(self._passes_ms, start, side="right") - 1]
 
     def _freed_ms(self) -> np.ndarray:
         """Return the ms at which the controller could use each job's nodes, (n_job,): at its end, or after a pass too soon.

@@ -49,13 +49,14 @@ class RecordedTimes(SlurmBackfill):
     all_backfills: tuple[int, ...] = ()
 
     def next_main_pass(self, now: int) -> int:
-        return _next(self.all_main_passes, now)
+        return next_instant(self.all_main_passes, now)
 
     def next_backfill(self, now: int) -> int:
-        return _next(self.all_backfills, now)
+        return next_instant(self.all_backfills, now)
 
 
-def _next(instants: Sequence[int], now: int) -> int:
+def next_instant(instants: Sequence[int], now: int) -> int:
+    """Return the first instant after a time; `NEVER` without one."""
     at = bisect_right(instants, now)
     return instants[at] if at < len(instants) else NEVER
 
@@ -135,7 +136,7 @@ class RecordedDay:
         for at, nodes in zip(self.decided_ms.tolist(), self.columns["ran_on"], strict=True):
             given.setdefault(at, set()).update(nodes_of(nodes))
         for row, at in enumerate(freed.tolist()):
-            main_pass = _next(self.looks, at - 1)
+            main_pass = next_instant(self.looks, at - 1)
             if main_pass - at <= CLOSE_MS and not given[main_pass] & nodes_of(self.columns["ran_on"][row]):
                 freed[row] = main_pass + 1
         return freed

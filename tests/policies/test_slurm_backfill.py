@@ -1,6 +1,6 @@
 """Slurm's main scheduler and backfill by hand, and guarantees of a pass. Recorded days: `test_slurm_day.py`."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from poolwise.engines import simulate
 from poolwise.errors import InputError
 from poolwise.explain import explain_wait
-from poolwise.interfaces import SchedulingPass
+from poolwise.interfaces import QueuePolicy, SchedulingPass
 from poolwise.model import Machine, Partition, Placement, Queue, Run, Schedule, Snapshot, WaitCause, Workload
 from poolwise.model.machine_builder import MachineBuilder
 from poolwise.model.run_table import RunTable
@@ -125,6 +125,65 @@ def test_backfill_pass_skips_jobs_beyond_the_limit_of_their_user_or_partition() 
     assert day(rows, exact(bf_max_job_part=1), partition=["a"] * 4)[4] > 500
     assert day(rows, exact(bf_max_job_user=0), user=users) == day(rows, exact(bf_max_job_user=1)) == day(rows, exact())
     assert exact(bf_max_job_user=0).rule() is not None and exact(bf_max_job_user=1).rule() is None
+
+
+def test_backfill_pass_skips_jobs_beyond_the_limit_of_their_association() -> None:
+    """The third and fourth job fit at the first pass; the third has the user and the account of the second."""
+    rows = [(0, 3, 500, 500), (1, 4, 10, 10), (2, 1, 20, 20), (3, 1, 20, 20)]
+    known = {"user": ["ann"] * 4, "account": ["a", "a", "a", "b"]}
+    assert day(rows, exact(bf_max_job_assoc=1), **known) == {1: 0, 2: 500, 3: 510, 4: 30}
+    assert day(rows, exact(bf_max_job_assoc=1), user=known["user"]) == day(rows, exact()), "without accounts, no limit applies"
+    assert exact(bf_max_job_assoc=1).rule() is None
+
+
+def test_backfill_pass_reserves_resources_for_the_first_jobs_of_each_partition() -> None:
+    """The last job fits alongside the reservation of the second job, but would overlap that of the third."""
+    rows = [(0, 2, 100, 100), (1, 3, 50, 50), (2, 4, 50, 50), (3, 1, 300, 300)]
+    assert day(rows, exact())[4] == 200
+    assert day(rows, exact(bf_job_part_count_reserve=2)) == day(rows, exact())
+    assert day(rows, exact(bf_job_part_count_reserve=1)) == {1: 0, 2: 100, 3: 330, 4: 30}
+    assert day(rows, exact(bf_job_part_count_reserve=1), partition=["a"] * 4)[4] == 30
+    assert exact(bf_job_part_count_reserve=1).rule() is None
+
+
+@dataclass(frozen=True)
+class ByWidth(QueuePolicy):
+    """Priority 10 for jobs of more than 2 nodes, 1 for others."""
+
+    kind = "static"
+
+    def priority(self, queue: Queue, snapshot: Snapshot) -> np.ndarray:
+        return np.where(queue.table.request("nodes")[queue.jobs] > 2, 10.0, 1.0)
+
+
+def test_jobs_below_the_least_priority_neither_block_others_nor_have_reservations() -> None:
+    """The second job needs both nodes of a run; the third and fourth fit at once, alongside it."""
+    rows = [(0, 3, 100, 100), (1, 2, 50, 50), (2, 1, 200, 200)]
+    rare = {"bf_interval": 1000, "bf_resolution": 1}
+    on = Machine.flat(4)
+
+    def starts(settings: dict[str, int]) -> list[float]:
+        submit, width, runtime, limit = np.array([(*row,) for row in rows]).T
+        times = {"submit": submit * SECOND, "duration": runtime * SECOND, "requested": limit * SECOND}
+        jobs = Workload.of(**times, requests={"nodes": width})
+        how = ListScheduler(ByWidth(), SlurmBackfill(settings=settings))
+        return [float(at) for at in simulate(jobs, on, how).schedule.job_start / SECOND]
+
+    assert starts(rare) == [0, 100, 100]
+    assert starts({**rare, "bf_min_prio_reserve": 1}) == [0, 100, 100]
+    assert starts({**rare, "bf_min_prio_reserve": 2}) == [0, 100, 2]
+    assert SlurmBackfill(settings={"bf_min_prio_reserve": 2}).rule() is None
+
+
+def test_least_priority_with_tiers_is_an_error() -> None:
+    on = replace(
+        Machine.flat(1),
+        node_sets={name: np.ones(1, dtype=np.bool_) for name in "ab"},
+        partitions=(Partition("a"), Partition("b", tier=2)),
+    )
+    jobs = Workload.of(["0 s"] * 2, "1 min", attributes={"partition": ["a", "b"]})
+    with pytest.raises(InputError, match="bf_min_prio_reserve is not supported with partitions of different tiers"):
+        simulate(jobs, on, ListScheduler(backfill=SlurmBackfill(settings={"bf_min_prio_reserve": 2})))
 
 
 QUEUE = [(0, 4, 100, 100), (1, 1, 50, 50), (1, 1, 50, 50), (1, 1, 50, 50)]

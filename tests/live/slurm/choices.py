@@ -30,6 +30,8 @@ pytestmark = pytest.mark.skipif(bool(missing_programs(False)), reason=missing_pr
 PARAMETERS = f"sched_interval=60,batch_sched_delay=0,bf_interval={INTERVAL},bf_window=60,bf_resolution=1"
 LICENSE = "matlab"
 USERS = ("daemon", "bin", "games")
+ASSOCIATIONS = (("alpha", "daemon"), ("beta", "daemon"), ("alpha", "bin"), ("gamma", "bin"))
+QOS_COLUMNS = "Name,Priority,Preempt,PreemptMode,PreemptExemptTime,GraceTime"
 _STARTED = re.compile(
     r"\[(?P<at>[^]]+)] (?:sched: Allocate JobId=(?P<main>\d+) NodeList="
     r"|sched/backfill: _start_job: Started JobId=(?P<backfill>\d+) in \S+ on )(?P<nodes>\S+)"
@@ -39,7 +41,7 @@ LINES = "LogTimeFormat=iso8601_ms\nTopologyPlugin=topology/none\nDebugFlags=Back
 
 
 class Job(NamedTuple):
-    """A job: its time of submission (s), partition, user, nodes, CPUs per node, run time (s), limit (min) and licenses."""
+    """A job: its time of submission (s), partition, user, nodes, CPUs per node, run time (s), limit (min), and the rest."""
 
     at: float
     partition: str
@@ -49,6 +51,8 @@ class Job(NamedTuple):
     runtime: int
     limit: int
     licenses: int = 0
+    qos: str = ""
+    account: str = ""
 
 
 @dataclass(frozen=True)
@@ -60,6 +64,8 @@ class Day:
     jobs : the jobs, in order of submission
     lines, parameters, weights, licenses : as for `Cluster`
     without : texts of slurm.conf -> replacement without the tested setting
+    accounting : whether slurmdbd runs, for jobs with a QOS and an account
+    qualities : QOS -> its settings for sacctmgr
     """
 
     jobs: Sequence[Job]
@@ -68,22 +74,29 @@ class Day:
     weights: str = ""
     licenses: str = ""
     without: Mapping[str, str] = field(default_factory=dict)
+    accounting: bool = False
+    qualities: Mapping[str, str] = field(default_factory=dict)
 
 
 def record(day: Day, folder: Path) -> Recording:
     """Run a day on a real Slurm."""
     parameters = ",".join(filter(None, (PARAMETERS, day.parameters)))
     with Cluster(
-        LINES + day.lines, parameters, accounting=False, nodes=8, weights=day.weights, licenses=day.licenses
+        LINES + day.lines, parameters, accounting=day.accounting, nodes=8, weights=day.weights, licenses=day.licenses
     ) as cluster:
-        (folder / "slurm.conf").write_text(cluster.public_conf())
+        (folder / "slurm.conf").write_text(last_values(cluster.public_conf()))
+        for name, settings in day.qualities.items():
+            cluster.call("sacctmgr", "-i", "-Q", "modify", "qos", name, "set", *settings.split())
+        if day.qualities:
+            (folder / "qos.txt").write_text(cluster.call("sacctmgr", "-P", "show", "qos", f"format={QOS_COLUMNS}"))
         jobs, begun = dict[int, Job](), time.time() + 1
         for job in day.jobs:
             wait_until(begun + job.at)
             words = f"--ntasks-per-node=1 -N{job.nodes} -c{job.cpus} -t{job.limit} -p{job.partition}".split()
             words += ["-L", f"{LICENSE}:{job.licenses}"] if job.licenses else []
+            words += [f"--{name}={value}" for name, value in (("qos", job.qos), ("account", job.account)) if value]
             jobs[cluster.run(*words, *([f"--uid={job.user}"] if job.user else []), seconds=job.runtime)] = job
-        wait_for("all jobs are done", lambda: not cluster.call("squeue", "-h"), 240 if "REQUEUE" in day.lines else 60)
+        wait_for("all jobs are done", lambda: not cluster.call("squeue", "-h"), 240 if "REQUEUE" in day.lines else 120)
         text = cluster.log.read_text()
         sched = cluster.log.with_name("sched.log").read_text().replace("sched: [", "[")
         logged, instants, _ = read_log(text + sched)
@@ -92,12 +105,13 @@ def record(day: Day, folder: Path) -> Recording:
     when = {name: np.array([int(logged[job][name]) for job in jobs]) for name in ("submit", "start", "end")}
     when |= {name: np.array(instants[name]) for name in ("looks", "backfills")}
     when["stopped"] = np.array([stopped.get(job, -1) for job in jobs])
-    rows = [f"{HEADER}|AllocTRES" if day.licenses else HEADER]
+    rows = ["|".join([HEADER, *(["AllocTRES"] if day.licenses else []), *(["QOS", "Account"] if day.accounting else [])])]
     for k, (number, job) in enumerate(jobs.items()):
         submit, start, end = (int(when[name][k]) for name in ("submit", "start", "end"))
         times = (datetime.fromtimestamp(ms // 1000, UTC).isoformat()[:19] for ms in (submit, start))
         size = (job.nodes, job.nodes * job.cpus, max((end - start) // 1000, 1), job.limit, "1Mc")
         size += (f"license/{LICENSE}={job.licenses}" if job.licenses else "",) if day.licenses else ()
+        size += (job.qos, job.account) if day.accounting else ()
         rows.append("|".join(map(str, (number, job.user or "root", job.partition, *times, "COMPLETED", *size))))
     (folder / "sacct.txt").write_text("\n".join(rows) + "\n")
     origin = when["submit"][0] // 60_000 * 60_000  # a shift that does not change how Slurm rounds
@@ -105,6 +119,15 @@ def record(day: Day, folder: Path) -> Recording:
     found = Recording(folder, when, [str(logged[job]["ran_on"]) for job in jobs])
     found.write()
     return found
+
+
+def last_values(conf: str) -> str:
+    """Return the lines of a slurm.conf without the keys that a later line sets again."""
+    lines = conf.splitlines()
+    keys = [line.partition("=")[0] for line in lines]
+    repeated = ("NodeName", "PartitionName")
+    kept = [line for k, line in enumerate(lines) if keys[k] in repeated or keys[k] not in keys[k + 1 :]]
+    return "\n".join(kept) + "\n"
 
 
 def read_stops(
@@ -161,17 +184,51 @@ def licensed(jobs: Sequence[Job]) -> list[Job]:
     return [job._replace(licenses=draw.choice((0, 0, 1, 2))) for job in jobs]
 
 
-def partitions(left: str, right: str) -> str:
-    """Return the lines of two partitions."""
-    return "".join(f"PartitionName={name} Nodes={nodes} State=UP\n" for name, nodes in (("left", left), ("right", right)))
+def urgent(jobs: Sequence[Job]) -> list[Job]:
+    """Return the jobs of the account alpha with QOS: a third is high, the others normal."""
+    draw = random.Random(8)
+    return [job._replace(qos=draw.choice(("normal", "normal", "high")), account="alpha") for job in jobs]
+
+
+def of_associations(jobs: Sequence[Job]) -> list[Job]:
+    """Return the jobs with random associations, those of the caller without root."""
+    draw = random.Random(9)
+    chosen = [draw.choice(ASSOCIATIONS) for _ in jobs]
+    return [
+        job._replace(account=account, user=user if os.geteuid() == 0 else "", qos="normal")
+        for job, (account, user) in zip(jobs, chosen, strict=True)
+    ]
+
+
+def partitions(left: str, right: str, **others: str) -> str:
+    """Return the lines of partitions: name -> nodes."""
+    sets = {"left": left, "right": right, **others}
+    return "".join(f"PartitionName={name} Nodes={nodes} State=UP\n" for name, nodes in sets.items())
 
 
 URGENT = "PartitionName=urgent Nodes=ALL State=UP PriorityTier=10\n"
 MIXED = drawn(2, 36, 20, whole=True, partitions=("main", "main", "urgent"))
 SIDES = at_most(3, drawn(3, 36, 16, whole=True, partitions=("left", "right")))
 DISJOINT, OVERLAPPING = partitions("n[000-003]", "n[004-007]"), partitions("n[000-005]", "n[002-007]")
+THREE = partitions("n[000-003]", "n[002-005]", alone="n[006-007]")
+BUILTIN = "SchedulerType=sched/builtin\n"
 SPREAD = drawn(1, 36, 30)
 PREEMPTING = URGENT + "PreemptType=preempt/partition_prio\nPreemptMode=MODE\n"
+WIDE = [
+    job._replace(nodes={1: 1, 2: 5, 3: 6, 5: 2}[job.nodes], limit=5 if job.nodes == 1 else 1)
+    for job in drawn(11, 36, 16, whole=True)
+]
+WIDER = [
+    job._replace(nodes={1: 1, 2: 2, 3: 5, 5: 6}[job.nodes], limit=2 if job.nodes == 1 else 1)
+    for job in drawn(9, 36, 16, whole=True)
+]
+BY_QOS = "PriorityType=priority/basic\nPreemptType=preempt/qos\nPreemptMode=MODE\n"
+HIGH = {"high": "preempt=normal"}
+BY_FACTOR = (
+    "PriorityType=priority/multifactor\nPriorityWeightPartition=1000\n"
+    "PartitionName=factor Nodes=ALL State=UP PriorityJobFactor=10\n"
+)
+FACTORED = drawn(2, 36, 16, whole=True, partitions=("main", "main", "factor"))
 STOPPING = drawn(5, 36, 16, whole=True, partitions=("main", "main", "urgent"))
 DAYS = {
     "equal weights": Day(SPREAD),
@@ -189,6 +246,39 @@ DAYS = {
         STOPPING, PREEMPTING.replace("MODE", "REQUEUE"), without={"PreemptMode=REQUEUE": "PreemptMode=OFF"}
     ),
     "licenses": Day(licensed(drawn(6, 36, 20, whole=True)), licenses=f"{LICENSE}:3", without={r"(?m)^Licenses=.*": ""}),
+    "heads of three partitions": Day(at_most(2, drawn(8, 36, 12, whole=True, partitions=("left", "right", "alone"))), THREE),
+    "heads under sched/builtin": Day(
+        at_most(2, drawn(8, 36, 12, whole=True, partitions=("left", "right", "alone"))), THREE + BUILTIN
+    ),
+    "heads of disjoint partitions under sched/builtin": Day(SIDES, DISJOINT + BUILTIN),
+    "preemption by QOS, cancel": Day(
+        urgent(drawn(11, 36, 16, whole=True)),
+        BY_QOS.replace("MODE", "CANCEL"),
+        accounting=True,
+        qualities=HIGH,
+        without={"PreemptMode=CANCEL": "PreemptMode=OFF"},
+    ),
+    "preemption by QOS, requeue": Day(
+        urgent(drawn(11, 36, 16, whole=True)),
+        BY_QOS.replace("MODE", "REQUEUE"),
+        accounting=True,
+        qualities=HIGH,
+        without={"PreemptMode=REQUEUE": "PreemptMode=OFF"},
+    ),
+    "bf_max_job_assoc": Day(
+        of_associations(WIDER),
+        "PriorityType=priority/basic\n",
+        "bf_max_job_assoc=1",
+        accounting=True,
+        without={",bf_max_job_assoc=1": ""},
+    ),
+    "bf_min_prio_reserve": Day(
+        FACTORED,
+        BY_FACTOR,
+        "bf_min_prio_reserve=500",
+        without={",bf_min_prio_reserve=500": ""},
+    ),
+    "bf_job_part_count_reserve": Day(WIDE, "", "bf_job_part_count_reserve=1", without={",bf_job_part_count_reserve=1": ""}),
     "default_queue_depth": Day(SIDES, DISJOINT, "default_queue_depth=2"),
 }
 
@@ -203,8 +293,19 @@ def test_replay_by_the_imported_configuration(name: str, tmp_path: Path) -> None
         other = day.replay(tmp_path / "without", "topology_none", DAYS[name].without)
         print(f"  without the setting: {other}")
         assert exact.same_starts + exact.same_nodes > other.same_starts + other.same_nodes
+    if BUILTIN in DAYS[name].lines:
+        one = day.replay(tmp_path / "one", "topology_none", heads="machine")
+        print(f"  with one head: {one}")
+        assert exact.same_starts + exact.same_nodes > one.same_starts + one.same_nodes
     assert exact.same_starts >= 0.65 and abs(exact.wait_deviation) <= 0.2
     assert found.same_starts >= 0.5
+
+
+def test_day_with_bf_busy_nodes_which_the_import_leaves_out(tmp_path: Path) -> None:
+    day = record(Day(SPREAD, "", "bf_busy_nodes"), tmp_path)
+    found = day.replay(tmp_path / "out", "topology_none")
+    print(f"\nbf_busy_nodes: without it, topology_none: {found}")
+    assert found.same_starts >= 0.4
 
 
 def test_least_loaded_nodes(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Final
 
 from poolwise.files.slurm_import.cluster import CONF, SCHEDULER, SlurmCluster, add, toml
 from poolwise.files.slurm_import.preemption import PARAMETERS, preemption_line
-from poolwise.policies.backfill.slurm import DEPTH, FULL_PASS, IGNORED, PER_GROUP, SUPPORTED
+from poolwise.policies.backfill.slurm import DEPTH, FULL_PASS, IGNORED, LEAST_PRIORITY, PER_GROUP, RESERVED_JOBS, SUPPORTED
 from poolwise.policies.order.multifactor.rules import FLAGS, HARMLESS, KEYS, TRES
 from poolwise.slurm import hostlist
 from poolwise.slurm.associations import LIMITS, SlurmAssociation, read_associations, shares_text
@@ -113,14 +113,16 @@ def _parameters(cluster: SlurmCluster) -> str:
                 kept.append(f"{name}={value}")
             else:  # each pass tests all waiting jobs
                 add(cluster.omitted.others.setdefault(f"SchedulerParameters={name}", []), place)
-        elif name in SUPPORTED or name in PER_GROUP or name in (DEPTH, FULL_PASS):
+        elif name == LEAST_PRIORITY and (why := _why_no_least_priority(cluster)):
+            cluster.leave_out(f"{place}: SchedulerParameters={name} is left out: {why}")
+        elif name in SUPPORTED or name in PER_GROUP or name in (DEPTH, FULL_PASS, LEAST_PRIORITY, RESERVED_JOBS):
             least = int(name in SUPPORTED or name == FULL_PASS)
             if not value.isdigit() or int(value) < least:
                 problem = f"{name}={value} is not a whole number{' above 0' if least else ''}"
                 raise cluster.conf.refuse("SchedulerParameters", problem, f"use a whole number of at least {least}")
-            column = PER_GROUP.get(name, "").capitalize()
-            if column and column not in cluster.columns and int(value):
-                cluster.leave_out(f"{place}: SchedulerParameters={name} is left out: the log has no {column}")
+            lacking = [column for column in map(str.capitalize, PER_GROUP.get(name, ())) if column not in cluster.columns]
+            if lacking and int(value):
+                cluster.leave_out(f"{place}: SchedulerParameters={name} is left out: the log has no {' and '.join(lacking)}")
                 continue
             kept.append(f"{name}={value}")
         elif name in DELAYS:
@@ -130,6 +132,16 @@ def _parameters(cluster: SlurmCluster) -> str:
         else:
             cluster.leave_out(f"{place}: SchedulerParameters={name} is left out")
     return ",".join(kept)
+
+
+def _why_no_least_priority(cluster: SlurmCluster) -> str:
+    """Return why priorities of the replay cannot be compared with those of Slurm; empty if they can."""
+    conf = cluster.conf
+    if conf.text("PriorityType", "priority/basic") != "priority/multifactor":
+        return "it requires PriorityType=priority/multifactor"
+    if len({conf.partitions[name].whole("PriorityTier", 1) for name in cluster.members}) > 1:
+        return "partitions have different tiers"
+    return "jobs are preempted" if preemption_line(cluster) else ""
 
 
 def dump_texts(cluster: SlurmCluster) -> dict[str, str]:

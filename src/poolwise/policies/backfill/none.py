@@ -53,14 +53,19 @@ class NoBackfill(BackfillPolicy):
 
 
 def start_in_order(
-    cycle: SchedulingPass, heads: HeadScope = "partition", *, blocks_pools: bool = True, most: int | None = None
+    cycle: SchedulingPass,
+    heads: HeadScope = "partition",
+    *,
+    blocks_pools: bool = True,
+    most: int | None = None,
+    least_priority: float = -np.inf,
 ) -> tuple[list[Start], list[int], Snapshot]:
     """Start jobs in priority order; a job that does not fit becomes a head and blocks those behind it.
 
     With heads by "partition", it blocks the nodes of its partitions, with the devices inside and the memory pools from which
     these nodes borrow (unless `blocks_pools` is False). A job behind it that does not fit on the rest is a head as well. With
     one head for the "machine", or if all jobs may use the same partitions, nothing starts behind the first head. At most
-    `most` jobs are considered, blocked ones included.
+    `most` jobs are considered, blocked ones included. Jobs below `least_priority` do not become heads.
 
     Returns
     -------
@@ -72,10 +77,11 @@ def start_in_order(
         The state with these starts.
     """
     if not has_several_heads(cycle, heads):
-        return _start_until_first_head(cycle, most)
+        return _start_until_first_head(cycle, most, least_priority)
     snapshot, machine = cycle.snapshot, cycle.snapshot.machine
     nodes, home, blocked = machine.kind == Kind.NODE, machine.home, np.zeros(machine.n_owner, dtype=np.bool_)
     starts, found_heads = list[Start](), list[int]()
+    blocks = dict(zip(cycle.queue.jobs.tolist(), (cycle.priority >= least_priority).tolist(), strict=True))
     for job in cycle.ranked()[:most].tolist():
         mine = owners_of(job, cycle)
         if not (mine & nodes & ~blocked).any():
@@ -87,6 +93,8 @@ def start_in_order(
         else:
             found = cycle.place(job, snapshot)
         if isinstance(found, Refusal):
+            if not blocks[job]:
+                continue
             found_heads.append(job)
             theirs = owners_of(job, cycle, partition=True)
             blocked |= theirs if blocks_pools else theirs & nodes
@@ -98,17 +106,23 @@ def start_in_order(
     return starts, found_heads, snapshot
 
 
-def _start_until_first_head(cycle: SchedulingPass, most: int | None = None) -> tuple[list[Start], list[int], Snapshot]:
+def _start_until_first_head(
+    cycle: SchedulingPass, most: int | None, least_priority: float
+) -> tuple[list[Start], list[int], Snapshot]:
     """Start jobs until one does not fit: the first maximum of the remaining priorities, one linear scan per start, no sort."""
     queue, priority, snapshot = cycle.queue, cycle.priority, cycle.snapshot
     jobs, left = queue.jobs, np.arange(len(queue))
-    starts: list[Start] = []
-    while len(left) and (most is None or len(starts) < most):
+    starts, considered = list[Start](), 0
+    while len(left) and (most is None or considered < most):
         at = int(np.argmax(priority[left]))
         job = int(jobs[left[at]])
         found = cycle.place(job, snapshot)
+        considered += 1
         if isinstance(found, Refusal):
-            return starts, [job], snapshot
+            if priority[left[at]] >= least_priority:
+                return starts, [job], snapshot
+            left = np.concatenate([left[:at], left[at + 1 :]])
+            continue
         starts.append(Start(job, queue.tasks(job), found))
         snapshot = snapshot.with_started(job, found)
         left = np.concatenate([left[:at], left[at + 1 :]])

@@ -14,6 +14,7 @@ Source: slurm.conf(5) of Slurm 22.05, "SchedulerParameters"; its scheduling guid
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -25,6 +26,7 @@ from poolwise.arrays import IntArray
 from poolwise.errors import InputError
 from poolwise.interfaces import BackfillPolicy, SchedulingPass
 from poolwise.model import Kind, Refusal, Snapshot, Start, WaitCause
+from poolwise.model.eligibility import has_tiers
 from poolwise.model.rules import BackfillRule, PassTimes
 from poolwise.policies.backfill.none import owners_of, start_in_order
 from poolwise.policies.backfill.slurm_plan import BackfillPlan
@@ -34,8 +36,14 @@ from poolwise.slurm.conf import SlurmConf
 
 SUPPORTED: Final = {"bf_interval": 30, "bf_window": 1440, "bf_max_job_test": 500, "bf_resolution": 60}
 """Supported parameters and their defaults in s, min, jobs and s."""
-PER_GROUP: Final = {"bf_max_job_user": "user", "bf_max_job_part": "partition"}
-"""Supported limits on the jobs that a backfill pass tests -> the attribute of jobs by which it counts; 0 for no limit."""
+PER_GROUP: Final[Mapping[str, tuple[str, ...]]] = {
+    "bf_max_job_user": ("user",), "bf_max_job_part": ("partition",), "bf_max_job_assoc": ("user", "account"),
+}  # fmt: skip
+"""Supported limits on the jobs that a backfill pass tests -> the attributes of jobs by which it counts; 0 for no limit."""
+LEAST_PRIORITY: Final = "bf_min_prio_reserve"
+"""Supported lowest priority of jobs for which resources are reserved; 0 for any."""
+RESERVED_JOBS: Final = "bf_job_part_count_reserve"
+"""Supported number of jobs of each partition for which a backfill pass reserves resources; 0 for any number."""
 DEPTH: Final = "default_queue_depth"
 """Supported limit on the jobs that a pass of the main scheduler considers."""
 FULL_PASS: Final = "sched_interval"
@@ -53,9 +61,10 @@ IGNORED: Final = (
 class BackfillParameters:
     """Interval, window and resolution of Slurm's backfill in ns, and its depth, the number of jobs that a pass tests.
 
-    `limits` are the positive ones of `PER_GROUP`, as pairs of attribute and number of jobs. `considered` is the number of jobs
+    `limits` are the positive ones of `PER_GROUP`, as pairs of parameter and number of jobs. `considered` is the number of jobs
     that a pass of the main scheduler considers, None for all, and `full_pass` the ns between two passes that consider all, 0
-    for none.
+    for none. Resources are reserved only for jobs of at least `least_priority`, and only for the first `reserved_jobs` of each
+    partition, 0 for all.
     """
 
     interval: int
@@ -65,6 +74,8 @@ class BackfillParameters:
     limits: tuple[tuple[str, int], ...] = ()
     considered: int | None = None
     full_pass: int = 0
+    least_priority: int = 0
+    reserved_jobs: int = 0
 
 
 @register("backfills", "slurm")
@@ -75,7 +86,10 @@ class SlurmBackfill(BackfillPolicy):
     A backfill pass tests the first `bf_max_job_test` jobs by priority. It reserves each job's expected placement from its
     expected start (`BackfillPlan`), if that lies within `bf_window`, and starts the job if it can start now. Without
     partitions, the first job that does not fit stops the main scheduler. A pass skips jobs beyond `bf_max_job_user` of a user,
-    and beyond `bf_max_job_part` of a partition.
+    beyond `bf_max_job_part` of a partition, and beyond `bf_max_job_assoc` of a user in an account.
+
+    With `bf_min_prio_reserve`, a job of lower priority has no reservation, and does not block others in the main scheduler.
+    With `bf_job_part_count_reserve`, a backfill pass reserves resources for that many jobs of each partition.
 
     With preemption, both schedulers stop runs for a job that does not fit on the free nodes. The backfill does so before it
     looks for a later start, on nodes that are not reserved.
@@ -121,14 +135,14 @@ class SlurmBackfill(BackfillPolicy):
         if kind != "sched/backfill":
             raise conf.refuse("SchedulerType", f"{kind} does not backfill", 'use backfill = "none" instead')
         configured = conf.pairs("SchedulerParameters")
-        supported = (*SUPPORTED, *PER_GROUP, DEPTH, FULL_PASS)
+        supported = (*SUPPORTED, *PER_GROUP, LEAST_PRIORITY, RESERVED_JOBS, DEPTH, FULL_PASS)
         if unknown := sorted({*configured} - {*supported, *IGNORED}):
             remedy = f"remove it from a copy of the file; supported: {', '.join(supported)}"
             raise conf.refuse("SchedulerParameters", f"{unknown[0]} is not supported", remedy)
         if unknown := sorted({*self.settings} - {*supported}):
             raise InputError(f"'{unknown[0]}' is not supported", field="settings", remedy=f"supported: {', '.join(supported)}")
         given = {**configured, **self.settings}
-        defaults = {**SUPPORTED, **dict.fromkeys(PER_GROUP, 0)}
+        defaults = {**SUPPORTED, **dict.fromkeys((*PER_GROUP, LEAST_PRIORITY, RESERVED_JOBS), 0)}
         if DEPTH in given:
             defaults |= {DEPTH: 0, FULL_PASS: FULL_PASS_S}
         found = {}
@@ -148,15 +162,17 @@ class SlurmBackfill(BackfillPolicy):
             found["bf_window"] * MINUTE,
             found["bf_max_job_test"],
             found["bf_resolution"] * SECOND,
-            tuple((attribute, found[name]) for name, attribute in PER_GROUP.items() if found[name]),
+            tuple((name, found[name]) for name in PER_GROUP if found[name]),
             found[DEPTH] + 1 if DEPTH in found else None,
             found.get(FULL_PASS, 0) * SECOND,
+            found[LEAST_PRIORITY],
+            found[RESERVED_JOBS],
         )
 
     def rule(self) -> BackfillRule | None:
-        """Return the rule: times and limits of the passes; None with limits per user or partition."""
+        """Return the rule: times and limits of the passes; None with limits per group or on the jobs with reservations."""
         limits = self.parameters
-        if limits.limits:
+        if limits.limits or limits.least_priority or limits.reserved_jobs:
             return None
         times = PassTimes(
             int(self.begun * SECOND),
@@ -206,7 +222,8 @@ class SlurmBackfill(BackfillPolicy):
         now = cycle.snapshot.now
         starts, state = list[Start](), cycle.snapshot
         if self.runs_main(now):
-            starts, _, state = start_in_order(cycle, blocks_pools=False, most=self.considered(now))
+            least = self._least_priority(cycle)
+            starts, _, state = start_in_order(cycle, blocks_pools=False, most=self.considered(now), least_priority=least)
         if len(starts) == len(cycle.queue):
             return starts
         tested = np.zeros(0, dtype=np.int64)
@@ -222,8 +239,10 @@ class SlurmBackfill(BackfillPolicy):
 
         Reservations last for a pass. So it ends once none of the remaining jobs can start, unless their waits are explained.
         """
-        queue, placement, unblocked = cycle.queue, cycle.placement, cycle.to_explain(starts)
+        queue, placement, unblocked, limits = cycle.queue, cycle.placement, cycle.to_explain(starts), self.parameters
         may_start = plan.may_start(tested, placement)
+        reservable = frozenset(queue.jobs[cycle.priority >= self._least_priority(cycle)].tolist())
+        partition, reserved = queue.table.attributes.get("partition"), Counter[str]()
         for at, job in enumerate(tested.tolist()):
             if not (cycle.explain or cycle.preempt is not None or may_start[at:].any()):
                 return
@@ -234,7 +253,10 @@ class SlurmBackfill(BackfillPolicy):
                 if job in cycle.stops and not isinstance(preempting, Refusal):
                     starts.append(Start(job, queue.tasks(job), preempting))
                     return  # the scheduler calls `select` again, without the stopped runs
-            found = plan.plan_job(queue.job(job), placement)
+            of = "" if partition is None else str(partition[job])
+            reserves = job in reservable and not 0 < limits.reserved_jobs <= reserved[of]
+            found = plan.plan_job(queue.job(job), placement, reserve=reserves)
+            reserved[of] += reserves and found is not None and found.start > plan.now
             if found is not None and found.start <= plan.now:
                 starts.append(Start(job, queue.tasks(job), found.placement))
                 may_start = plan.may_start(tested, placement)
@@ -247,15 +269,26 @@ class SlurmBackfill(BackfillPolicy):
 
     def _tested(self, ranked: IntArray, cycle: SchedulingPass) -> IntArray:
         """Return the rows of those waiting jobs, in the order of their priorities, that a backfill pass tests."""
-        for attribute, most in self.parameters.limits:
-            values = cycle.queue.table.attributes.get(attribute)
-            if values is None:
+        known = cycle.queue.table.attributes
+        for name, most in self.parameters.limits:
+            if not all(attribute in known for attribute in PER_GROUP[name]):
                 continue
-            _, group = np.unique(values[ranked], return_inverse=True)
+            group = np.zeros(len(ranked), dtype=np.int64)
+            for attribute in PER_GROUP[name]:
+                each, of = np.unique(known[attribute][ranked], return_inverse=True)
+                group = group * len(each) + of
             first = np.argsort(group, kind="stable")
             before = np.arange(len(ranked)) - np.searchsorted(group[first], group[first])
             ranked = np.delete(ranked, first[before >= most])
         return ranked[: self.parameters.depth]
+
+    def _least_priority(self, cycle: SchedulingPass) -> float:
+        """Return the least priority of jobs that block others; raise InputError if priorities are ranks."""
+        least = self.parameters.least_priority
+        if least and (has_tiers(cycle.snapshot.machine) or cycle.preempt is not None):
+            problem = f"{LEAST_PRIORITY} is not supported with partitions of different tiers or with preemption"
+            raise InputError(problem, field="settings", remedy=f"set {LEAST_PRIORITY} to 0")
+        return least or -np.inf
 
     def plan(self, snapshot: Snapshot) -> BackfillPlan:
         """Begin a backfill pass."""
@@ -280,9 +313,8 @@ class SlurmBackfill(BackfillPolicy):
             mine = owners_of(job, cycle) & (cycle.snapshot.machine.kind == Kind.NODE)
             head = next(other for other in waiting if other == job or (mine & owners_of(other, cycle, partition=True)).any())
             if tested:
-                names = {attribute: name for name, attribute in PER_GROUP.items()}
                 limits = [f"{self.parameters.depth} jobs (bf_max_job_test)"]
-                limits += [f"{most} of a {group} ({names[group]})" for group, most in self.parameters.limits]
+                limits += [f"{most} of a {' and '.join(PER_GROUP[name])} ({name})" for name, most in self.parameters.limits]
                 text, lack = f"it fits, but a backfill pass tests only {' and '.join(limits)}", None
             elif job == head:
                 text, lack = f"it fits, but the schedulers run next in {(self.next_wakeup(now) - now) / SECOND:g} s", None

@@ -77,17 +77,18 @@ class BackfillPlan:
         self._holds = released > 0
         self._free = snapshot.free + np.concatenate([np.zeros_like(snapshot.free)[None], released.cumsum(axis=0)])
 
-    def plan_job(self, job: Job, placement: PlacementPolicy) -> ExpectedStart | None:
+    def plan_job(self, job: Job, placement: PlacementPolicy, *, reserve: bool = True) -> ExpectedStart | None:
         """Find a job's start. A job that can start now becomes a run; otherwise its expected start is reserved.
 
-        Return None if no start is known. Starts beyond the window are returned without a reservation.
+        Return None if no start is known. Starts beyond the window are returned without a reservation, and all later starts
+        with `reserve` False.
         """
         found = self.find_start(job, placement)
         if found is None:
             return None
         if found.start <= self.now:
             self._set_state(self._state.with_started(job.index, found.placement))
-        elif found.start <= self.now + self._window:
+        elif reserve and found.start <= self.now + self._window:
             self._reserve(found, job)
         return found
 
