@@ -22,6 +22,12 @@ class SharedIntervalStatus:
     able: int  # nodes in `TrialArrays.able`
     reservations: int  # reservations of single nodes in use
     ended: int  # number of ends by the start found last
+    # what a pass depends on besides time, as of the last change: `now.version`, `now.next`, `now.renewal`
+    seen_version: int
+    seen_next: int
+    seen_renewal: int
+    considered: int  # most jobs that the main scheduler has considered since then, in vain
+    idle_until: int  # ns before which a further backfill pass starts nothing; 0 if none was made since then
 
 
 class LineArrays(NamedTuple):

@@ -1,13 +1,15 @@
 """One pass of list scheduling at intervals: the main scheduler in priority order, then a backfill pass if one is due.
 
 Reservations last for a pass. So a backfill pass ends once none of the remaining jobs that it tests could start now. A pass
-continues the plan of the last one where that still holds. Equals `policies.backfill.slurm`.
+continues the plan of the last one where that still holds. It is skipped where it would repeat one that started nothing. Equals
+`policies.backfill.slurm`.
 """
 
 from __future__ import annotations
 
 from poolwise.kernels.common import heap
 from poolwise.kernels.common.intervals import considered, next_pass, runs_backfill, runs_main
+from poolwise.kernels.common.state import STATIC
 from poolwise.kernels.jit import inlined, step
 from poolwise.kernels.shared_nodes.backfill_plan import begin_plan, holds, place_now, reserve, sort_releases, starts_now
 from poolwise.kernels.shared_nodes.blocking import line_up, start_in_order
@@ -16,6 +18,7 @@ from poolwise.kernels.shared_nodes.room import finds_room
 from poolwise.kernels.shared_nodes.runs import start
 from poolwise.kernels.shared_nodes.state import SharedNow, SharedState
 from poolwise.kernels.shared_nodes.waiting import leave
+from poolwise.quantities import NEVER
 
 
 @inlined
@@ -28,20 +31,43 @@ def has_segments(intervals: SharedIntervals, now: SharedNow) -> bool:
 @step
 def interval_pass(state: SharedState, intervals: SharedIntervals) -> None:
     """Make a pass, given that some waiting job fits."""
-    rules, now = intervals.rules, state.now
-    if runs_main(now.time, rules):
-        most = considered(now.time, rules)
-        start_in_order(most, intervals.line.heap, intervals.blocks, intervals.trial.ahead, state)
+    rules, status, now = intervals.rules, intervals.status, state.now
+    _see_changes(state, intervals)
+    if runs_main(now.time, rules) and considered(now.time, rules) > status.considered:
+        status.considered = considered(now.time, rules)
+        start_in_order(status.considered, intervals.line.heap, intervals.blocks, intervals.trial.ahead, state)
     if now.waiting > 0:
-        if runs_backfill(now.time, rules):
+        if runs_backfill(now.time, rules) and now.time >= status.idle_until:
+            status.idle_until = NEVER
             _backfill(state, intervals)
         if now.waiting > 0:
             intervals.status.wake = next_pass(now.time, rules)
 
 
 @inlined
+def _see_changes(state: SharedState, intervals: SharedIntervals) -> None:
+    """Note whether jobs, free capacity or priorities have changed since the passes noted in `status`.
+
+    If not, jobs that did not start in order do not start, and none behind the reservations of a plan that still holds: as time
+    passes, a job only ends later.
+    """
+    status, now = intervals.status, state.now
+    if (
+        status.seen_version != now.version
+        or status.seen_next != now.next
+        or status.seen_renewal != now.renewal
+        or state.order.kind != STATIC
+    ):
+        status.seen_version, status.seen_next, status.seen_renewal = now.version, now.next, now.renewal
+        status.considered, status.idle_until = 0, 0
+
+
+@inlined
 def _backfill(state: SharedState, intervals: SharedIntervals) -> None:
-    """Test the first jobs by priority: each starts if it fits along with the reservations of those before it."""
+    """Test the first jobs by priority: each starts if it fits along with the reservations of those before it.
+
+    Write to `status.idle_until` until when no further one can start, if none has started.
+    """
     waiting, line, tested = line_up(intervals.line.heap, state), intervals.line, 0
     while tested < intervals.rules.depth and tested < state.now.waiting:
         line.tested[tested] = heap.pop(line.heap, waiting - tested, state.order.key)
@@ -70,6 +96,7 @@ def _backfill(state: SharedState, intervals: SharedIntervals) -> None:
             reserve(job, state, intervals)
             at += 1
         last = _last_candidate(last, at, state, intervals)
+    intervals.status.idle_until = intervals.status.holds_until
 
 
 @step
