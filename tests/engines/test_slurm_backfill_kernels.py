@@ -36,10 +36,13 @@ def test_kernels_support_the_backfill_on_shared_nodes() -> None:
 @pytest.mark.parametrize(
     ("run", "why"),
     [
-        (spec(shared(), False, {"bf_max_job_user": 3}), "no kernel"),
-        (spec(shared(), False, {"bf_max_job_assoc": 3}), "no kernel"),
-        (spec(shared(), False, {"bf_min_prio_reserve": 3}), "no kernel"),
-        (spec(shared(), False, {"bf_job_part_count_reserve": 3}), "no kernel"),
+        (
+            spec(shared(), False, {"bf_max_job_user": 3, "bf_max_job_part": 4}),
+            "bf_max_job_user, bf_max_job_part of the backfill",
+        ),
+        (spec(shared(), False, {"bf_max_job_assoc": 3}), "bf_max_job_assoc of the backfill has no kernel"),
+        (spec(shared(), False, {"bf_min_prio_reserve": 3}), "bf_min_prio_reserve of the backfill has no kernel"),
+        (spec(shared(), False, {"bf_job_part_count_reserve": 3}), "bf_job_part_count_reserve of the backfill has no kernel"),
         (spec(shared(), False, tasks=2), "several tasks"),
     ],
 )
@@ -48,6 +51,8 @@ def test_exceptions_on_shared_nodes_use_the_reference_engine(run: RunSpec, why: 
 
 
 def test_kernels_support_the_backfill_on_identical_whole_nodes_only() -> None:
+    limited = spec(Machine.of_racks(1, 3, local="16 GiB", cores=8), True, {"bf_max_job_assoc": 3})
+    assert "bf_max_job_assoc of the backfill has no kernel; supported without" in str(unsupported_whole(limited))
     same = spec(Machine.of_racks(1, 3, local="16 GiB", cores=8), whole=True)
     assert unsupported_whole(same) is None
     assert "backfilling at intervals on mixed nodes" in str(unsupported_whole(same, mixed=True))

@@ -169,10 +169,19 @@ class SlurmBackfill(BackfillPolicy):
             found[RESERVED_JOBS],
         )
 
+    @property
+    def unruled_settings(self) -> str:
+        """Names of the limits per group and on the jobs with reservations."""
+        limits = self.parameters
+        names = [name for name, _ in limits.limits]
+        names += [LEAST_PRIORITY] if limits.least_priority else []
+        names += [RESERVED_JOBS] if limits.reserved_jobs else []
+        return ", ".join(names)
+
     def rule(self) -> BackfillRule | None:
         """Return the rule: times and limits of the passes; None with limits per group or on the jobs with reservations."""
         limits = self.parameters
-        if limits.limits or limits.least_priority or limits.reserved_jobs:
+        if self.unruled_settings:
             return None
         times = PassTimes(
             int(self.begun * SECOND),
