@@ -41,6 +41,7 @@ def test_without_preemption_the_replay_differs(mode: str, kind: str, tmp_path: P
         ("bf_max_job_assoc", {",bf_max_job_assoc=1": ""}),
         ("bf_max_job_assoc", {"bf_max_job_assoc=1": "bf_max_job_user=1"}),
         ("bf_min_prio_reserve", {",bf_min_prio_reserve=500": ""}),
+        ("bf_min_prio_reserve-overlapping", {",bf_min_prio_reserve=500": ""}),
         ("bf_job_part_count_reserve", {",bf_job_part_count_reserve=1": ""}),
     ],
 )

@@ -228,6 +228,9 @@ BY_FACTOR = (
     "PriorityType=priority/multifactor\nPriorityWeightPartition=1000\n"
     "PartitionName=factor Nodes=ALL State=UP PriorityJobFactor=10\n"
 )
+FACTORED_SIDES = "PriorityType=priority/multifactor\nPriorityWeightPartition=1000\n" + OVERLAPPING.replace(
+    "n[002-007]", "n[002-007] PriorityJobFactor=10"
+)
 FACTORED = drawn(2, 36, 16, whole=True, partitions=("main", "main", "factor"))
 STOPPING = drawn(5, 36, 16, whole=True, partitions=("main", "main", "urgent"))
 DAYS = {
@@ -275,6 +278,12 @@ DAYS = {
     "bf_min_prio_reserve": Day(
         FACTORED,
         BY_FACTOR,
+        "bf_min_prio_reserve=500",
+        without={",bf_min_prio_reserve=500": ""},
+    ),
+    "bf_min_prio_reserve with overlapping partitions": Day(
+        at_most(3, drawn(14, 36, 12, whole=True, partitions=("left", "right"))),
+        FACTORED_SIDES,
         "bf_min_prio_reserve=500",
         without={",bf_min_prio_reserve=500": ""},
     ),
