@@ -243,6 +243,19 @@ def test_invalid_settings_are_errors() -> None:
         run(LEVELS, workload(BOTH_NODES), QosPreemption(preempts={"a": ("b",)}))
 
 
+class Unranked(PreemptionPolicy):
+    def stops(self, job: int, cycle: SchedulingPass) -> list[Stop]:
+        return []
+
+    def reprioritize(self, priority: np.ndarray, queue: Queue, snapshot: Snapshot) -> np.ndarray:
+        return np.full(len(queue), np.nan)
+
+
+def test_invalid_priorities_are_an_error() -> None:
+    with pytest.raises(PolicyError, match="Unranked must return 1 priorities without NaN"):
+        run(LEVELS, workload(BOTH_NODES), Unranked())
+
+
 class Wrong(PreemptionPolicy):
     def stops(self, job: int, cycle: SchedulingPass) -> list[Stop]:
         return [Stop(99, True, "no such run")]

@@ -136,16 +136,16 @@ def opened(order: QueuePolicy) -> QueuePolicy:
     return order.open() if isinstance(order, PreparedOrder) else order
 
 
-def checked_priorities(order: QueuePolicy, priority: FloatArray, n: int) -> FloatArray:
-    """Return the priorities that an order computed for n jobs, (n,); raises PolicyError unless all of them are numbers."""
+def checked_priorities(policy: object, priority: FloatArray, n: int) -> FloatArray:
+    """Return the priorities that a policy computed for n jobs, (n,); raises PolicyError unless all of them are numbers."""
     try:
         found = np.asarray(priority)
         good = found.shape == (n,) and not np.isnan(found).any()
     except (TypeError, ValueError):  # not an array, or not of numbers
         good = False
     if not good:
-        problem = f"{type(order).__name__} must return {n} priorities without NaN, got {priority!r}"
-        raise PolicyError(problem, by=order)
+        problem = f"{type(policy).__name__} must return {n} priorities without NaN, got {priority!r}"
+        raise PolicyError(problem, by=policy)
     return found
 
 

@@ -278,7 +278,9 @@ class ListDispatcher(Dispatcher):
             priority = np.empty(n)
             priority[ranked] = -np.arange(n)
         preemption = self.scheduler.preemption
-        return priority if preemption is None else preemption.reprioritize(priority, queue, snapshot)
+        if preemption is None:
+            return priority
+        return checked_priorities(preemption, preemption.reprioritize(priority, queue, snapshot), n)
 
     def _signatures(self, snapshot: Snapshot) -> IntArray | None:
         return signatures_of(self.scheduler.placement, snapshot.machine, snapshot.table)
