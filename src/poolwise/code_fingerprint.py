@@ -59,14 +59,14 @@ def _name(file: Path, package: Path) -> str:
 
 
 def _reached(modules: tuple[str, ...], package: Path) -> frozenset[Path]:
-    found: set[Path] = set()
+    names: set[Path] = set()
     left = [file for name in modules for file in [_file(name, package)] if file is not None]
     while left:
         file = left.pop()
-        if file not in found:
-            found.add(file)
+        if file not in names:
+            names.add(file)
             left.extend(_next(file, package))
-    return frozenset(found)
+    return frozenset(names)
 
 
 def _next(file: Path, package: Path) -> Iterator[Path]:

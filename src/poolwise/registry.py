@@ -100,22 +100,22 @@ def make(group: str, name: str, /, **settings: Any) -> Any:
 
     Raises InputError or UnknownNameError for settings that the class does not have.
     """
-    found = find(group, name)
-    _check_contract(group, found)
-    if not isinstance(found, type):
+    registered = find(group, name)
+    _check_contract(group, registered)
+    if not isinstance(registered, type):
         if settings:
             problem = f"'{name}' is a configured object and takes no settings"
             raise InputError(problem, field=next(iter(settings)), remedy="remove the settings, or name a class")
-        return found
-    known, parameters = _setting_names(found), inspect.signature(found).parameters.values()
+        return registered
+    known, parameters = _setting_names(registered), inspect.signature(registered).parameters.values()
     takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
     if not takes_any and (unknown := [key for key in settings if key not in known]):
         raise UnknownNameError.of(f"setting of {group.rstrip('s')} '{name}':", unknown[0], known, field=unknown[0])
     try:
-        return found(**settings)
+        return registered(**settings)
     except TypeError as error:
         kind = group.rstrip("s")
-        raise InputError(f"{kind} '{name}': {error}", field=kind, remedy=_settings_text(found)) from error
+        raise InputError(f"{kind} '{name}': {error}", field=kind, remedy=_settings_text(registered)) from error
 
 
 _REQUIRED: Mapping[str, tuple[str, ...]] = {

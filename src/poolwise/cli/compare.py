@@ -60,11 +60,11 @@ def compare(
     check_exports(csv, parquet, report)
     saved = prepend_today([run for reference in runs for run in read_runs(reference)])
     additional = [Component(name=name).in_folder("metrics", Path()) for name in metric]
-    found = Comparison.of(saved, None if over is None else over.value, additional)
-    inputs = {name: sha for run in found.runs for name, sha in run.inputs.items()}
+    comparison = Comparison.of(saved, None if over is None else over.value, additional)
+    inputs = {name: sha for run in comparison.runs for name, sha in run.inputs.items()}
     source = provenance(None, []) | {"inputs": inputs}
-    export(found.frame(), source, csv, parquet)
-    answer = comparison_answer(found, changed, source)
+    export(comparison.frame(), source, csv, parquet)
+    answer = comparison_answer(comparison, changed, source)
     if report is not None:
         write_report(answer, report)
     show_answer(answer, answer.content if json else None, source, report, more="--csv FILE lists them")

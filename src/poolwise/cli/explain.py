@@ -68,7 +68,7 @@ def explain_cell(cell: Cell, job: int, outcomes: Outcomes | None = None) -> Expl
 
     configured, workload = ConfiguredRun.of(cell), workload_of(cell)
     varies = workload.memory_use is not None or configured.scheduler.resizes  # then the whole run is simulated and compared
-    found = explain_wait(
+    explanation = explain_wait(
         workload,
         cell.machine,
         configured.scheduler,
@@ -79,8 +79,8 @@ def explain_cell(cell: Cell, job: int, outcomes: Outcomes | None = None) -> Expl
         outcomes=None if varies else outcomes,
     )
     if not varies:
-        return found
-    return replace(found, memory=memory_stretches(simulate_again(cell, outcomes), found.job.index))
+        return explanation
+    return replace(explanation, memory=memory_stretches(simulate_again(cell, outcomes), explanation.job.index))
 
 
 def check_explainable(cell: Cell, file: Path, remedy: str) -> None:
@@ -159,8 +159,8 @@ def _explain_study(
     else:
         name, cell = run_of_study(folder, study, settings, selection)
     check_explainable(cell, folder, "remove scheduler.pass_per_event and run the study again")
-    found = explain_cell(cell, job, CellStore(folder).outcomes(cell))
-    show_explanation(f"{name} {cell.label}", cell, found, output, [folder / "provenance.json"])
+    explanation = explain_cell(cell, job, CellStore(folder).outcomes(cell))
+    show_explanation(f"{name} {cell.label}", cell, explanation, output, [folder / "provenance.json"])
 
 
 def _explain_schedule(file: Path, job: int) -> tuple[str, Cell, Explanation]:
@@ -173,9 +173,9 @@ def _explain_schedule(file: Path, job: int) -> tuple[str, Cell, Explanation]:
         raise InputError("the file has no provenance", file=file, field="RUN", remedy=remedy)
     cell = recorded.cell()
     check_explainable(cell, file, "remove pass_per_event from the scheduler file and simulate again")
-    found = explain_cell(cell, job)
-    check_recorded(file, job, found.last_start, found.placement is not None)
-    return f"{workload_of(cell).name} on {cell.machine.name}", cell, found
+    explanation = explain_cell(cell, job)
+    check_recorded(file, job, explanation.last_start, explanation.placement is not None)
+    return f"{workload_of(cell).name} on {cell.machine.name}", cell, explanation
 
 
 live = typer.Typer(help="Explain why a job waits on a cluster now.", no_args_is_help=True)

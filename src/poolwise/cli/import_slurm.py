@@ -69,26 +69,26 @@ def slurm(
 
     path = catalog.resolve("traces", log)
     names = sacct_rows.read_export(path).names
-    found = SlurmCluster(SlurmFiles(conf, sinfo, topology, shares, qos, reservations, assoc, gres), names)
-    folder = Path(found.name) if out is None else out
+    cluster = SlurmCluster(SlurmFiles(conf, sinfo, topology, shares, qos, reservations, assoc, gres), names)
+    folder = Path(cluster.name) if out is None else out
     if folder.resolve() == conf.resolve().parent:
         remedy = "choose another folder (--out), because a second slurm.conf is written there"
         raise InputError("the folder contains the slurm.conf to import", file=folder, field="--out", remedy=remedy)
     options: dict[str, Any] = {"memory_field": "requested"} if "ReqMem" in names else {}
     options |= {"timezone": timezone} if timezone != "UTC" else {}
-    jobs = traces.read(path, _machine(machine_text(found)), "sacct", **options)
-    windows = [] if reservations is None else window_lines(found, reservations, jobs, time_of_day.zone(timezone))
+    jobs = traces.read(path, _machine(machine_text(cluster)), "sacct", **options)
+    windows = [] if reservations is None else window_lines(cluster, reservations, jobs, time_of_day.zone(timezone))
     written = {
-        **scheduler_texts(found),
-        **dump_texts(found),
-        MACHINE: machine_text(found, map(str, {*jobs.attributes.get("qos", ())}), windows),
-        STUDY: study_text(found, log, jobs, options, folder),
+        **scheduler_texts(cluster),
+        **dump_texts(cluster),
+        MACHINE: machine_text(cluster, map(str, {*jobs.attributes.get("qos", ())}), windows),
+        STUDY: study_text(cluster, log, jobs, options, folder),
     }
     machine = _machine(written[MACHINE])
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in written.items():
         write_whole(folder / name, text.encode())
-    _report(found.omitted)
+    _report(cluster.omitted)
     print_line(f"{folder / MACHINE}: {', '.join(f'{amount} {unit}' for unit, amount in machine.summary().items())}")
     print_line(f"{folder / STUDY}: {len(jobs):,} jobs of {path.name}")
     print_lines(f"  excluded: {count:,} {reason}" for reason, count in jobs.excluded.items())

@@ -44,25 +44,25 @@ def snapshot(
     for path in output.files:
         check_writable(path)
     state = read_state(folder)
-    found = state_run(state, length)
+    run = state_run(state, length)
     policy, name = simulation.choose_scheduler(state.machine, scheduler, known=state.scheduler)
     metrics = output.metrics()
     result = simulate(
-        found.workload,
+        run.workload,
         state.machine,
         policy,
         model=simulation.default_model(state.machine, seed),
         seed=seed,
         engine=output.engine.value,
-        initial=found.initial,
+        initial=run.initial,
     )
     notes = []
-    if found.without_limit:
+    if run.without_limit:
         notes.append(
-            f"jobs without a time limit: {found.without_limit:,}, each assumed to run {default_runtime} (--default-runtime)"
+            f"jobs without a time limit: {run.without_limit:,}, each assumed to run {default_runtime} (--default-runtime)"
         )
-    if found.overdue:
-        notes.append(f"jobs that have exceeded their time limit: {found.overdue:,}, each assumed to end within a second")
+    if run.overdue:
+        notes.append(f"jobs that have exceeded their time limit: {run.overdue:,}, each assumed to end within a second")
     inputs = sorted(path for path in folder.iterdir() if path.is_file())
     source = {**provenance(seed, inputs), "scheduler": name, "engine": output.engine.value}
     report_run(result, policy, [choice.make("metrics") for choice in metrics], output, lambda _: source, notes)

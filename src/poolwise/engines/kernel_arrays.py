@@ -61,7 +61,7 @@ def starts_of(job: IntArray, start: IntArray, awaited: IntArray, jobs: int) -> I
 
     The time is `NEVER` without a run.
     """
-    found = np.full(jobs, NEVER)
-    found[job] = start
-    out: IntArray = found[awaited]
+    values = np.full(jobs, NEVER)
+    values[job] = start
+    out: IntArray = values[awaited]
     return out

@@ -142,9 +142,9 @@ class ListColumns:
 
     def slowdown(self, model: PerformanceModel, rows: slice) -> FixedSlowdown:
         """Return the slowdowns of some jobs under a model with fixed slowdowns."""
-        found = fixed_slowdown(model, self.workload.table, rows, self.machine)
-        assert found is not None
-        return found
+        slowdown = fixed_slowdown(model, self.workload.table, rows, self.machine)
+        assert slowdown is not None
+        return slowdown
 
 
 def stretched(work: IntArray, slow: FloatArray) -> IntArray:

@@ -33,9 +33,9 @@ class _Awaited:
 
     def flags(self, jobs: int) -> BoolArray:
         """Return (n_job,) whether each job is awaited."""
-        found = np.zeros(jobs, dtype=np.bool_)
-        found[self._rows] = True
-        return read_only(found)
+        mask = np.zeros(jobs, dtype=np.bool_)
+        mask[self._rows] = True
+        return read_only(mask)
 
     def starts(self, state: RackState | SharedState) -> IntArray:
         """Return the (k,) start times (ns) of the awaited jobs, `NEVER` for a job that did not start."""

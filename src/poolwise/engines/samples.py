@@ -26,7 +26,7 @@ class PlainSampler:
     def starts(self, workload: Workload) -> IntArray:
         """Return the (k,) start times (ns) of the awaited jobs, `NEVER` for a job that does not start."""
         spec = self.spec
-        found = simulate(
+        result = simulate(
             workload,
             spec.machine,
             spec.scheduler,
@@ -36,7 +36,7 @@ class PlainSampler:
             engine="reference",
             initial=spec.initial,
         ).schedule
-        starts = starts_of(found.job[::-1], found.start[::-1], self.awaited, len(workload))  # the first start of each
+        starts = starts_of(result.job[::-1], result.start[::-1], self.awaited, len(workload))  # the first start of each
         starts[starts > self.until] = NEVER
         return starts
 

@@ -144,10 +144,10 @@ def explain_wait(
             rejected, recorder.until = dependent.unfinished(loop.result)[0].get(row, ""), dependent.now
     if alone is not None:
         (workload, machine), placement = plain, placement if placement is None else alone.placement(placement)
-    found = Explanation(workload.job(row), machine, tuple(passes), recorder.until, placement, rejected, holders=held)
+    explanation = Explanation(workload.job(row), machine, tuple(passes), recorder.until, placement, rejected, holders=held)
     if outcomes is not None:
-        _check_job(found, recorder.began, outcomes, row)
-    return found
+        _check_job(explanation, recorder.began, outcomes, row)
+    return explanation
 
 
 def _in_workload(

@@ -76,8 +76,8 @@ class Component(Section):
         name = f"{change(module)}:{attribute}" if colon and module.endswith(".py") else self.name
         if not self.settings:
             return Component(name=name)
-        found = registry.find(group, self.name if Path(module).is_absolute() else name)
-        return Component(name=name, **_with_files(found, self.settings, change))
+        registered = registry.find(group, self.name if Path(module).is_absolute() else name)
+        return Component(name=name, **_with_files(registered, self.settings, change))
 
     def in_folder(self, group: str, folder: Path) -> Component:
         """Make the paths of files absolute, which are relative to a folder.
@@ -94,18 +94,18 @@ class Component(Section):
 
         Raises InputError for an unknown name, an unknown setting (`field` is the setting) or a value of the wrong type.
         """
-        found = registry.find(group, self.name)
+        registered = registry.find(group, self.name)
         settings = {**defaults, **self.settings}
-        if not isinstance(found, type):
+        if not isinstance(registered, type):
             return registry.make(group, self.name, **settings)
-        checked = _checked(found, settings, f"{group.removesuffix('s')} '{self.name}'")
+        checked = _checked(registered, settings, f"{group.removesuffix('s')} '{self.name}'")
         return registry.make(group, self.name, **checked)
 
     def identity(self, group: str) -> dict[str, Any]:
         """Return everything a result depends on: name, settings, and hashes of named files and of code outside Poolwise."""
-        found = registry.find(group, self.name)
-        settings = self.settings and _with_files(found, self.settings, _digest)
-        module = inspect.getmodule(found if isinstance(found, type) else type(found))
+        registered = registry.find(group, self.name)
+        settings = self.settings and _with_files(registered, self.settings, _digest)
+        module = inspect.getmodule(registered if isinstance(registered, type) else type(registered))
         if module is None or module.__name__.partition(".")[0] == "poolwise" or module.__file__ is None:
             return {"name": self.name, "settings": settings}
         digest = hashlib.sha256(Path(module.__file__).read_bytes()).hexdigest()

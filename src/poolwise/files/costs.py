@@ -142,8 +142,8 @@ def watts(table: PowerSection, measured: Mapping[str, list[float]]) -> float:
 
 
 def _owners(machine: Machine) -> list[int]:
-    found: list[int] = np.flatnonzero(machine.kind != Kind.LINK).tolist()
-    return found
+    rows: list[int] = np.flatnonzero(machine.kind != Kind.LINK).tolist()
+    return rows
 
 
 def gib_of(machine: Machine) -> FloatArray:

@@ -207,7 +207,7 @@ def _features(machine: Machine, file: MachineFile) -> dict[str, BoolArray]:
 
 def _members(machine: Machine, patterns: Sequence[str], *path: str | int) -> BoolArray:
     """(n_owner,) nodes whose type, rack or name matches one of the patterns."""
-    found = np.zeros(machine.n_owner, dtype=np.bool_)
+    mask = np.zeros(machine.n_owner, dtype=np.bool_)
     nodes = machine.of_kind(Kind.NODE).tolist()
     for k, pattern in enumerate(patterns):
         named = [
@@ -220,8 +220,8 @@ def _members(machine: Machine, patterns: Sequence[str], *path: str | int) -> Boo
         if not named:
             known = sorted({machine.type[owner] for owner in nodes} | {machine.owners[owner] for owner in nodes[:8]})
             raise UnknownNameError.of("nodes", pattern, known).at(*path, k)
-        found[named] = True
-    return found
+        mask[named] = True
+    return mask
 
 
 def _check_names(section: str, entries: Sequence[PartitionSection | QosSection | WindowSection]) -> None:

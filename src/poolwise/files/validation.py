@@ -42,34 +42,34 @@ def _resolved(model: type[BaseModel], table: Any, path: FieldPath, locate: Locat
     """Return a table with absolute files and checked components, as the annotations of a section declare them."""
     if not isinstance(table, dict):
         return table
-    found = dict(table)
+    tables = dict(table)
     for key, field in model.model_fields.items():
         here, value = (*path, key), table.get(key)
         for mark in field.metadata:
             with problems.attempt(*here):
                 if isinstance(mark, FileName) and isinstance(value, str):
-                    found[key] = str(find_file(value, mark, locate(here)))
+                    tables[key] = str(find_file(value, mark, locate(here)))
                 elif isinstance(mark, Registered) and mark.settings:
                     name = value if key in table or mark.settings not in table else field.default
-                    found |= _named(mark, key, name, table, path, locate, problems)
+                    tables |= _named(mark, key, name, table, path, locate, problems)
                 elif isinstance(mark, Registered) and value is not None:
-                    found[key] = _components(mark.group, value, locate(here).file.parent)
+                    tables[key] = _components(mark.group, value, locate(here).file.parent)
         section = _only_section(field.annotation)
         if section is not None and isinstance(value, list):
-            found[key] = [_resolved(section, entry, (*here, k), locate, problems) for k, entry in enumerate(value)]
+            tables[key] = [_resolved(section, entry, (*here, k), locate, problems) for k, entry in enumerate(value)]
         elif section is not None and value is not None:
-            found[key] = _resolved(section, value, here, locate, problems)
-    return found
+            tables[key] = _resolved(section, value, here, locate, problems)
+    return tables
 
 
 def find_file(reference: str, mark: FileName, location: Location) -> Path:
     """Return the existing file that a value names; --set tries the current folder first. Raises InputError."""
     if mark.folder and reference.startswith(catalog.PREFIX):
         return catalog.find(mark.folder, reference.removeprefix(catalog.PREFIX))
-    found = Path(reference) if location.label == SET and Path(reference).is_file() else location.file.parent / reference
-    if not found.is_file():
+    path = Path(reference) if location.label == SET and Path(reference).is_file() else location.file.parent / reference
+    if not path.is_file():
         raise InputError(f"no such file: {reference}", remedy=mark.remedy)
-    return found
+    return path
 
 
 def _components(group: str, value: Any, folder: Path) -> Any:
@@ -116,25 +116,25 @@ def _checked(model: type[T], value: Any, table: Any, path: FieldPath, problems: 
 
 def map_files(model: type[BaseModel], table: Any, change: Callable[[str], str]) -> Any:
     """Return a valid table with a function applied to each file that the annotations of its section declare."""
-    found = dict(table)
+    tables = dict(table)
     for key, field in model.model_fields.items():
         value = table.get(key)
         if value is None:
             continue
         for mark in field.metadata:
             if isinstance(mark, FileName):
-                found[key] = change(value)
+                tables[key] = change(value)
             elif isinstance(mark, Registered) and mark.settings and value != mark.none:
                 component = Component.of(value, table.get(mark.settings, {})).with_files(mark.group, change)
-                found |= {key: component.name, **({mark.settings: component.settings} if mark.settings in table else {})}
+                tables |= {key: component.name, **({mark.settings: component.settings} if mark.settings in table else {})}
             elif isinstance(mark, Registered) and not mark.settings:
                 parts = value if isinstance(value, list) else [value]
                 made = [Component.model_validate(part).with_files(mark.group, change).model_dump() for part in parts]
-                found[key] = made if isinstance(value, list) else made[0]
+                tables[key] = made if isinstance(value, list) else made[0]
         section = _only_section(field.annotation)
         if section is not None and isinstance(value, dict):
-            found[key] = map_files(section, value, change)
-    return found
+            tables[key] = map_files(section, value, change)
+    return tables
 
 
 def _only_section(annotation: Any) -> type[BaseModel] | None:

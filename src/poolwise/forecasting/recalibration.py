@@ -108,16 +108,16 @@ class Corrections(NamedTuple):
 
 def _quantile(errors: FloatArray, over: BoolArray, size: FloatArray, level: float) -> float:
     """Return a quantile of partly censored errors."""
-    found = kaplan_meier(errors, over, size)
-    at = int(np.searchsorted(np.cumsum(found.mass), level))
-    return float(found.value[min(at, len(found.value) - 1)])
+    curve = kaplan_meier(errors, over, size)
+    at = int(np.searchsorted(np.cumsum(curve.mass), level))
+    return float(curve.value[min(at, len(curve.value) - 1)])
 
 
 def sample_quantiles(starts: IntArray, now: int) -> FloatArray:
     """Return (m, n_level) seconds from now to the start, from (n_sample, m) starts; infinite for jobs that never start."""
     waits = np.where(starts == NEVER, np.inf, (np.minimum(starts, NEVER // 2) - now) / SECOND)
-    found: FloatArray = np.quantile(waits, LEVELS, axis=0, method="inverted_cdf" if np.isinf(waits).any() else "linear").T
-    return found
+    values: FloatArray = np.quantile(waits, LEVELS, axis=0, method="inverted_cdf" if np.isinf(waits).any() else "linear").T
+    return values
 
 
 def chance_within(quantiles: FloatArray, seconds: float) -> FloatArray:

@@ -141,8 +141,8 @@ def zone(name: str) -> tzinfo:
 def read_instant(text: str, situation: KnownState, local: tzinfo) -> int:
     """Parse "tomorrow 08:00", "18:00", "6h" or an ISO time to ns on the jobs' clock; raise InputError for other text."""
     now = datetime.fromtimestamp((situation.jobs.epoch + situation.now) / SECOND, local)
-    if found := _CLOCK.match(text.strip()):
-        day, hour, minute = found.groups()
+    if match := _CLOCK.match(text.strip()):
+        day, hour, minute = match.groups()
         try:
             meant = now.replace(hour=int(hour), minute=int(minute), second=0, microsecond=0)
         except ValueError as error:
@@ -171,8 +171,8 @@ def read_instant(text: str, situation: KnownState, local: tzinfo) -> int:
 def corrections_in(path: Path) -> Corrections:
     """Read the corrections of a backtest (`Backtest.to_dict`); raise InputError if the file has none."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))["corrections"]
-        corrections = Corrections(*(np.array(found[name], dtype=np.float64) for name in Corrections._fields))
+        content = json.loads(path.read_text(encoding="utf-8"))["corrections"]
+        corrections = Corrections(*(np.array(content[name], dtype=np.float64) for name in Corrections._fields))
         if any(moves.shape != LEVELS.shape for moves in corrections):
             raise ValueError("corrections of other quantiles")
     except (OSError, ValueError, KeyError, TypeError) as error:

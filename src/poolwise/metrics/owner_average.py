@@ -132,5 +132,5 @@ def _gates(machine: Machine, owner: int, name: str, system: bool) -> list[int]:
     if near >= 0:
         return [near] if nodes[near] else []
     rack = int(machine.rack[owner])
-    found: list[int] = np.flatnonzero(nodes & (system or rack < 0 or (machine.rack == rack))).tolist()
-    return found
+    rows: list[int] = np.flatnonzero(nodes & (system or rack < 0 or (machine.rack == rack))).tolist()
+    return rows

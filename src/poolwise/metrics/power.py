@@ -55,7 +55,7 @@ def _covered(owner: np.ndarray, begin: np.ndarray, end: np.ndarray, count: int) 
 
 def _of_load(machine: Machine) -> FloatArray:
     """Return (n_owner, n_resource) contribution of one unit of a resource to its owner's load; 0 for other resources."""
-    found = np.zeros(machine.capacity.shape)
+    values = np.zeros(machine.capacity.shape)
     others = tuple(name for name in machine.resources if name not in ("memory", "storage"))  # allocated whole, or in shares
     loads = {Kind.NODE: (("cores",), ("nodes",)), Kind.POOL: (("memory",),), Kind.DEVICE: (("bandwidth",), others)}
     for kind, choices in loads.items():
@@ -64,9 +64,9 @@ def _of_load(machine: Machine) -> FloatArray:
             columns = [machine.resource(name) for name in names if name in machine.resources]
             here = left & machine.capacity[:, columns].any(axis=1)
             capacity = machine.capacity[np.ix_(here, columns)]
-            found[np.ix_(here, columns)] = np.where(capacity > 0, 1.0 / np.maximum(capacity, 1), 0.0)
+            values[np.ix_(here, columns)] = np.where(capacity > 0, 1.0 / np.maximum(capacity, 1), 0.0)
             left = left & ~here
-    return found
+    return values
 
 
 def multiplicity(machine: Machine) -> IntArray:

@@ -139,13 +139,13 @@ def _exceeded_limit(part: Partition, requested: int) -> str:
 @lru_cache(maxsize=1024)  # a machine is compared by identity
 def eligible_owners(machine: Machine, partition: str, constraint: str) -> BoolArray:
     """Return (n_owner,) owners on which a job with these names may run; raises UnknownNameError for an unknown set."""
-    found = np.full(machine.n_owner, partition != NO_PARTITION)
+    values = np.full(machine.n_owner, partition != NO_PARTITION)
     if partition not in (*_NOTHING, NO_PARTITION) and machine.node_sets:
-        found = np.any([_members(machine, name, PARTITION) for name in partition.split(",")], axis=0)
+        values = np.any([_members(machine, name, PARTITION) for name in partition.split(",")], axis=0)
     if constraint not in _NOTHING and machine.node_sets:
-        found = np.all([found, *(_members(machine, name, CONSTRAINT) for name in constraint.split("&"))], axis=0)
-    found.setflags(write=False)
-    return found
+        values = np.all([values, *(_members(machine, name, CONSTRAINT) for name in constraint.split("&"))], axis=0)
+    values.setflags(write=False)
+    return values
 
 
 def partition_owners(machine: Machine, table: JobTable) -> BoolArray:
@@ -156,9 +156,9 @@ def partition_owners(machine: Machine, table: JobTable) -> BoolArray:
 @lru_cache(maxsize=64)  # a machine is compared by identity
 def _distinct_owners(machine: Machine, names: tuple[str, ...]) -> BoolArray:
     sets = np.array([eligible_owners(machine, name, "") for name in names], dtype=np.bool_).reshape(-1, machine.n_owner)
-    found: BoolArray = np.unique(sets[sets.any(axis=1)], axis=0)
-    found.setflags(write=False)
-    return found
+    values: BoolArray = np.unique(sets[sets.any(axis=1)], axis=0)
+    values.setflags(write=False)
+    return values
 
 
 def eligible_nodes(machine: Machine, table: JobTable, jobs: IntArray, owners: IntArray) -> BoolArray:

@@ -131,10 +131,10 @@ class JobTable:
 
     def request(self, resource: str) -> IntArray:
         """Return (n_job,) requested amounts of a resource, zeros if no job requests it."""
-        found = self._requests.get(resource)
-        if found is None:
+        column = self._requests.get(resource)
+        if column is None:
             return self.derived("zeros", lambda table, rows: np.zeros_like(table.tasks[rows]))
-        return found[: self._length]
+        return column[: self._length]
 
     def job(self, row: int) -> Job:
         """Return a view of one row."""
@@ -312,9 +312,9 @@ class JobTable:
 
         def spread(column: NDArray[Scalar]) -> NDArray[Scalar]:
             blank = "" if column.dtype == np.object_ else column.dtype.type()
-            found = np.full(self._length, blank, dtype=column.dtype)
-            found[rows] = column
-            return found
+            values = np.full(self._length, blank, dtype=column.dtype)
+            values[rows] = column
+            return values
 
         held = {field.name: getattr(self, field.name).copy() for field in fields(_Held)}
         for name, column in held.items():

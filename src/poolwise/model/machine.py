@@ -196,10 +196,10 @@ class Machine:
 
     def owner(self, name: str) -> int:
         """Return the number of an owner; raises UnknownNameError."""
-        found = self._numbers.get(name)
-        if found is None:
+        value = self._numbers.get(name)
+        if value is None:
             raise UnknownNameError.of("owner", name, self.owners)
-        return found
+        return value
 
     def placement(self, *tasks: Mapping[str | int, Mapping[str, int]]) -> Placement:
         """Build a placement from names: per task, the owners that it uses and the amount that it takes of each resource.

@@ -46,8 +46,8 @@ class SharedNodes:
     def having(self, *names: str) -> BoolArray:
         """Return (n_device,) devices with capacity of any of some resources."""
         held = [column for name in names if (column := self.column(name)) >= 0]
-        found: BoolArray = np.any(self.machine.capacity[self.devices][:, held] > 0, axis=1)
-        return found
+        values: BoolArray = np.any(self.machine.capacity[self.devices][:, held] > 0, axis=1)
+        return values
 
     def only(self, keep: BoolArray) -> SharedNodes:
         """Return the view with only some of the devices, (n_device,)."""

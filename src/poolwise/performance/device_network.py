@@ -76,10 +76,10 @@ def _profile(reference: str, table: JobTable, job: int) -> DeviceProfile | None:
 def _profiles(reference: str, table: JobTable, rows: slice) -> Column:
     """Return the profiles of some jobs, (k,); None for jobs without one."""
     known, kinds = read_device_profiles(reference), table.attributes.get("kind")
-    found = np.full(len(table.id[rows]), None, dtype=np.object_)
+    values = np.full(len(table.id[rows]), None, dtype=np.object_)
     if kinds is not None:
-        found[:] = [known.get(str(kind)) for kind in kinds[rows].tolist()]
-    return found
+        values[:] = [known.get(str(kind)) for kind in kinds[rows].tolist()]
+    return values
 
 
 def _load(run: Run, site: UsedOwners, snapshot: Snapshot) -> float:

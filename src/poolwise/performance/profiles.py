@@ -99,13 +99,13 @@ class Profile:
         The inverse of equation (6) for a monotone curve.
         """
         wanted = np.asarray(slowdown, dtype=np.float64)
-        found = np.zeros_like(wanted)
+        values = np.zeros_like(wanted)
         for k, slope in enumerate(self.slopes.tolist()):
             low, high = self.remote[k], self.remote[k + 1]
             with np.errstate(over="ignore"):  # on a nearly flat slope every fraction is reachable
                 reach = low + (wanted - self.slowdown[k]) / slope if slope > 0 else np.full_like(wanted, high)
-            found = np.where(wanted >= self.slowdown[k], np.minimum(reach, high), found)
-        return np.where(wanted < 0, np.nan, found)
+            values = np.where(wanted >= self.slowdown[k], np.minimum(reach, high), values)
+        return np.where(wanted < 0, np.nan, values)
 
     def pace(self, requested: ArrayLike, given: ArrayLike) -> FloatArray:
         """Return the completion time at frequency `given` relative to that at `requested`: equation (3) if the share is 1."""

@@ -106,11 +106,11 @@ def latency(links: tuple[int, ...], machine: Machine, switch_ns: int) -> int:
 
 def _at(place: tuple[int, int], machine: Machine) -> int:
     """Return the lowest owner at a position that is on the network."""
-    found = places(machine).get(place)
-    if found is None:
+    owner = places(machine).get(place)
+    if owner is None:
         problem = f"data is at x = {place[0]}, y = {place[1]}, where nothing is on the network"
         raise InputError(problem, field="data_x", remedy="put a node or device there, or move the data")
-    return found
+    return owner
 
 
 @lru_cache(maxsize=8)  # a machine is compared by identity

@@ -288,7 +288,7 @@ class CandidateRuns:
         """Compute every metric of a run, fairness only with a `baseline`, and its number of unfinished jobs."""
         if cell.key not in self._metrics:
             outcomes, population = self.store.outcomes(cell), self.population(seed)
-            found = summarize(
+            summary = summarize(
                 outcomes,
                 warm_up=cell.warm_up,
                 population=population,
@@ -298,6 +298,6 @@ class CandidateRuns:
                 measures=(Deadlines(),) if any(target.metric == MISSED for target in self.targets) else (),
                 workload=lambda: workload_of(cell),
             )
-            found["unfinished"] = float((population & ~outcomes.finished).sum())
-            self._metrics[cell.key] = found
+            summary["unfinished"] = float((population & ~outcomes.finished).sum())
+            self._metrics[cell.key] = summary
         return self._metrics[cell.key]

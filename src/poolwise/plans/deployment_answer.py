@@ -113,8 +113,10 @@ def _judge(section: DeploymentSection, values: FloatArray) -> tuple[tuple[State,
         margin = target.at_most - latency
     margins = []
     for row in margin:
-        found = mean_interval(row)
-        margins.append(found if found.n > 1 else Interval(found.mean, found.mean, found.mean, found.level, found.n))
+        interval = mean_interval(row)
+        margins.append(
+            interval if interval.n > 1 else Interval(interval.mean, interval.mean, interval.mean, interval.level, interval.n)
+        )
     states: tuple[State, ...] = tuple("keeps" if m.low >= 0 else "breaks" if m.high < 0 else "undecided" for m in margins)
     return states, tuple(margins)
 
@@ -210,14 +212,14 @@ def deployment_answer(
 
     `elements` are all candidates, and `left_out` maps a reason to the number of excluded ones.
     """
-    found = MeasuredDeployments.of(section, sizes, search.records)
-    ranking = found.ranking()
+    measured = MeasuredDeployments.of(section, sizes, search.records)
+    ranking = measured.ranking()
     best, exhaustive = ranking.best, len(search.records) == len(elements)
     content: Json = {
         "latency": f"{section.latency} of the jobs' latency, us",
         "purchase_cost": "purchase cost of all units, $",
         "utility": dict(section.utility),
-        "front": [_candidate(found, k) for k in np.flatnonzero(found.on_front).tolist()],
+        "front": [_candidate(measured, k) for k in np.flatnonzero(measured.on_front).tolist()],
         "search": {
             "exhaustive": exhaustive,
             "candidates": len(elements),
@@ -225,25 +227,25 @@ def deployment_answer(
             "runs": search.n_runs,
         },
         "left_out": dict(left_out),
-        "eighty_twenty": eighty_twenty(found),
+        "eighty_twenty": eighty_twenty(measured),
     }
     return ranking.answer(
-        range(len(found.elements)),
-        _frame(found),
-        partial(_candidate, found),
+        range(len(measured.elements)),
+        _frame(measured),
+        partial(_candidate, measured),
         content,
-        deployment_figures(found, best),
-        headline=_headline(found, ranking),
-        because=list(_because(found, ranking)),
+        deployment_figures(measured, best),
+        headline=_headline(measured, ranking),
+        because=list(_because(measured, ranking)),
         sections={
-            "Gain from a few units": list(_few_units(found)),
+            "Gain from a few units": list(_few_units(measured)),
             "Method": list(_method(content, section.seeds, exhaustive)),
         },
         notes=[f"{count:,} combinations were excluded: {why}." for why, count in left_out.items() if why != OTHER_COUNT],
         inputs=study.inputs(keys=False),
         seeds=list(range(section.seeds)),
-        decision=None if best is None else _decision(found, [k for k in (best, ranking.runner_up) if k is not None]),
-        cost=None if best is None else bill(sizes, found.counts(best)),
+        decision=None if best is None else _decision(measured, [k for k in (best, ranking.runner_up) if k is not None]),
+        cost=None if best is None else bill(sizes, measured.counts(best)),
     )
 
 

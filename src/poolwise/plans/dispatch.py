@@ -94,8 +94,8 @@ class DispatchPlan:
         section = self.section
         pairs: list[Element] = list(itertools.product(range(len(section.order)), range(len(section.placement))))
         tell(f"{len(pairs):,} candidates, {len(self.cells):,} runs")
-        found = runner.records(self.measurement, self.cells)
-        runs = {pair: found[k * section.seeds : (k + 1) * section.seeds] for k, pair in enumerate(pairs)}
+        records = runner.records(self.measurement, self.cells)
+        runs = {pair: records[k * section.seeds : (k + 1) * section.seeds] for k, pair in enumerate(pairs)}
         return dispatch_answer(section, self.study, runs)
 
 

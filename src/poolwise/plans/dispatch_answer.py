@@ -65,29 +65,29 @@ class _Measured(MeasuredUnits):
 
 def dispatch_answer(section: DispatchSection, study: UnitStudy, runs: Mapping[Element, Sequence[Json]]) -> Answer:
     """Combine the runs of each candidate, one per seed, into an answer."""
-    found = _measure(section, runs)
-    candidates = range(len(found.elements))
-    ranking = CandidateRanking.of(candidates, found.state, lambda k: float(found.means[k, 0]))
-    best, rival, read = ranking.best, ranking.runner_up, found.runs[0][0]["read"]
+    measured = _measure(section, runs)
+    candidates = range(len(measured.elements))
+    ranking = CandidateRanking.of(candidates, measured.state, lambda k: float(measured.means[k, 0]))
+    best, rival, read = ranking.best, ranking.runner_up, measured.runs[0][0]["read"]
     content: Json = {
         "latency": f"{section.latency} of the jobs' latency, us",
-        "candidates": [_candidate(found, k) for k in candidates],
+        "candidates": [_candidate(measured, k) for k in candidates],
         **read,
     }
     notes = [f"{count:,} rows were {verb}: {why}." for name, verb in _COUNTED for why, count in sorted(read[name].items())]
     return ranking.answer(
         candidates,
-        _frame(found),
-        partial(_candidate, found),
+        _frame(measured),
+        partial(_candidate, measured),
         content,
-        _figures(found, best),
-        headline=_headline(found, best, rival),
-        because=list(_because(found, best, rival)),
-        sections={"By stream": list(_streams(found, best))},
+        _figures(measured, best),
+        headline=_headline(measured, best, rival),
+        because=list(_because(measured, best, rival)),
+        sections={"By stream": list(_streams(measured, best))},
         notes=notes,
         inputs=study.inputs(keys=True),
         seeds=list(range(section.seeds)),
-        decision=None if best is None else _decision(found, best, rival),
+        decision=None if best is None else _decision(measured, best, rival),
     )
 
 

@@ -63,11 +63,11 @@ class FrontSearch:
         """Return (n, d) mean objectives over the records of each candidate."""
         cells = self.cells_of(elements, 3 ** (RUNGS - 1 - rung))
         self.tell(f"rung {rung + 1} of {RUNGS}: {len(elements):,} candidates, {len(cells):,} runs")
-        found = self.runner.records(self.task_type, cells)
+        records = self.runner.records(self.task_type, cells)
         self.n_runs += len(cells)
         each = len(cells) // len(elements)
         if rung == RUNGS - 1:
-            self.records |= {element: found[k * each : (k + 1) * each] for k, element in enumerate(elements)}
-        values = np.array([[run[name] for name in self.objectives] for run in found], dtype=np.float64)
+            self.records |= {element: records[k * each : (k + 1) * each] for k, element in enumerate(elements)}
+        values = np.array([[run[name] for name in self.objectives] for run in records], dtype=np.float64)
         means: FloatArray = values.reshape(len(elements), each, len(self.objectives)).mean(axis=1)
         return means

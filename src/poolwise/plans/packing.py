@@ -91,5 +91,5 @@ class Packing:
     def answer(self, runner: TaskRunner[CellStore], tell: ReportProgress) -> Answer:
         """Pack each combination with each seed."""
         tell(f"{len(self.cells)} packings")
-        found = runner.records(Packings(self.section.resource, self.section.load), self.cells)
-        return packing_answer(self.cells, found, self.section.device)
+        records = runner.records(Packings(self.section.resource, self.section.load), self.cells)
+        return packing_answer(self.cells, records, self.section.device)

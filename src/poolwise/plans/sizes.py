@@ -216,6 +216,6 @@ def _steps(section: SizeSection, dimension: Dimension) -> tuple[str | int, ...]:
         raise ValueError(f"more than {MOST_CANDIDATES:,} steps")
     if dimension == "count":
         return tuple(amounts)
-    found = _UNIT.search(str(section.step))
-    assert found is not None  # a step without a unit has not been parsed
-    return tuple(f"{amount / UNITS[dimension][found[0]]:.12g} {found[0]}" for amount in amounts)
+    match = _UNIT.search(str(section.step))
+    assert match is not None  # a step without a unit has not been parsed
+    return tuple(f"{amount / UNITS[dimension][match[0]]:.12g} {match[0]}" for amount in amounts)

@@ -30,13 +30,13 @@ def predecessors(workload: Workload) -> IntArray:
             "the workload does not name preceding jobs", field=PRECEDING, remedy="use a log with fields 17 and 18, such as SWF"
         )
     row_of = {job: row for row, job in enumerate(workload.id.tolist())}
-    found = np.array([row_of.get(int(job), -1) for job in named.tolist()], dtype=np.int64)
-    late = np.flatnonzero(found >= np.arange(len(found)))
+    preceding = np.array([row_of.get(int(job), -1) for job in named.tolist()], dtype=np.int64)
+    late = np.flatnonzero(preceding >= np.arange(len(preceding)))
     if len(late):
-        job, before = int(workload.id[late[0]]), int(workload.id[found[late[0]]])
+        job, before = int(workload.id[late[0]]), int(workload.id[preceding[late[0]]])
         remedy = "correct the row, or write -1"
         raise InputError(f"job {job} follows job {before}, which is not submitted before it", field=PRECEDING, remedy=remedy)
-    return found
+    return preceding
 
 
 class ClosedLoop(DeferredArrivals):

@@ -127,15 +127,15 @@ def longest_wait(result: StudyResult, cell: CellResult) -> Boxes | None:
     waits = np.where(result.population(cell), wait_s(outcomes), -1.0)
     row = int(np.argmax(waits))
     schedule = simulate_again(run, outcomes)
-    found = Explanation(schedule.workload.job(row), run.machine, (), int(outcomes.start[row]))
-    drawn = gantt(found, schedule)
+    explanation = Explanation(schedule.workload.job(row), run.machine, (), int(outcomes.start[row]))
+    drawn = gantt(explanation, schedule)
     explainable = not (run.scheduler.pass_per_event or schedule.workload.closed_loop)
     words = [
         "poolwise",
         "explain",
         "run",
         str(result.folder),
-        str(found.job.id),
+        str(explanation.job.id),
         "--cell",
         cell.key[:12],
         "--report",
@@ -143,7 +143,7 @@ def longest_wait(result: StudyResult, cell: CellResult) -> Boxes | None:
     ]
     return replace(
         drawn,
-        title=f"Nodes while job {found.job.id} waited (longest wait of all jobs)",
+        title=f"Nodes while job {explanation.job.id} waited (longest wait of all jobs)",
         caption=drawn.caption + (f" To see why it waited, run: {shlex.join(words)}" if explainable else ""),
     )
 

@@ -252,10 +252,10 @@ def _gantt(run: SimulatedRun, job: int | None = None) -> Figure:
     if job is None:
         row = int(np.argmax(np.where(started, wait_s(outcomes), -1.0)))
     else:
-        found = np.flatnonzero(outcomes.id == job)
-        if not len(found) or not started[found[0]]:
+        rows = np.flatnonzero(outcomes.id == job)
+        if not len(rows) or not started[rows[0]]:
             raise InputError(f"job {job} did not start in this run", field="job", remedy="give the id of a job that ran")
-        row = int(found[0])
+        row = int(rows[0])
     wait = Explanation(run.workload.job(row), machine, (), int(outcomes.start[row]))
     title = f"Nodes while job {outcomes.id[row]} waited" + (", the longest wait" if job is None else "")
     return replace(gantt(wait, run.schedule), title=title)

@@ -96,8 +96,8 @@ class Sweep:
 
     def value(self, metric: str, series: str, at: int) -> float:
         """Return the mean of a metric over the seeds of one series at one x; NaN without a value."""
-        found = [cell.metrics.get(metric, np.nan) for cell in self.cells.get((series, at), ())]
-        return float(np.mean(found)) if found else float("nan")
+        values = [cell.metrics.get(metric, np.nan) for cell in self.cells.get((series, at), ())]
+        return float(np.mean(values)) if values else float("nan")
 
     def best(self, metric: str, at: int, better: str = "lower") -> list[str]:
         """Return the series with a value at x, best first (ties in study order)."""

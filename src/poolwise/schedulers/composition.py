@@ -147,8 +147,8 @@ class CompositionDispatcher(Dispatcher):
             empty = empty or Compositions(snapshot.empty())
             need = replace(empty.need(job), deadline=NEVER, late=False)  # a missed deadline does not justify a rejection
             empty.waiting = (need.bandwidth, need.storage)  # no other job waits
-            found = refused(snapshot.table.job(job)) or self.placement.choose(need, empty)
-            self._possible[shape] = found if isinstance(found, Refusal) else None
+            placement = refused(snapshot.table.job(job)) or self.placement.choose(need, empty)
+            self._possible[shape] = placement if isinstance(placement, Refusal) else None
         if all(self._possible[shape] is None for shape in set(requested)):
             return {}
         found_never = ((job, self._possible[shape]) for job, shape in zip(jobs.tolist(), requested, strict=True))
@@ -161,19 +161,19 @@ class CompositionDispatcher(Dispatcher):
         late). A job that is not late blocks its class only if it would not fit without its deadline either.
         """
         need = view.need(job)
-        found = self.placement.choose(need, view)
-        if isinstance(found, Refusal):
+        placement = self.placement.choose(need, view)
+        if isinstance(placement, Refusal):
             if need.late:
                 self._blocked.add(like)
             elif not need.nvme or isinstance(self.placement.choose(replace(need, deadline=NEVER), view), Refusal):
                 self._blocked.update((like, like | 1))
-            return found
-        view.allocate(need, found)
+            return placement
+        view.allocate(need, placement)
         if need.nvme:
             if view.waiting is not None:
                 view.waiting = (view.waiting[0] - need.bandwidth, view.waiting[1] - need.storage)
             self._blocked.clear()  # a new composition, or a changed speed of an old one, may suit other jobs
-        return Start(job, (0,), found)
+        return Start(job, (0,), placement)
 
 
 _SHAPE = ("cores", "bandwidth", "storage")

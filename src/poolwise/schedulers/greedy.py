@@ -97,9 +97,9 @@ class GreedyDispatcher(Dispatcher):
             if job in never:
                 continue
             known = (shape, len(tasks)) in failed
-            found = None if known else self._place(shape, int(queue.table.draw[job]), tasks, free, stock)
-            if found is not None:
-                decisions.append(Start(job, tasks, found))
+            placement = None if known else self._place(shape, int(queue.table.draw[job]), tasks, free, stock)
+            if placement is not None:
+                decisions.append(Start(job, tasks, placement))
                 continue
             failed.add((shape, len(tasks)))  # what is free only shrinks within a pass
             explain = job in changes.explain

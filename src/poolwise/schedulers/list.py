@@ -286,8 +286,8 @@ class ListDispatcher(Dispatcher):
         return signatures_of(self.scheduler.placement, snapshot.machine, snapshot.table)
 
     def _refusal(self, job: int, empty: Snapshot) -> Refusal | None:
-        found = self.scheduler.placement.place(empty.table.job(job), empty)
-        return found if isinstance(found, Refusal) else None
+        placement = self.scheduler.placement.place(empty.table.job(job), empty)
+        return placement if isinstance(placement, Refusal) else None
 
 
 def _only(cycle: SchedulingPass, which: BoolArray) -> SchedulingPass:

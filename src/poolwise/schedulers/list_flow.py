@@ -122,11 +122,11 @@ class ListFlowDispatcher(Dispatcher):
         moved = []
         for start in starts:
             job = queue.job(start.job)
-            found = self.placement.place_at(job, node[start.job], tuple(sorted(devices[start.job])), snapshot)
-            if isinstance(found, Refusal):
-                found = self.placement.place(job, snapshot)
-            if isinstance(found, Refusal):
+            placement = self.placement.place_at(job, node[start.job], tuple(sorted(devices[start.job])), snapshot)
+            if isinstance(placement, Refusal):
+                placement = self.placement.place(job, snapshot)
+            if isinstance(placement, Refusal):
                 return None
-            moved.append(Start(start.job, start.tasks, found))
-            snapshot = snapshot.with_started(start.job, found)
+            moved.append(Start(start.job, start.tasks, placement))
+            snapshot = snapshot.with_started(start.job, placement)
         return moved

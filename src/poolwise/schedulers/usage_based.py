@@ -161,8 +161,8 @@ class _Pools:
         """Yield a resize of a run to this much remote memory per node, if pools have room for it."""
         free = self._free.copy()
         run.placement.give_to(free)
-        found = self._placement.resized(run.placement, remote, free, self._snapshot.machine)
-        if isinstance(found, Placement):
-            found.take_from(free)
+        placement = self._placement.resized(run.placement, remote, free, self._snapshot.machine)
+        if isinstance(placement, Placement):
+            placement.take_from(free)
             self._free = free
-            yield Resize(run.id, found)
+            yield Resize(run.id, placement)

@@ -66,8 +66,8 @@ class Evaluator:
         """Return (n_candidate, n_cell, 4) logarithms of the objectives on the workloads of a split."""
         cells = self.search.splits[split]
         tasks = [replace(cell, scheduler=candidate.section) for candidate in candidates for cell in cells]
-        found = self.runner.records(Evaluations(self.search.objectives.tau / SECOND), tasks)
-        return np.array([JobObjectives(**each).logs() for each in found]).reshape(len(candidates), len(cells), -1)
+        records = self.runner.records(Evaluations(self.search.objectives.tau / SECOND), tasks)
+        return np.array([JobObjectives(**each).logs() for each in records]).reshape(len(candidates), len(cells), -1)
 
 
 def span_s(cell: Cell) -> float:

@@ -116,7 +116,7 @@ def load_search(path: str | Path, set: Mapping[str, Any] | None = None) -> Order
     known = [_known(document, name, place) for place, name in named]
     splits = {name: tuple(_cells(document, name, getattr(read.splits, name))) for name in SPLITS}
     _check_disjoint(document, splits)
-    found = OrderSearchProblem(
+    problem = OrderSearchProblem(
         file.stem,
         read.title or file.stem,
         document,
@@ -131,10 +131,10 @@ def load_search(path: str | Path, set: Mapping[str, Any] | None = None) -> Order
     for key, span in read.space.items():  # report invalid settings before any evaluation
         for value in span.values or (span.min, span.max):
             try:
-                found.candidate("", {key: value})
+                problem.candidate("", {key: value})
             except InputError as error:
                 raise document.error(("space", key), error.message, error.remedy) from error
-    return found
+    return problem
 
 
 def _known(document: Document, reference: str, place: tuple[str, ...]) -> OrderCandidate:

@@ -29,9 +29,9 @@ def guard(token: str) -> Callable[..., Awaitable[web.StreamResponse]]:
             raise web.HTTPForbidden(text="This server accepts requests only from its own pages.")
         given = request.query.get("token")
         if given is not None and _same(given, token):
-            found = web.HTTPFound(request.path)
-            found.set_cookie(f"{COOKIE}-{request.host.rpartition(':')[2]}", token, httponly=True, samesite="Strict")
-            raise found
+            redirect = web.HTTPFound(request.path)
+            redirect.set_cookie(f"{COOKIE}-{request.host.rpartition(':')[2]}", token, httponly=True, samesite="Strict")
+            raise redirect
         if not _same(request.cookies.get(f"{COOKIE}-{request.host.rpartition(':')[2]}", ""), token):
             raise web.HTTPUnauthorized(text="Open the address that `poolwise serve` printed; it contains the token.")
         return await handler(request)

@@ -49,8 +49,8 @@ class Command:
         if line.startswith(END):
             ended = json.loads(line[1:])
             self.answer, self.code, self.last = ended["answer"], ended["code"], ended["last"]
-        elif found := _PROGRESS.match(line):
-            self.done, self.total = int(found[1]), int(found[2])
+        elif match := _PROGRESS.match(line):
+            self.done, self.total = int(match[1]), int(match[2])
         elif line:
             self.messages.append(line)
 

@@ -183,8 +183,8 @@ def _is_number(value: object) -> bool:
 
 def _noun(study: Study, path: str) -> str:
     """Return the name of a varied number: "fat nodes in each rack", or the end of its path."""
-    found = SizeText.of(path, study.cells[0].machine_tables)
-    return found.noun if found.counted else path.rpartition(".")[2]
+    texts = SizeText.of(path, study.cells[0].machine_tables)
+    return texts.noun if texts.counted else path.rpartition(".")[2]
 
 
 def _named(path: str, value: object) -> str:

@@ -45,10 +45,10 @@ def read_associations(path: Path) -> list[SlurmAssociation]:
         text = path.read_text(encoding="utf-8", errors="replace")
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", file=path, remedy=REMEDY) from None
-    found = list(_dumped(path, text.splitlines()) if re.search(r"^Cluster - ", text, re.MULTILINE) else _shown(path))
-    if not any(one.user for one in found):
+    match = list(_dumped(path, text.splitlines()) if re.search(r"^Cluster - ", text, re.MULTILINE) else _shown(path))
+    if not any(one.user for one in match):
         raise InputError("no association has a user", file=path, field="User", remedy=REMEDY)
-    return found
+    return match
 
 
 def shares_text(associations: list[SlurmAssociation], path: Path) -> str:

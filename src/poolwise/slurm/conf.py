@@ -53,16 +53,16 @@ class ConfSection:
 
     def read(self, key: str, default: T, parse: Callable[[str], T], remedy: str) -> T:
         """Return a parsed value, or the default if it is not set; raises InputError with file and line if `parse` fails."""
-        found = self.values.get(key.lower())
-        if found is None:
+        value = self.values.get(key.lower())
+        if value is None:
             return default
         try:
-            return parse(found.text)
+            return parse(value.text)
         except ValueError as error:
             problem = str(error)
             if problem.startswith(("invalid literal", "could not")):
-                problem = f"'{found.text}' is not a number"
-            raise InputError(problem, file=found.file, line=found.line, field=key, remedy=remedy) from None
+                problem = f"'{value.text}' is not a number"
+            raise InputError(problem, file=value.file, line=value.line, field=key, remedy=remedy) from None
 
     def text(self, key: str, default: str = "") -> str:
         """Return a value as text."""
@@ -246,12 +246,12 @@ class _Reader:
             return
         values, end = {}, 0
         while end < len(text):
-            found = _PAIR.match(text, end)
-            if found is None:
+            match = _PAIR.match(text, end)
+            if match is None:
                 problem = f"'{text[end:].strip()[:40]}' is not KEY=VALUE"
                 raise InputError(problem, file=path, line=line, remedy="write KEY=VALUE, and # before comments")
-            values[found[1].lower()] = ConfValue(found[2].strip('"'), path, line)
-            end = found.end()
+            values[match[1].lower()] = ConfValue(match[2].strip('"'), path, line)
+            end = match.end()
         first = next(iter(values))
         for key, value in values.items():
             check_key(first if first in self.sections else "", key, value.file, value.line)

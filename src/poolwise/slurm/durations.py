@@ -21,12 +21,12 @@ def seconds(text: str) -> int:
     """
     if text.upper() in ("UNLIMITED", "INFINITE", "-1"):
         return FOREVER
-    found = _CLOCK.match(text.strip())
-    if found is None:
+    match = _CLOCK.match(text.strip())
+    if match is None:
         raise ValueError(f"'{text}' is not a time such as 30, 1:30:00, 7-0 or UNLIMITED")
-    parts = [int(found[name]) for name in "abc" if found[name] is not None]
-    if found["days"] is not None:
-        return int(found["days"]) * 86400 + sum(part * size for part, size in zip(parts, (3600, 60, 1), strict=False))
+    parts = [int(match[name]) for name in "abc" if match[name] is not None]
+    if match["days"] is not None:
+        return int(match["days"]) * 86400 + sum(part * size for part, size in zip(parts, (3600, 60, 1), strict=False))
     if len(parts) == 3:
         return parts[0] * 3600 + parts[1] * 60 + parts[2]
     return parts[0] * 60 + (parts[1] if len(parts) > 1 else 0)

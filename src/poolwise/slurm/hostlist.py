@@ -42,17 +42,17 @@ def compress(names: Iterable[str]) -> str:
 
 
 def _expand(part: str) -> list[str]:
-    found = _BRACKET.match(part)
-    if found is None:
+    match = _BRACKET.match(part)
+    if match is None:
         if "[" in part or "]" in part:
             raise ValueError(f"'{part}' has an unmatched bracket")
         return [part]
     names = []
-    for piece in found["ranges"].split(","):
+    for piece in match["ranges"].split(","):
         low, _, high = piece.partition("-")
         high = high or low
         if not (low.isdigit() and high.isdigit()) or int(high) < int(low) or int(high) - int(low) >= MAX_NAMES:
             raise ValueError(f"'{piece}' in '{part}' is not a valid range of numbers")
-        names += [f"{found['before']}{number:0{len(low)}d}" for number in range(int(low), int(high) + 1)]
-    rest = _expand(found["after"])
+        names += [f"{match['before']}{number:0{len(low)}d}" for number in range(int(low), int(high) + 1)]
+    rest = _expand(match["after"])
     return [name + end for name in names for end in rest]

@@ -71,11 +71,11 @@ class Expansion:
         if file is None:
             return None
         part = Document.read(Path(file))
-        found = read_machine(part.with_tables(**tables_with_name(part)))
-        if {_cores(cell.machine) for cell in self.cells} != {_cores(found.machine)}:  # one trace would give different jobs
+        machine = read_machine(part.with_tables(**tables_with_name(part)))
+        if {_cores(cell.machine) for cell in self.cells} != {_cores(machine.machine)}:  # one trace would give different jobs
             path = ("measure", "memory_baseline")
             raise document.error(path, "its nodes have different core counts", "use a machine that differs only in memory")
-        return found
+        return machine
 
     def _add(self, variant: StudyVariant, written: Document) -> None:
         """Add the cells of a variant; raises InputError for cells that exist already."""

@@ -42,10 +42,10 @@ def resource_frame(result: MeasuredStudy) -> pl.DataFrame | None:
     """Return one row per cell and resource, or None if no cell was measured."""
 
     def rows(cell: CellResult) -> Iterator[tuple[Any, ...]]:
-        found = resources(result, cell)
-        if found is not None:
-            for use in found.use.values():
-                yield use.resource, use.installed, use.used, use.stranded, found.watts, found.dollars
+        used = resources(result, cell)
+        if used is not None:
+            for use in used.use.values():
+                yield use.resource, use.installed, use.used, use.stranded, used.watts, used.dollars
 
     names = ("resource", "installed", "used", "stranded", "mean_watts", "purchase_dollars")
     frames = [table for table in tables(result, rows, names) if len(table)]

@@ -72,11 +72,11 @@ class JobCells:
             remedy = "write a time such as 2026-03-01T12:00:00, or map the column with its format: submit=COLUMN:%d.%m.%Y %H:%M"
             ns = self._read(name, known, words, lambda dates: self._dates(dates, form), remedy)
             self.dated = True
-        found = _fill_known(ns, known)
+        filled = _fill_known(ns, known)
         if known.any():
-            far = known & (np.abs(found - np.sort(ns)[len(ns) // 2]) > LONGEST // 2)
+            far = known & (np.abs(filled - np.sort(ns)[len(ns) // 2]) > LONGEST // 2)
             self.refuse(far, name, "is more than 34 years from the middle of the log")
-        return Times(found, known)
+        return Times(filled, known)
 
     def lengths(self, name: str) -> Times:
         """Return durations in ns, none of them negative."""
@@ -85,10 +85,10 @@ class JobCells:
         formatted = unit == "clock" or (not unit and any(":" in word for word in words))
         remedy = "give a number, or days, hours, minutes and seconds such as 1-02:03:04"
         ns = self._read(name, known, words, _parse_durations if formatted else self._ticks(name, unit), remedy)
-        found = _fill_known(ns, known)
-        self.refuse(found < 0, name, "is negative")
-        self.refuse(found > LONGEST, name, "is longer than 68 years")
-        return Times(found, known)
+        filled = _fill_known(ns, known)
+        self.refuse(filled < 0, name, "is negative")
+        self.refuse(filled > LONGEST, name, "is longer than 68 years")
+        return Times(filled, known)
 
     def counts(self, name: str, most: int) -> IntArray:
         """Return whole numbers up to `most`, 0 where unknown; accept whole values written as fractions, such as 8.0."""
@@ -101,9 +101,9 @@ class JobCells:
     def references(self, name: str) -> IntArray:
         """Return the ids of other jobs, -1 where a cell is empty."""
         words, known = self._words(name)
-        found = np.full(len(known), -1, dtype=np.int64)
-        found[known] = self._read(name, known, words, wholes, "give the id of a job, or leave the cell empty")
-        return found
+        values = np.full(len(known), -1, dtype=np.int64)
+        values[known] = self._read(name, known, words, wholes, "give the id of a job, or leave the cell empty")
+        return values
 
     def memory(self, name: str) -> FloatArray:
         """Return amounts in MiB, 0 where unknown."""
@@ -194,9 +194,9 @@ N = TypeVar("N", IntArray, FloatArray)
 
 def _fill_known(values: N, is_known: BoolArray) -> N:
     """Return (n_row,) values at the known rows, 0 elsewhere."""
-    found = np.zeros_like(values, shape=len(is_known))
-    found[is_known] = values
-    return found
+    result = np.zeros_like(values, shape=len(is_known))
+    result[is_known] = values
+    return result
 
 
 def _ticks_to_ns(words: Sequence[str], size: int) -> IntArray:
@@ -212,16 +212,16 @@ def _ticks_to_ns(words: Sequence[str], size: int) -> IntArray:
 
 def _parse_durations(words: Sequence[str]) -> IntArray:
     """Read (n_word,) durations in ns, such as 02:03:04, 1-02:03:04, "1 day 02:03:04", or a number of seconds."""
-    found = np.empty(len(words), dtype=np.int64)
+    values = np.empty(len(words), dtype=np.int64)
     for position, word in enumerate(words):
         match = _DURATION.fullmatch(word)
         if match is None:
-            found[position] = _parse_seconds(word, position)
+            values[position] = _parse_seconds(word, position)
             continue
         days, hours, minutes, seconds = (int(part or 0) for part in match.groups()[:4])
         fraction = int((match[5] or "").ljust(9, "0") or 0)
-        found[position] = days * DAY + hours * HOUR + minutes * MINUTE + seconds * SECOND + fraction
-    return found
+        values[position] = days * DAY + hours * HOUR + minutes * MINUTE + seconds * SECOND + fraction
+    return values
 
 
 def _parse_seconds(word: str, position: int) -> int:
@@ -238,14 +238,14 @@ def _parse_memory(words: Sequence[str], size: float) -> FloatArray:
             return np.clip(reals(words), -_MEMORY_CAP, _MEMORY_CAP) * size
         except NotANumber:
             pass
-    found = np.empty(len(words), dtype=np.float64)
+    values = np.empty(len(words), dtype=np.float64)
     for position, word in enumerate(words):
         match = _AMOUNT.fullmatch(word)
         unit = _SLURM.get(match[2], match[2]) if match else ""
         if match and unit in UNITS["memory"]:
-            found[position] = float(match[1]) * UNITS["memory"][unit]
+            values[position] = float(match[1]) * UNITS["memory"][unit]
         elif size and _NUMBER.fullmatch(word):
-            found[position] = float(np.clip(reals([word])[0], -_MEMORY_CAP, _MEMORY_CAP)) * size
+            values[position] = float(np.clip(reals([word])[0], -_MEMORY_CAP, _MEMORY_CAP)) * size
         else:
             raise NotANumber(position, f"'{word[:40]}' is not an amount of memory with a unit")
-    return found
+    return values

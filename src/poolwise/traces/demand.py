@@ -186,14 +186,14 @@ def has_devices(machine: Machine, name: str) -> bool:
 
 def _min_per_node(machine: Machine, name: str) -> int:
     """Return the smallest amount of a resource on any whole node, 0 if some nodes lack it."""
-    found, groups = machine.per_node.get(name), machine.racks.nodes
-    return int(found[groups].min()) if found is not None and len(groups) else 0
+    amounts, groups = machine.per_node.get(name), machine.racks.nodes
+    return int(amounts[groups].min()) if amounts is not None and len(groups) else 0
 
 
 def _smallest(machine: Machine, name: str) -> int:
     """Return the smallest amount of a resource on the whole nodes that have some, 0 if none has."""
-    found, groups = machine.per_node.get(name), machine.racks.nodes
-    return int(min((amount for amount in found[groups].tolist() if amount), default=0)) if found is not None else 0
+    amounts, groups = machine.per_node.get(name), machine.racks.nodes
+    return int(min((amount for amount in amounts[groups].tolist() if amount), default=0)) if amounts is not None else 0
 
 
 def _count_ignored(kind: str, milli: IntArray, repaired: dict[str, int], where: str = "nodes") -> None:

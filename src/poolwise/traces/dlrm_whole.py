@@ -41,6 +41,6 @@ def _running_sum(group: IntArray, value: FloatArray) -> FloatArray:
     order = np.argsort(group, kind="stable")
     total = np.cumsum(value[order])
     first = np.searchsorted(group[order], group[order])
-    found = np.empty_like(total)
-    found[order] = total - (total - value[order])[first]
-    return found
+    values = np.empty_like(total)
+    values[order] = total - (total - value[order])[first]
+    return values

@@ -302,8 +302,8 @@ def _partition_limits(jobs: SacctRows, words: list[str], machine: Machine) -> In
     longest = {part.name: part.max_time for part in machine.partitions}
     names = jobs.words("Partition") if "Partition" in jobs.names else [""] * len(words)
     pairs = zip(names, words, strict=True)
-    found = [longest.get(name, UNKNOWN) if word == "Partition_Limit" else UNKNOWN for name, word in pairs]
-    return np.array(found, dtype=np.int64)
+    limits = [longest.get(name, UNKNOWN) if word == "Partition_Limit" else UNKNOWN for name, word in pairs]
+    return np.array(limits, dtype=np.int64)
 
 
 def _submit(jobs: SacctRows, local: tzinfo) -> tuple[int, IntArray, dict[str, FloatArray], dict[str, int]]:

@@ -175,9 +175,9 @@ def _elapsed(rows: SacctRows, local: tzinfo) -> list[str]:
         start, end = (some.read(name, lambda words: time_of_day.seconds(words, local)[0], remedy) for name in ("Start", "End"))
         ran = end - start
         some.refuse(ran < 0, "End", "the end {value} is before the start", "correct or remove the row")
-    found = np.zeros(len(rows), dtype=np.int64)
-    found[known] = ran
-    return list(map(str, found.tolist()))
+    values = np.zeros(len(rows), dtype=np.int64)
+    values[known] = ran
+    return list(map(str, values.tolist()))
 
 
 def _limits(rows: SacctRows) -> list[str]:

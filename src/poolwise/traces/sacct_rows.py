@@ -161,36 +161,36 @@ def _check_header(path: Path, line: int, names: tuple[str, ...]) -> None:
 
 def counts(words: Sequence[str]) -> IntArray:
     """Parse (n_word,) numbers of nodes or tasks, which sacct may abbreviate with K = 1024; raise NotANumber."""
-    found = np.empty(len(words), dtype=np.int64)
+    values = np.empty(len(words), dtype=np.int64)
     for position, word in enumerate(words):
         match = _COUNT.fullmatch(word)
         value = float(match[1]) * {"": 1, "K": 1024, "M": 1024**2}[match[2]] if match else 0.5
         if not value.is_integer():
             raise NotANumber(position, f"'{word[:40]}' is not a number of nodes, tasks or CPUs")
-        found[position] = int(value)
-    return found
+        values[position] = int(value)
+    return values
 
 
 def lengths(words: Sequence[str]) -> IntArray:
     """Parse (n_word,) durations such as 1-02:03:04, 02:03:04 and 03:04 to seconds; raise NotANumber."""
-    found = np.empty(len(words), dtype=np.int64)
+    values = np.empty(len(words), dtype=np.int64)
     for position, word in enumerate(words):
         match = _LENGTH.fullmatch(word)
         if match is None:
             raise NotANumber(position, f"'{word[:40]}' is not a duration such as 1-02:03:04")
         days, hours, minutes, seconds = (int(part or 0) for part in match.groups())
-        found[position] = 86400 * days + 3600 * hours + 60 * minutes + seconds
-    return found
+        values[position] = 86400 * days + 3600 * hours + 60 * minutes + seconds
+    return values
 
 
 def gpus(words: Sequence[str]) -> IntArray:
     """Return (n_word,) GPUs in AllocTRES, 4 for "cpu=32,gres/gpu:a100=4,gres/gpu=4"; add up types only without a total."""
-    found = np.zeros(len(words), dtype=np.int64)
+    values = np.zeros(len(words), dtype=np.int64)
     for position, word in enumerate(words):
         amounts = [(bool(kind), int(count)) for kind, count in _GPUS.findall(word)]
         totals = [count for typed, count in amounts if not typed]
-        found[position] = totals[0] if totals else sum(count for _, count in amounts)
-    return found
+        values[position] = totals[0] if totals else sum(count for _, count in amounts)
+    return values
 
 
 def licenses(words: Sequence[str]) -> dict[str, IntArray]:

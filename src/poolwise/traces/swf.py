@@ -109,7 +109,7 @@ class SWF(TraceFormat):
         shared = {} if "nodes" in machine.resources else {"cores": cores}
         known = kilobytes > 0
         memory = with_unknown(memory, known, self.memory_unknown, repaired)
-        found = Workload.of(
+        workload = Workload.of(
             _submit(log),
             runtime,
             id=log.values[:, swf.JOB].astype(np.int64),
@@ -126,7 +126,7 @@ class SWF(TraceFormat):
             epoch=_epoch(log),
             name=stem(path),
         )
-        return replace(found, closed_loop=self.closed_loop)
+        return replace(workload, closed_loop=self.closed_loop)
 
     def _processors(self, log: SwfRows) -> IntArray:
         """Return (n_row,) processors."""

@@ -279,12 +279,12 @@ def columns_of_parquet(path: Path) -> Source:
 
 def _counts(text: str) -> Counts:
     """Parse the counts that `parquet_bytes` wrote; raise ValueError for anything else."""
-    found = json.loads(text)
-    if not (isinstance(found, dict) and all(isinstance(part, dict) for part in found.values())):
+    content = json.loads(text)
+    if not (isinstance(content, dict) and all(isinstance(part, dict) for part in content.values())):
         raise ValueError("its metadata has no table of row counts")
-    if not all(type(count) is int for part in found.values() for count in part.values()):
+    if not all(type(count) is int for part in content.values() for count in part.values()):
         raise ValueError("row counts in its metadata are not integers")
-    return found
+    return content
 
 
 def parquet_bytes(columns: Mapping[str, NDArray[Any]], counts: Counts) -> bytes:

@@ -48,18 +48,18 @@ def instants(words: Sequence[str], local: tzinfo, form: str = "") -> tuple[IntAr
 
     Raises NotANumber as `seconds` does, and for times that exceed 64 bits of nanoseconds.
     """
-    found = np.empty(len(words), dtype=np.int64)
+    values = np.empty(len(words), dtype=np.int64)
     repeated = 0
     for position, word in enumerate(words):
         try:
             ns, twice = _parse_format(word, local, form) if form else _parse(word, local)
             if abs(ns) >= _LAST:
                 raise ValueError("it is too far from 1970")
-            found[position] = ns
+            values[position] = ns
         except (ValueError, OverflowError) as error:
             raise NotANumber(position, f"'{word[:40]}' is not a time: {error}") from error
         repeated += twice
-    return found, repeated
+    return values, repeated
 
 
 def _parse(word: str, local: tzinfo) -> tuple[int, bool]:

@@ -98,9 +98,9 @@ def fit(costs: FillCosts, prices: PackingPrices) -> tuple[BinPacking, Bins]:
         bins = empty_bins(costs, most)
         left = best_fit(priced(costs, prices.price, prices.rent, share), bins, order, False)
         bins = rebuild(costs, BinPacking.of(bins), most)  # at the true costs, without the prices
-        found = BinPacking.of(bins, left)
-        if best is None or (found.left, found.cost) < (best[0].left, best[0].cost):
-            best = found, bins
+        packing = BinPacking.of(bins, left)
+        if best is None or (packing.left, packing.cost) < (best[0].left, best[0].cost):
+            best = packing, bins
     assert best is not None
     return best
 
@@ -134,8 +134,8 @@ def exchange_all(costs: FillCosts, start: BinPacking, rounds: int, seed: int, la
         value = total(bins)
         idle = 0 if value < best - 1e-12 else idle + 1
         best = min(best, value)
-    found = BinPacking.of(bins)
-    return found if found.cost < start.cost else start
+    packing = BinPacking.of(bins)
+    return packing if packing.cost < start.cost else start
 
 
 def _random(seed: int) -> NDArray[np.uint64]:

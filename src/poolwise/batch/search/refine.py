@@ -38,21 +38,21 @@ def refine(
 ) -> tuple[BinPacking, float]:
     """Improve a packing, and prove a bound. `costs` must not charge for remote memory, of which `remote` MiB exist."""
     late = lambda: effort.late(MASTER_SHARE)  # noqa: E731  # shared by two calls
-    found = generate_columns(first_columns(costs, remote, prices, packing), effort.arithmetic, late, LOOKS)
-    proving, diving, dearest = effort.arithmetic - found.spent, effort.diving, 0.0
+    generated = generate_columns(first_columns(costs, remote, prices, packing), effort.arithmetic, late, LOOKS)
+    proving, diving, dearest = effort.arithmetic - generated.spent, effort.diving, 0.0
     for turn in range(DIVES):
-        before = found.spent
-        dived = dive(found, diving, lambda: effort.late(DIVE_SHARE), turn)
-        packing = better(costs, remote, packing, _polish(found, dived, effort, anneal=turn == 0))
-        took = found.spent - before + EXCHANGE * effort.exchanges * len(np.unique(dived.slot)) ** 2
+        before = generated.spent
+        dived = dive(generated, diving, lambda: effort.late(DIVE_SHARE), turn)
+        packing = better(costs, remote, packing, _polish(generated, dived, effort, anneal=turn == 0))
+        took = generated.spent - before + EXCHANGE * effort.exchanges * len(np.unique(dived.slot)) ** 2
         diving, dearest = diving - took, max(dearest, took)
         if turn == 0:  # an early result is worth more than the last columns and the proof that none is missing
-            found = generate_columns(found, proving, late)
-        if is_proven(packing, found.bound) or dearest > diving or effort.late(DIVE_SHARE):
+            generated = generate_columns(generated, proving, late)
+        if is_proven(packing, generated.bound) or dearest > diving or effort.late(DIVE_SHARE):
             break
-    if effort.whole and not is_proven(packing, found.bound):
-        packing = better(costs, remote, packing, choose_whole(found, packing, effort.seconds_left, effort.nodes))
-    return packing, found.bound
+    if effort.whole and not is_proven(packing, generated.bound):
+        packing = better(costs, remote, packing, choose_whole(generated, packing, effort.seconds_left, effort.nodes))
+    return packing, generated.bound
 
 
 def refine_parts(costs: FillCosts, remote: float, packing: BinPacking, effort: Effort) -> BinPacking:

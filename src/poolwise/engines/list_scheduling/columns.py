@@ -246,9 +246,9 @@ class RunColumns(ListColumns):
                 empty = self.empty
                 if count:
                     empty = empty.imagined(0, capacity_after(self.machine, self._disturbances, count))
-                found = self.scheduler.placement.place(self.workload.job(job), empty)
-                assert isinstance(found, Refusal)
-                reasons[size] = f"cannot fit on the empty machine: {found.reason}"
+                placement = self.scheduler.placement.place(self.workload.job(job), empty)
+                assert isinstance(placement, Refusal)
+                reasons[size] = f"cannot fit on the empty machine: {placement.reason}"
             out[job] = reasons[size]
         return out
 
@@ -268,10 +268,10 @@ class RunColumns(ListColumns):
     def _lacking(self) -> BoolArray:
         """Return, per job, whether it requests more of a further resource, such as GPUs, than any node has, (n_job,)."""
         table = self.workload.table
-        found = np.zeros(len(table), dtype=np.bool_)
+        mask = np.zeros(len(table), dtype=np.bool_)
         for name, most in self.machine.racks.further(table.requests).items():
-            found |= table.request(name) > most
-        return found
+            mask |= table.request(name) > most
+        return mask
 
     def _jobs(self, remote: IntArray, able: BoolArray, mixed: state.MixedArrays | None) -> state.JobArrays:
         workload, n = self.workload, len(self.workload)

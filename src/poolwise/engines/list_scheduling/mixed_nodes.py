@@ -73,8 +73,8 @@ def _allowed(machine: Machine, table: JobTable) -> tuple[BoolArray, IntArray]:
 def least_remote(mixed: MixedArrays) -> IntArray:
     """Return (n_job,) MiB of remote memory of each job on the largest node that it may use."""
     largest = np.where(mixed.allowed, mixed.local, 0).max(axis=1)
-    found: IntArray = np.maximum(mixed.memory - largest[mixed.eligible], 0)
-    return found
+    values: IntArray = np.maximum(mixed.memory - largest[mixed.eligible], 0)
+    return values
 
 
 def head_arrays(machine: Machine, table: JobTable, placement: PlacementPolicy) -> RackHeadArrays:

@@ -100,11 +100,11 @@ def _unsupported_machine(machine: Machine) -> Obstacle | None:
 def _is_supported_model(model: PerformanceModel, spec: RunSpec) -> bool:
     """Return whether the kernels support a model; on nodes of different sizes it slows down each node, or nothing at all."""
     table, machine = spec.workload.table, spec.machine
-    found = fixed_slowdown(model, table, slice(0, 0), machine)
-    if found is None or found.per_part or machine.racks.uniform:
-        return found is not None
-    found = fixed_slowdown(model, table, slice(None), machine)
-    return found is not None and not (found.near.any() or found.far.any())
+    slowdown = fixed_slowdown(model, table, slice(0, 0), machine)
+    if slowdown is None or slowdown.per_part or machine.racks.uniform:
+        return slowdown is not None
+    slowdown = fixed_slowdown(model, table, slice(None), machine)
+    return slowdown is not None and not (slowdown.near.any() or slowdown.far.any())
 
 
 def _unsupported_workload(workload: Workload) -> Obstacle | None:

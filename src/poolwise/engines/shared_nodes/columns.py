@@ -244,9 +244,9 @@ class SharedColumns(ListColumns):
         reasons, out = dict[int, str](), dict[int, str]()
         for job in jobs.tolist():
             if job not in beyond and int(kind[job]) not in reasons:
-                found = self.scheduler.placement.place(self.workload.job(job), self.empty)
-                assert isinstance(found, Refusal)
-                reasons[int(kind[job])] = f"{NEVER_FITS}: {found.reason}"
+                placement = self.scheduler.placement.place(self.workload.job(job), self.empty)
+                assert isinstance(placement, Refusal)
+                reasons[int(kind[job])] = f"{NEVER_FITS}: {placement.reason}"
             limit = limits.never(job, self.empty) if job in beyond else None
             out[job] = reasons[int(kind[job])] if limit is None else limit.reason
         return out

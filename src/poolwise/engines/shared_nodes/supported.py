@@ -149,8 +149,8 @@ def _unsupported_with(what: str, spec: RunSpec, scheduler: ListRule) -> str:
 
 def _is_supported_model(model: PerformanceModel, spec: RunSpec) -> bool:
     """Return whether the kernels support a model: it slows down parts by the memory they borrow, or nothing at all."""
-    found = fixed_slowdown(model, spec.workload.table, slice(None), spec.machine)
-    return found is not None and (found.per_part or not (found.near.any() or found.far.any()))
+    slowdown = fixed_slowdown(model, spec.workload.table, slice(None), spec.machine)
+    return slowdown is not None and (slowdown.per_part or not (slowdown.near.any() or slowdown.far.any()))
 
 
 def _unsupported_machine(layout: NodeLayout, conservative: bool) -> str:

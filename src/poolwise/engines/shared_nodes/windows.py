@@ -73,7 +73,7 @@ def kinds_and_windows(workload: Workload, machine: Machine, layout: NodeLayout) 
 
 def _coming(start: IntArray, group: IntArray, usable: BoolArray, groups: int) -> IntArray:
     """Return (n_user, n_group) the start of the first window (n_window,) on each group that a class of users may not use."""
-    found = np.full((len(usable), groups), NEVER)
+    values = np.full((len(usable), groups), NEVER)
     for user, w in np.argwhere(~usable).tolist():
-        found[user, group[w]] = min(found[user, group[w]], start[w])
-    return found
+        values[user, group[w]] = min(values[user, group[w]], start[w])
+    return values

@@ -264,8 +264,8 @@ def _satisfies(constraint: DeviceConstraint, device: ChosenDevice, mine: Sequenc
 
 def _attribute(device: InventoryDevice, name: str) -> Any:
     domain, _, short = name.rpartition("/")
-    found = device.device.attributes.get(name)
-    return device.device.attributes.get(short) if found is None and domain == device.id.driver else found
+    value = device.device.attributes.get(name)
+    return device.device.attributes.get(short) if value is None and domain == device.id.driver else value
 
 
 def allocation_of(claim: ResourceClaim, chosen: Sequence[ChosenDevice], node: Node, devices: Devices) -> Allocation:

@@ -195,8 +195,8 @@ class Inventory:
 
     def counter_peers(self, device: InventoryDevice) -> list[InventoryDevice]:
         """Return the devices that share counters with a device, including itself."""
-        found = {other.id: other for counter in device.counters for other in self.users.get(counter, ())}
-        return list(({device.id: device} | found).values())
+        sharing = {other.id: other for counter in device.counters for other in self.users.get(counter, ())}
+        return list(({device.id: device} | sharing).values())
 
     def _rebuild(self, pool: PoolId) -> None:
         gone = self._pools.pop(pool, [])

@@ -112,10 +112,10 @@ class Feasibility:
         if self._allocations > MAX_ALLOCATIONS:
             return ""
         try:
-            found = allocate(claims, node, Devices(self._cache.inventory, DeviceUsage(), self._cache.classes))
+            allocation = allocate(claims, node, Devices(self._cache.inventory, DeviceUsage(), self._cache.classes))
         except InputError:  # the start reports it
             return ""
-        return found if isinstance(found, str) else ""
+        return allocation if isinstance(allocation, str) else ""
 
     def _shapes_of(self, constraints: NodeConstraints) -> dict[_Shape, list[Node]]:
         """Return the nodes that constraints allow, by their allocatable amounts."""

@@ -119,8 +119,8 @@ def _attempt(placing: _Placing, how: Callable[[_Placing], Placed]) -> Placed | R
 
 def matching_failures(jobs: Iterable[PodJob], cache: ClusterCache, failures: PlacementFailures) -> dict[int, str]:
     """Return row -> reason for single-pod jobs whose request is known to fit on no node."""
-    found = ((job.row, failures.everywhere.get(request_key(job, 0, cache))) for job in jobs if len(job.pods) == 1)
-    return {row: why for row, why in found if why is not None}
+    reasons = ((job.row, failures.everywhere.get(request_key(job, 0, cache))) for job in jobs if len(job.pods) == 1)
+    return {row: why for row, why in reasons if why is not None}
 
 
 def request_key(job: PodJob, task: int, cache: ClusterCache) -> bytes:

@@ -165,13 +165,13 @@ class KubernetesPlatform:
         for decision in self._without_known_waits(decisions):
             match decision:
                 case Start(job):
-                    found = self.runs.start(decision, self._by_row.get(job), before, self._placement_failures)
-                    if isinstance(found, Refused):
-                        rejected.append((decision, found.why))
-                        if found.lasting:
-                            aside[job] = found.why
+                    run = self.runs.start(decision, self._by_row.get(job), before, self._placement_failures)
+                    if isinstance(run, Refused):
+                        rejected.append((decision, run.why))
+                        if run.lasting:
+                            aside[job] = run.why
                         continue
-                    started.append((decision, found))
+                    started.append((decision, run))
                 case Stop(number, _, reason):
                     if refused := self.runs.stop(number, reason):
                         rejected.append((decision, refused))
@@ -223,8 +223,8 @@ class KubernetesPlatform:
 
     def report_wait(self, job: int, why: str) -> None:
         """Set the condition of all pods of a job, and emit events."""
-        if (found := self._by_row.get(job)) is not None:
-            self.runs.report_unschedulable(found.pods, why + self._preemption_note(found) if why else why)
+        if (pending := self._by_row.get(job)) is not None:
+            self.runs.report_unschedulable(pending.pods, why + self._preemption_note(pending) if why else why)
 
     def _preemption_note(self, job: PodJob) -> str:
         """Return a note for a job that would preempt others under kube-scheduler, else ""."""

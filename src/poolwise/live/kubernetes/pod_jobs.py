@@ -306,8 +306,8 @@ class PodJobs:
     def _unallocated(self, each: Sequence[Sequence[str]]) -> dict[str, str]:
         """Return key -> uid of shareable claims without devices that only one of a job's pods uses."""
         named = Counter(key for keys in each for key in keys)
-        found = ((key, self.cache.claims.get(key)) for key, pods in named.items() if pods == 1)
-        return {key: claim.metadata.uid for key, claim in found if claim and shareable(claim) and not claim.status.allocation}
+        claims = ((key, self.cache.claims.get(key)) for key, pods in named.items() if pods == 1)
+        return {key: claim.metadata.uid for key, claim in claims if claim and shareable(claim) and not claim.status.allocation}
 
     def _claims(self, pod: Pod) -> tuple[str, ...]:
         """Return the keys of a pod's claims; raise InputError or _NotReady if it cannot be scheduled."""

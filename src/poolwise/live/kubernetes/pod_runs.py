@@ -147,13 +147,13 @@ class PodRuns:
 
     def resume(self, job: PodJob) -> None:
         """Resume a start that another process began, or undo it."""
-        found = interrupted_start(job, self.cache)
-        if found is None:
+        interrupted = interrupted_start(job, self.cache)
+        if interrupted is None:
             return
-        placed = resume(found, job, self.cache, self.state)
+        placed = resume(interrupted, job, self.cache, self.state)
         if isinstance(placed, Refused):
             log_event("start_abandoned", job=job.name, why=placed.why)
-            self._release(found)
+            self._release(interrupted)
         else:
             self.actions.start(self._begin(job, placed, self.clock.now, self.snapshot()), placed.pods)
 

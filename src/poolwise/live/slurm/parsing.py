@@ -297,8 +297,8 @@ def _parse_memory(text: str) -> int:
 def _parse_limit(text: str) -> int:
     if text in ("NOT_SET", "INVALID", "Partition_Limit", ""):
         return UNKNOWN
-    found = durations.seconds(text)
-    return UNKNOWN if found == durations.FOREVER or found >= 360 * 86400 else found * SECOND
+    seconds = durations.seconds(text)
+    return UNKNOWN if seconds == durations.FOREVER or seconds >= 360 * 86400 else seconds * SECOND
 
 
 def _parse_name(text: str, field: str) -> str:

@@ -102,8 +102,8 @@ def _nothing() -> IntArray:
 def _find(wanted: IntArray, known: IntArray) -> tuple[BoolArray, IntArray]:
     """Return whether each wanted number (k,) is among the ascending known ones, and its row there (if it is)."""
     row = np.searchsorted(known, wanted)
-    found: BoolArray = np.append(known, 0)[row] == wanted
-    return found & (row < len(known)), row
+    values: BoolArray = np.append(known, 0)[row] == wanted
+    return values & (row < len(known)), row
 
 
 def _distinct(field: str, ascending: IntArray) -> None:

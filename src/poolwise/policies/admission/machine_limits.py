@@ -89,15 +89,15 @@ class MachineLimits(AdmissionPolicy):
 
 def barred(machine: Machine, table: JobTable) -> IntArray:
     """Return the rows of jobs that may never run, (k,), if no QOS limits concurrent use; see `MachineLimits.never`."""
-    found = np.zeros(len(table), dtype=np.bool_)
+    mask = np.zeros(len(table), dtype=np.bool_)
     if machine.partitions:
-        found |= taking_partitions(machine, table, slice(0, len(table))) == NO_PARTITION
+        mask |= taking_partitions(machine, table, slice(0, len(table))) == NO_PARTITION
     requested = time_limits(table, slice(0, len(table)))
     limited = (requested > min((qos.max_time for qos in machine.qos), default=NEVER)) & (requested < UNKNOWN)
-    for job in np.flatnonzero(limited & ~found).tolist():
+    for job in np.flatnonzero(limited & ~mask).tolist():
         qos = qos_of(machine, table, job)
-        found[job] = qos is not None and qos.max_time < requested[job]
-    return np.flatnonzero(found)
+        mask[job] = qos is not None and qos.max_time < requested[job]
+    return np.flatnonzero(mask)
 
 
 class _LimitUsage:

@@ -89,10 +89,10 @@ def start_in_order(
         if (mine & blocked).any():
             hidden = blocked | ((home >= 0) & blocked[home])
             view = snapshot.imagined(snapshot.now, np.where(hidden[:, None], 0, snapshot.free))
-            found = cycle.placement.place(cycle.queue.job(job), view)
+            placement = cycle.placement.place(cycle.queue.job(job), view)
         else:
-            found = cycle.place(job, snapshot)
-        if isinstance(found, Refusal):
+            placement = cycle.place(job, snapshot)
+        if isinstance(placement, Refusal):
             if not blocks[job]:
                 continue
             found_heads.append(job)
@@ -101,8 +101,8 @@ def start_in_order(
             if blocked[nodes].all():
                 break
         else:
-            starts.append(Start(job, cycle.queue.tasks(job), found))
-            snapshot = snapshot.with_started(job, found)
+            starts.append(Start(job, cycle.queue.tasks(job), placement))
+            snapshot = snapshot.with_started(job, placement)
     return starts, found_heads, snapshot
 
 
@@ -116,15 +116,15 @@ def _start_until_first_head(
     while len(left) and (most is None or considered < most):
         at = int(np.argmax(priority[left]))
         job = int(jobs[left[at]])
-        found = cycle.place(job, snapshot)
+        placement = cycle.place(job, snapshot)
         considered += 1
-        if isinstance(found, Refusal):
+        if isinstance(placement, Refusal):
             if priority[left[at]] >= least_priority:
                 return starts, [job], snapshot
             left = np.concatenate([left[:at], left[at + 1 :]])
             continue
-        starts.append(Start(job, queue.tasks(job), found))
-        snapshot = snapshot.with_started(job, found)
+        starts.append(Start(job, queue.tasks(job), placement))
+        snapshot = snapshot.with_started(job, placement)
         left = np.concatenate([left[:at], left[at + 1 :]])
     return starts, [], snapshot
 

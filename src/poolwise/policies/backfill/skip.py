@@ -26,7 +26,7 @@ class Skip(BackfillPolicy):
         jobs, snapshot = cycle.queue.jobs, cycle.snapshot
         able = np.flatnonzero(cycle.prefilter(jobs, snapshot))
         for job in jobs[able[np.argsort(-cycle.priority[able], kind="stable")]].tolist():
-            found = cycle.place(job, snapshot)
-            if not isinstance(found, Refusal):
-                yield Start(job, cycle.queue.tasks(job), found)
-                snapshot = snapshot.with_started(job, found)
+            placement = cycle.place(job, snapshot)
+            if not isinstance(placement, Refusal):
+                yield Start(job, cycle.queue.tasks(job), placement)
+                snapshot = snapshot.with_started(job, placement)

@@ -83,14 +83,14 @@ class BackfillPlan:
         Return None if no start is known. Starts beyond the window are returned without a reservation, and all later starts
         with `reserve` False.
         """
-        found = self.find_start(job, placement)
-        if found is None:
+        start = self.find_start(job, placement)
+        if start is None:
             return None
-        if found.start <= self.now:
-            self._set_state(self._state.with_started(job.index, found.placement))
-        elif reserve and found.start <= self.now + self._window:
-            self._reserve(found, job)
-        return found
+        if start.start <= self.now:
+            self._set_state(self._state.with_started(job.index, start.placement))
+        elif reserve and start.start <= self.now + self._window:
+            self._reserve(start, job)
+        return start
 
     def find_start(self, job: Job, placement: PlacementPolicy) -> ExpectedStart | None:
         """Find the expected start of a job; return None if no start is known.
@@ -102,15 +102,15 @@ class BackfillPlan:
         begin = self.now
         while True:
             reserved, later = self._reserved(begin, _end(begin, job))
-            found = self._first_fit(job, reserved, placement)
-            if found is not None:
-                found = found._replace(start=max(found.start, begin))
-                if found.start <= self.now:
-                    return found
-                if later is None or found.start <= later:
-                    if found.start == begin or not self._conflicts(found, job):
-                        return found
-                    later = found.start
+            start = self._first_fit(job, reserved, placement)
+            if start is not None:
+                start = start._replace(start=max(start.start, begin))
+                if start.start <= self.now:
+                    return start
+                if later is None or start.start <= later:
+                    if start.start == begin or not self._conflicts(start, job):
+                        return start
+                    later = start.start
             if later is None:
                 return None
             begin = later
@@ -121,8 +121,8 @@ class BackfillPlan:
 
     def starts_now(self, job: Job, placement: PlacementPolicy) -> bool:
         """Return whether a job fits now along with all reservations up to the end of its limit."""
-        found = self._first_fit(job, self._reserved(self.now, _end(self.now, job))[0], placement)
-        return found is not None and found.start <= self.now
+        start = self._first_fit(job, self._reserved(self.now, _end(self.now, job))[0], placement)
+        return start is not None and start.start <= self.now
 
     def present(self, job: Job) -> Snapshot:
         """Return the state now without the amounts that are reserved up to the end of a job's limit; some may be negative."""

@@ -40,13 +40,13 @@ class AvoidWindows(PlacementPolicy):
             for window in met:
                 shut |= window.owners
             view = snapshot.imagined(now, np.where(shut[:, None], 0, snapshot.free)) if met else snapshot
-            found = self.placement.place(job, view)
-            if isinstance(found, Refusal):
-                return self._why(job, snapshot, met, found) if met else found
-            end = max(end, snapshot.expected_end(job.index, found))
-            taken = list(found.owners())
+            placement = self.placement.place(job, view)
+            if isinstance(placement, Refusal):
+                return self._why(job, snapshot, met, placement) if met else placement
+            end = max(end, snapshot.expected_end(job.index, placement))
+            taken = list(placement.owners())
             if not any(window.start < end and window.owners[taken].any() for window in ahead if window not in met):
-                return found
+                return placement
 
     def _why(self, job: Job, snapshot: Snapshot, met: list[ReservedWindow], refusal: Refusal) -> Refusal:
         """Name the first window in the way, if nothing else is."""
@@ -62,11 +62,11 @@ class AvoidWindows(PlacementPolicy):
 
 def users_of(jobs: JobTable, window: ReservedWindow) -> BoolArray:
     """Return which jobs may use the nodes of a window, (n_job,)."""
-    found, attributes = np.zeros(len(jobs), dtype=np.bool_), jobs.attributes
+    mask, attributes = np.zeros(len(jobs), dtype=np.bool_), jobs.attributes
     for column, names in _USER_COLUMNS:
         if column in attributes:
-            found |= np.isin(attributes[column].astype(np.str_), sorted(getattr(window, names)))
-    return found
+            mask |= np.isin(attributes[column].astype(np.str_), sorted(getattr(window, names)))
+    return mask
 
 
 def may_use(job: Job, window: ReservedWindow) -> bool:

@@ -76,9 +76,9 @@ class QosPreemption(StoppingPolicy):
             behind = behind[behind > first]
             if np.isin(qos[order[first]], self.preempts[name]) and len(behind):
                 order = np.insert(np.delete(order, behind), first, order[behind])
-        found = np.empty(len(order))
-        found[order] = -np.arange(len(order))
-        return found
+        values = np.empty(len(order))
+        values[order] = -np.arange(len(order))
+        return values
 
     def _below(self, name: str) -> set[str]:
         """Return the QOS whose runs a QOS may stop, with those that they may stop in turn."""

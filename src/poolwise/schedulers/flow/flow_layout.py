@@ -84,12 +84,12 @@ class FlowLayout(SharedNodes):
 
     def amounts(self, free: IntArray) -> IntArray:
         """Return (n_spot, n_resource + n_kind) free amounts of nodes and devices, from (n_owner, n_resource) amounts."""
-        found = np.zeros((self.n_spot, len(self.resources)), dtype=np.int64)
-        found[: len(self.nodes), : len(self.columns)] = free[np.ix_(self.nodes, self.columns)]
+        values = np.zeros((self.n_spot, len(self.resources)), dtype=np.int64)
+        values[: len(self.nodes), : len(self.columns)] = free[np.ix_(self.nodes, self.columns)]
         for k, kind in enumerate(self.kinds):
             spots = self.spot[kind][self.free_devices(free, kind)]
-            found[:, len(self.columns) + k] = np.bincount(spots, minlength=self.n_spot)
-        return found
+            values[:, len(self.columns) + k] = np.bincount(spots, minlength=self.n_spot)
+        return values
 
     def position(self) -> IntArray:
         """Return the (n_node, 2) positions of the nodes."""
@@ -105,9 +105,9 @@ def _outside(machine: Machine, device: int, outside: dict[tuple[int, int], int])
 
 def room(free: IntArray, demand: IntArray, most: int) -> IntArray:
     """Return (n_class, n_place) tasks with demand (n_class, n_resource) that fit (n_place, n_resource), at most `most`."""
-    found = np.full((len(demand), len(free)), most, dtype=np.int64)
+    values = np.full((len(demand), len(free)), most, dtype=np.int64)
     for k in np.flatnonzero(demand.any(axis=0)).tolist():
         required = demand[:, k]
         fit = free[None, :, k] // np.maximum(required, 1)[:, None]
-        np.minimum(found, fit, out=found, where=(required > 0)[:, None])
-    return np.maximum(found, 0)
+        np.minimum(values, fit, out=values, where=(required > 0)[:, None])
+    return np.maximum(values, 0)

@@ -314,9 +314,9 @@ class FlowDispatcher(Dispatcher):
         for run in snapshot.runs():
             here = np.unique(np.stack([run.placement.owner, run.placement.task]), axis=1)
             np.add.at(count, here[0], 1)
-        found = np.zeros(self.layout.n_spot, dtype=np.int64)
-        found[: len(self.layout.nodes)] = count[self.layout.nodes]
-        return found
+        values = np.zeros(self.layout.n_spot, dtype=np.int64)
+        values[: len(self.layout.nodes)] = count[self.layout.nodes]
+        return values
 
 
 def _refusal(withdrawn: bool, hopeless: bool, overtaking: bool) -> Refusal:

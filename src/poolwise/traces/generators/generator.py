@@ -73,8 +73,8 @@ def configure(name: str, **settings: Any) -> Generator:
     Raises UnknownNameError if the generator or a setting does not exist, and InputError if a setting has the wrong type;
     `generate` checks the ranges.
     """
-    found = registry.find("generators", name)
-    checked = _checked(found, name, settings) if isinstance(found, type) and is_dataclass(found) else settings
+    registered = registry.find("generators", name)
+    checked = _checked(registered, name, settings) if isinstance(registered, type) and is_dataclass(registered) else settings
     generator: Generator = registry.make("generators", name, **checked)
     return generator
 

@@ -158,12 +158,12 @@ class OpenbPhilly(Generator):
     def _durations(self, philly: Mapping[int, IntArray], job: IntArray, count: IntArray) -> IntArray:
         """Return (n_job,) durations in ns of Philly jobs with as many GPUs, or the next smaller number in the trace, or one."""
         known, u = sorted(philly), uniform(self.seed, "openb_philly.duration", job)
-        found = np.zeros(len(job), dtype=np.int64)
+        values = np.zeros(len(job), dtype=np.int64)
         for many in np.unique(count).tolist():
             rows = count == many
             times = philly[max((k for k in known if k <= many), default=known[0])]
-            found[rows] = times[np.minimum((u[rows] * len(times)).astype(np.int64), len(times) - 1)]
-        return found
+            values[rows] = times[np.minimum((u[rows] * len(times)).astype(np.int64), len(times) - 1)]
+        return values
 
     def _types(self, job: IntArray, specs: list[str], count: IntArray) -> dict[str, IntArray]:
         """Return type -> (n_job,) requested GPUs; each job requests one type."""

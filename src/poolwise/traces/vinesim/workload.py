@@ -70,10 +70,10 @@ def _graph_changes(graph: TaskGraph) -> BoolArray:
 def _predecessors(graph: TaskGraph, first: IntArray) -> NDArray[np.object_]:
     """Return (n_row,) texts of the rows that each row waits for; `first` has the first task of each row."""
     row = np.searchsorted(first, graph.before, side="right") - 1
-    found = np.empty(len(first), dtype=np.object_)
+    values = np.empty(len(first), dtype=np.object_)
     for k, task in enumerate(first.tolist()):
-        found[k] = ",".join(map(str, np.unique(row[graph.offset[task] : graph.offset[task + 1]]).tolist()))
-    return found
+        values[k] = ",".join(map(str, np.unique(row[graph.offset[task] : graph.offset[task + 1]]).tolist()))
+    return values
 
 
 def _fastest(kinds: IntArray, operations: IntArray, machine: Machine) -> IntArray:

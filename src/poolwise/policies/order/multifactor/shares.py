@@ -52,12 +52,12 @@ class ShareTree:
     @cached_property
     def level_share(self) -> FloatArray:
         """Shares relative to those of all siblings, (n,); 1 for the root."""
-        found = np.ones(len(self))
+        values = np.ones(len(self))
         for below in self.children:
             total = sum(self.associations[k].shares for k in below)
             for k in below:
-                found[k] = self.associations[k].shares / total if total else 0.0
-        return found
+                values[k] = self.associations[k].shares / total if total else 0.0
+        return values
 
     @cached_property
     def _users(self) -> dict[tuple[str, str], int]:
@@ -117,22 +117,22 @@ class ShareTree:
         """Return (n,) shares over usage, relative to the siblings; infinite for the root and without usage."""
         whole = usage[self.parent]  # of the root, which has no parent, any number
         used = np.divide(usage, whole, out=np.zeros(len(self)), where=whole != 0)
-        found = np.divide(self.level_share, used, out=np.full(len(self), math.inf), where=used != 0)
-        return np.where(self.parent < 0, math.inf, np.where(self.level_share == 0, 0.0, found))
+        values = np.divide(self.level_share, used, out=np.full(len(self), math.inf), where=used != 0)
+        return np.where(self.parent < 0, math.inf, np.where(self.level_share == 0, 0.0, values))
 
     def effective(self, usage: FloatArray, above: FloatArray | None = None) -> FloatArray:
         """Return the effective usage of the classic algorithm, (n,): own usage blended with the parent account's.
 
         `above` (n,) overrides the effective usage of parent accounts, which otherwise follows from the same usage.
         """
-        found, total = np.ones(len(self)), float(usage[0])
+        values, total = np.ones(len(self)), float(usage[0])
         for k, one in enumerate(self.associations):
             if one.parent >= 0:
                 used = float(usage[k]) / total if total else 0.0
-                parents = found[one.parent] if above is None else above[one.parent]
+                parents = values[one.parent] if above is None else above[one.parent]
                 top = self.associations[one.parent].parent < 0
-                found[k] = used if top else used + (parents - used) * self.level_share[k]
-        return found
+                values[k] = used if top else used + (parents - used) * self.level_share[k]
+        return values
 
     def classic(self, effective: FloatArray, damping: float) -> FloatArray:
         """Return the classic factor of each user, (n,): 2 ** -(effective usage / normalized shares / damping)."""

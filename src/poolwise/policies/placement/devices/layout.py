@@ -41,8 +41,8 @@ class ShareLayout(SharedNodes):
     def on_nodes(self, values: IntArray | BoolArray) -> FloatArray:
         """Sum (n_device,) values over the devices of each node, (n_node,)."""
         inside = self.home >= 0
-        found = np.bincount(self.home[inside], weights=values[inside], minlength=len(self.nodes))
-        return found.astype(np.float64)
+        result = np.bincount(self.home[inside], weights=values[inside], minlength=len(self.nodes))
+        return result.astype(np.float64)
 
 
 @lru_cache(maxsize=8)

@@ -88,12 +88,12 @@ class Pooled(CompletionPolicy):
             return self._place(job, state, self._able(job, state.free, layout), ())
         rows: list[tuple[int, int, int, int]] = []
         for task in job.numbers:
-            found = self._place(job, state, self._able(job, state.free, layout), ())
-            if isinstance(found, Refusal):
-                return found
-            rows += ((task, owner, resource, amount) for _, owner, resource, amount in found.rows())
+            placement = self._place(job, state, self._able(job, state.free, layout), ())
+            if isinstance(placement, Refusal):
+                return placement
+            rows += ((task, owner, resource, amount) for _, owner, resource, amount in placement.rows())
             free = state.free.copy()
-            found.take_from(free)
+            placement.take_from(free)
             state = snapshot.imagined(snapshot.now, free)
         return Placement.of(rows)
 

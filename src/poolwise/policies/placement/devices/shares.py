@@ -63,10 +63,10 @@ class DeviceShares(PlacementPolicy):
         for task in job.numbers:
             offered = free.copy()
             for _ in range(job.nodes):
-                found = self._choose(need, layout, offered, left)
-                if isinstance(found, Refusal):
-                    return found
-                node, devices = found
+                placement = self._choose(need, layout, offered, left)
+                if isinstance(placement, Refusal):
+                    return placement
+                node, devices = placement
                 free[node] -= need.node
                 offered[node] = -1  # a task uses different nodes
                 left[devices] -= need.each
@@ -81,7 +81,7 @@ class DeviceShares(PlacementPolicy):
         """Return (k,) booleans, False if no node has what one task requests and reaches its devices."""
         n = max(len(jobs), len(free)) if len(jobs) else 0
         layout, rows = share_layout(snapshot.machine, self.resource), np.broadcast_to(jobs, (n,))
-        table, found = snapshot.table, np.zeros(n, dtype=np.bool_)
+        table, mask = snapshot.table, np.zeros(n, dtype=np.bool_)
         requests = self._device_requests(table, layout)
         kinds = requests.of[rows]
         for kind in np.unique(kinds).tolist():
@@ -90,8 +90,8 @@ class DeviceShares(PlacementPolicy):
             able = self._reaching(requests.value[kind], layout, states)
             for name, k in zip(layout.names, layout.columns.tolist(), strict=True):
                 able = able & (states[:, layout.nodes, k] >= table.request(name)[rows[mine], None])
-            found[mine] = able.any(axis=1)
-        return found
+            mask[mine] = able.any(axis=1)
+        return mask
 
     def _reaching(self, shape: tuple[int, int, str], layout: ShareLayout, free: IntArray) -> BoolArray:
         """Return whether each node reaches the devices of one task, (s, n_node), in states (s, n_owner, n_resource)."""

@@ -107,7 +107,7 @@ def _weight_ranks(machine: Machine, nodes: IntArray) -> IntArray:
 def _by_node(shared: SharedNodes, devices: IntArray, home: IntArray) -> IntArray:
     """Return the devices of each node in ascending order, (n_node, most), padded with -1."""
     held = np.bincount(home, minlength=len(shared.nodes))
-    found = np.full((len(shared.nodes), int(held.max(initial=0))), -1, dtype=np.int64)
+    values = np.full((len(shared.nodes), int(held.max(initial=0))), -1, dtype=np.int64)
     for node in np.flatnonzero(held).tolist():
-        found[node, : held[node]] = devices[home == node]
-    return found
+        values[node, : held[node]] = devices[home == node]
+    return values

@@ -86,10 +86,10 @@ class NodePlacement(PlacementPolicy):
         free = snapshot.free.copy()
         rows: list[tuple[int, int, int, int]] = []
         for task in job.numbers:
-            found = self._place(job, task, eligible, free, layout)
-            if isinstance(found, Refusal):
-                return found
-            rows += found
+            placement = self._place(job, task, eligible, free, layout)
+            if isinstance(placement, Refusal):
+                return placement
+            rows += placement
         return Placement.of(rows)
 
     def _place(

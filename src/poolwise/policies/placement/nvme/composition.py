@@ -59,8 +59,8 @@ class Composer(CompositionPolicy, Protocol):
             return no_cores(need, view)
         if not need.nvme:
             return view.place(need, node)
-        found = self.compose(need, view, node)
-        return no_devices(need, view, self.single_device) if found is None else view.place(need, *found)
+        placement = self.compose(need, view, node)
+        return no_devices(need, view, self.single_device) if placement is None else view.place(need, *placement)
 
 
 def refused(job: Job) -> Refusal | None:
