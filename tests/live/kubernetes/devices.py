@@ -327,6 +327,10 @@ def test_pending_extended_resource_pod_gets_a_message_in_an_idle_cluster(cluster
         cluster.wait(lambda: message(cluster, "many"), 40, "why the other waits")
 
 
+def patch_finalizers(plane: ControlPlane, pod: str, finalizers: list[str]) -> None:
+    plane.kubectl("patch", "pod", pod, "--type=merge", "-p", json.dumps({"metadata": {"finalizers": finalizers}}))
+
+
 def test_devices_that_a_rule_takes_out_of_service(cluster: ControlPlane, first_fit: str) -> None:
     """They are not allocated unless the claim tolerates the taint; Kubernetes evicts the pods that use them."""
     cluster.apply([make.node("n0")])
@@ -344,8 +348,11 @@ def test_devices_that_a_rule_takes_out_of_service(cluster: ControlPlane, first_f
             assert sorted(given(cluster)) == ["g1", "g2"]
             cluster.apply([make.pod("tolerant", seconds=None, claims={"g": {"resourceClaimTemplateName": "any"}})])
             cluster.wait(lambda: sorted(given(cluster)) == ["g0", "g1", "g2"], 30, "a claim that tolerates the taint")
+            (user,) = (claim["status"]["reservedFor"][0]["name"] for claim in allocated(cluster) if given_to(claim) == "g1")
+            patch_finalizers(cluster, user, ["poolwise.test/keep"])  # so that its eviction does not end before it is reported
             cluster.apply([make.taint_rule("gone", "dead", "NoExecute", driver="gpu.example", device="g1")])
             cluster.wait(lambda: "DeviceTainted" in cluster.kubectl("get", "events"), 30, "an event")
+            patch_finalizers(cluster, user, [])
             cluster.wait(lambda: sorted(given(cluster)) == ["g0", "g2"], 60, "Kubernetes evicts the pod")
             assert "tainted_device_in_use" in (cluster.folder / "taints.log").read_text()
             cluster.kubectl("delete", "devicetaintrule", "gone")
