@@ -1,5 +1,9 @@
 """Machines on which the backfill `slurm` has a kernel, as docs/how-to/start-from-slurm.md states."""
 
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
 import poolwise
@@ -7,8 +11,11 @@ from poolwise import ListScheduler, Machine, policies
 from poolwise.engines.compiled_engine import RunSpec
 from poolwise.engines.list_scheduling.replay import unsupported as unsupported_whole
 from poolwise.engines.shared_nodes.supported import unsupported as unsupported_shared
+from poolwise.model import QualityOfService
 from poolwise.performance.ideal import Ideal
 from poolwise.policies.backfill.slurm import SlurmBackfill
+from poolwise.registry import make
+from poolwise.schedulers.warm_up import WarmUp
 from tests.helpers.data import ROOT
 
 
@@ -29,8 +36,42 @@ def spec(machine: Machine, whole: bool, settings: dict[str, int] | None = None, 
     return RunSpec(jobs, machine, scheduler, Ideal(), Ideal())
 
 
+def licensed(run: RunSpec) -> RunSpec:
+    """Return a run whose jobs request licenses."""
+    jobs = replace(run.workload, attributes={"license/a": np.ones(len(run.workload), dtype=np.int64)})
+    return replace(run, workload=jobs, machine=replace(run.machine, licenses={"a": 1}))
+
+
+def limited(run: RunSpec) -> RunSpec:
+    """Return a run on a machine with a limit of a QOS."""
+    return replace(run, machine=replace(run.machine, qos=(QualityOfService("normal", True, total=(("jobs", 2),)),)))
+
+
+def under(run: RunSpec, name: str) -> RunSpec:
+    """Return a run under another backfill."""
+    assert isinstance(run.scheduler, ListScheduler)
+    return replace(run, scheduler=replace(run.scheduler, backfill=make("backfills", name)))
+
+
 def test_kernels_support_the_backfill_on_shared_nodes() -> None:
     assert unsupported_shared(spec(shared(), whole=False)) is None
+
+
+@pytest.mark.parametrize("limit", [licensed, limited])
+@pytest.mark.parametrize("name", ["none", "easy", "slurm"])
+def test_kernels_support_limits_of_use_on_shared_nodes(limit: Callable[[RunSpec], RunSpec], name: str) -> None:
+    assert unsupported_shared(under(limit(spec(shared(), whole=False)), name)) is None
+
+
+@pytest.mark.parametrize(("limit", "why"), [(licensed, "jobs request licenses (a)"), (limited, "QOS limits apply")])
+def test_other_runs_with_limits_of_use_use_the_reference_engine(limit: Callable[[RunSpec], RunSpec], why: str) -> None:
+    run = limit(spec(shared(), whole=False))
+    reserving = unsupported_shared(under(run, "conservative"))
+    assert reserving is not None and reserving.why == f"{why}, and every job has a reservation"
+    warm = unsupported_shared(replace(run, scheduler=WarmUp.before(run.scheduler, 2)))
+    assert warm is not None and warm.why == f"{why}, and the run has a warm-up"
+    whole = unsupported_whole(limit(spec(Machine.of_racks(1, 3, local="16 GiB", cores=8), whole=True)))
+    assert whole is not None and whole.why == why
 
 
 @pytest.mark.parametrize(
@@ -67,6 +108,7 @@ def test_guide_lists_the_exceptions() -> None:
         "bf_min_prio_reserve",
         "bf_job_part_count_reserve",
         "QOS limits",
+        "licenses",
         "whole nodes of different sizes",
         "memory pools",
         "windows",

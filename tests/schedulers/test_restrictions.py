@@ -16,6 +16,7 @@ from poolwise.model import Machine, Partition, QualityOfService, Refusal, Reserv
 from poolwise.model.eligibility import partition_owners
 from poolwise.performance.ideal import Ideal
 from poolwise.platforms.simulated import Simulation
+from poolwise.policies.admission.machine_limits import limits_use
 from poolwise.policies.backfill.conservative import Conservative
 from poolwise.policies.backfill.easy import Easy, reservation
 from poolwise.policies.backfill.none import NoBackfill
@@ -212,7 +213,7 @@ def test_kernels_respect_partitions_or_defer_to_the_reference_engine(seed):
     scheduler = ListScheduler(SJF(), Easy(), FirstNodes())
     expected = simulate(jobs, on, scheduler, engine="reference").schedule
     result = simulate(jobs, on, scheduler)
-    assert result.engine == ("reference" if on.qos or (several and on.windows) else "compiled")
+    assert result.engine == ("reference" if on.windows and (several or limits_use(on)) else "compiled")
     assert np.array_equal(result.schedule.start, expected.start) and np.array_equal(result.schedule.owner, expected.owner)
     assert result.schedule.rejected == expected.rejected
 

@@ -81,13 +81,19 @@ def no_engine_for(scheduler: Scheduler) -> Obstacle:
 
 
 def unsupported_by_all(
-    spec: RunSpec, *, follows: bool = False, changes: bool = False, restricted: bool = False, dependent: bool = False
+    spec: RunSpec,
+    *,
+    follows: bool = False,
+    changes: bool = False,
+    restricted: bool = False,
+    dependent: bool = False,
+    counts: bool = False,
 ) -> Obstacle | None:
     """Return the feature of a run that no kernel supports, whatever its scheduler; None if there is none.
 
     An engine that `follows` node outages and access restrictions checks these itself, and so does one that supports only
     `changes` of capacity. One that supports `restricted` jobs runs them on node sets, without windows, tiers and QOS. One that
-    supports `dependent` jobs runs task graphs.
+    supports `dependent` jobs runs task graphs. One that `counts` the use of licenses and limits of QOS checks these itself.
     """
     if len(spec.disturbances) and not (follows or changes):
         return Obstacle("capacity changes during the run", "supported without disturbances")
@@ -97,6 +103,8 @@ def unsupported_by_all(
         return Obstacle("jobs wait for others (predecessors)", "supported by task dispatch, and without predecessors")
     if spec.workload.memory_use is not None:
         return Obstacle("the memory use of jobs varies over time", "supported without memory_use")
+    if not counts and (limit := limit_of_use(spec)) is not None:
+        return limit
     if (restriction := _unsupported_restriction(spec, follows, restricted)) is not None:
         return restriction
     if spec.observer is not None:
@@ -107,15 +115,23 @@ def unsupported_by_all(
     return None
 
 
+def limit_of_use(spec: RunSpec) -> Obstacle | None:
+    """Return the limits of concurrent use that apply to a run: limits of QOS, or requested licenses; None without any."""
+    how = "on shared nodes without conservative backfilling, memory pools, windows, failing nodes and a warm-up"
+    if any(qos.per_user or qos.total for qos in spec.machine.qos):
+        return Obstacle("QOS limits apply", f"supported without per_user and total of [[qos]], or {how}")
+    if licenses := license_requests(spec.machine, spec.workload.table):
+        return Obstacle(f"jobs request licenses ({', '.join(licenses)})", f"supported without [licenses], or {how}")
+    return None
+
+
 def _unsupported_restriction(spec: RunSpec, follows: bool, restricted: bool) -> Obstacle | None:
     """Return the access restriction of a machine that no kernel supports; None if there is none."""
     machine, table = spec.machine, spec.workload.table
-    if any(qos.per_user or qos.total or not follows for qos in machine.qos):
-        return Obstacle("QOS limits apply", "supported without [[qos]]")
-    if licenses := license_requests(machine, table):
-        return Obstacle(f"jobs request licenses ({', '.join(licenses)})", "supported without [licenses]")
     if follows:
         return None
+    if machine.qos:
+        return Obstacle("QOS limits apply", "supported on shared nodes, and without [[qos]]")
     if machine.windows:
         return Obstacle("the machine has reserved windows", "supported without windows")
     if has_tiers(machine):

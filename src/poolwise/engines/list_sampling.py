@@ -15,7 +15,7 @@ from poolwise.engines.list_scheduling.columns import RunColumns, Trees
 from poolwise.engines.list_scheduling.initial import RackHoldings, resume_racks
 from poolwise.engines.list_scheduling.replay import clear_trees, rack_kernel, replay_racks
 from poolwise.engines.shared_nodes.columns import SharedColumns
-from poolwise.engines.shared_nodes.initial import NodeHoldings, resume_nodes
+from poolwise.engines.shared_nodes.initial import NodeHoldings, resume_nodes, take_counters
 from poolwise.engines.shared_nodes.replay import node_kernel, replay_nodes
 from poolwise.interfaces.user_class import rule_of
 from poolwise.kernels.list_scheduling.state import RackState
@@ -109,5 +109,6 @@ class SharedSampler:
         jobs = jobs._replace(submit=read_only(workload.submit), work=work)
         arrays = self._arrays.with_state(jobs=jobs, order=columns.order(columns.scheduler.order, jobs.able))
         resume_nodes(self._initial, self._held, workload, arrays.state)
+        take_counters(arrays.state, arrays.counters)
         self._arrays = replay_nodes(columns, arrays, self._kernel)
         return self._awaited.starts(self._arrays.state)

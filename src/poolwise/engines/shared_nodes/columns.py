@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from poolwise.arrays import BoolArray, FloatArray, IntArray
-from poolwise.engines.compiled_engine import RunSpec
+from poolwise.engines.compiled_engine import RunSpec, limit_of_use
 from poolwise.engines.kernel_arrays import blank, read_only, zeros_of
 from poolwise.engines.list_columns import SPREADS, ListColumns, backfill_code, has_several_heads, stretched
 from poolwise.engines.shared_nodes.kinds import JobKinds, job_kinds
@@ -24,6 +24,7 @@ from poolwise.kernels.shared_nodes.interval_state import SharedIntervals
 from poolwise.kernels.shared_nodes.state import (
     CORES,
     WORD,
+    CounterArrays,
     KindArrays,
     NodeArrays,
     NodeReservations,
@@ -42,7 +43,7 @@ from poolwise.kernels.shared_nodes.state import (
 from poolwise.model import Refusal
 from poolwise.model.eligibility import eligible_owners, eligible_sets, has_tiers, tiers
 from poolwise.model.rules import NodeRule
-from poolwise.policies.admission.machine_limits import MachineLimits, barred
+from poolwise.policies.admission.machine_limits import MachineLimits, barred, counter_demands
 from poolwise.policies.placement.nodes.layout import node_layout
 from poolwise.quantities import NEVER
 from poolwise.schedulers.fitting import NEVER_FITS
@@ -63,6 +64,12 @@ class SharedArrays(NamedTuple):
     def with_state(self, **arrays: Any) -> SharedArrays:
         """Return the arguments with other arrays of the state."""
         return self._replace(state=self.state._replace(**arrays))
+
+    @property
+    def counters(self) -> CounterArrays | None:
+        """Counters of the limits of concurrent use; None for a kernel without them."""
+        found = self.intervals or self.heads
+        return None if found is None else found.counters
 
     @property
     def failing(self) -> bool:
@@ -87,7 +94,8 @@ class SharedColumns(ListColumns):
 
     def __init__(self, spec: RunSpec, rule: ListRule) -> None:
         super().__init__(spec, rule)
-        self._disturbances, self._requeue = spec.disturbances, spec.requeue
+        self._disturbances, self._requeue, self._per_event = spec.disturbances, spec.requeue, spec.pass_per_event
+        self._limits_use = limit_of_use(spec) is not None
 
     def arrays(self, per_event: bool) -> SharedArrays:
         """Build the initial arrays of a replay."""
@@ -167,6 +175,7 @@ class SharedColumns(ListColumns):
             IntervalRules(**rule.times._asdict()),
             status,
             interval_state.LineArrays(blank(n), blank(depth), blank(depth)),
+            self._counters(),
             self._blocks(nodes),
             zeros_of(
                 interval_state.SharedReleases,
@@ -195,21 +204,32 @@ class SharedColumns(ListColumns):
             ),
         )
 
-    def _blocks(self, nodes: NodeArrays) -> BlockArrays:
-        """Return the nodes that jobs with each set of nodes block if they do not fit."""
+    def _counters(self) -> CounterArrays:
+        """Return the counters by which the machine limits concurrent use; none if it does not."""
+        demands = counter_demands(self.machine, self.workload.table)
+        columns: Any = {name: read_only(column) for name, column in demands._asdict().items()}
+        admitted = np.zeros(len(self.workload), dtype=np.bool_)
+        return zeros_of(CounterArrays, len(demands.capacity), admitted=admitted, **columns)
+
+    def _blocks(self, nodes: NodeArrays, *, one_head: bool = False) -> BlockArrays:
+        """Return the nodes that jobs with each set of nodes block if they do not fit; with one head for all, all nodes."""
         sets, n = eligible_sets(self.machine, self.workload.table).value, len(nodes.owner)
         of_set = np.array([eligible_owners(self.machine, name, "")[nodes.owner] for name, _ in sets]).reshape(-1, n)
+        if one_head:
+            of_set[:] = True
         return BlockArrays(read_only(of_set), np.zeros(n, dtype=np.bool_), blank(len(of_set)), blank(len(of_set)))
 
     def _heads(self, nodes: NodeArrays, kinds: int) -> HeadArrays:
-        """Return the arrays of the heads of several partitions."""
-        rule, n, blocks = rule_of(self.scheduler.backfill), len(nodes.owner), self._blocks(nodes)
+        """Return the arrays of the heads of several partitions, or of one head for all jobs."""
+        rule, n = rule_of(self.scheduler.backfill), len(nodes.owner)
         assert rule is not None
+        blocks = self._blocks(nodes, one_head=not has_several_heads(rule, self.machine, self.workload.table))
         allowed, of_set = nodes.open[:, len(nodes.top) // 2 :][:, :n].astype(np.int64), blocks.of_set.astype(np.int64)
         return zeros_of(
             HeadArrays,
             len(of_set),
             backfill=backfill_code(rule),
+            counters=self._counters(),
             blocks=blocks,
             competes=read_only(allowed @ of_set.T > 0),
             line=blank(len(self.workload)),
@@ -238,18 +258,24 @@ class SharedColumns(ListColumns):
         )
 
     def refusals(self, jobs: IntArray) -> dict[int, str]:
-        """Return the reasons why jobs (k,) never run: limits that they exceed, or the shortage on the empty machine."""
+        """Return the reasons why jobs (k,) never run: limits that they exceed, or the shortage on the empty machine.
+
+        Of the jobs rejected in one pass, those that do not fit on the empty machine come first.
+        """
         kind, limits = job_kinds(self.workload, node_layout(self.machine)).of, MachineLimits()
         beyond = set(barred(self.machine, self.workload.table).tolist())
-        reasons, out = dict[int, str](), dict[int, str]()
+        shortages, limits_of = dict[int, str](), dict[int, str]()
         for job in jobs.tolist():
-            if job not in beyond and int(kind[job]) not in reasons:
+            if int(kind[job]) not in shortages:
                 placement = self.scheduler.placement.place(self.workload.job(job), self.empty)
-                assert isinstance(placement, Refusal)
-                reasons[int(kind[job])] = f"{NEVER_FITS}: {placement.reason}"
-            limit = limits.never(job, self.empty) if job in beyond else None
-            out[job] = reasons[int(kind[job])] if limit is None else limit.reason
-        return out
+                shortages[int(kind[job])] = f"{NEVER_FITS}: {placement.reason}" if isinstance(placement, Refusal) else ""
+            if job in beyond and (limit := limits.never(job, self.empty)) is not None:
+                limits_of[job] = limit.reason
+        sequence = jobs.tolist()
+        if limits_of and not (self.scheduler.warm_up or self._per_event):  # those of an instant are rejected in one pass
+            begin = 0 if self.initial is None else self.initial.now
+            sequence.sort(key=lambda job: (max(int(self.workload.submit[job]), begin), not shortages[int(kind[job])]))
+        return {job: limits_of.get(job) or shortages[int(kind[job])] for job in sequence}
 
     def order(self, order: QueuePolicy, able: BoolArray) -> Order:
         """Return how keys are computed; if partitions have different tiers, the ranks by tier and static priority."""
@@ -321,6 +347,7 @@ class SharedColumns(ListColumns):
         assert rule is not None and isinstance(placed, NodeRule)
         spread, believed = (SPREADS[self.slowdown(model, slice(0, 0)).spread] for model in (self.model, self.estimate))
         owners, several = nodes.owner, has_several_heads(rule, self.machine, self.workload.table)
+        several = several or (self._limits_use and rule.times is None)
         devices = grouped.request[:, len(nodes.order) :].sum(axis=1).max(initial=0)
         return SharedRules(
             placement=PREFERENCES.index(placed.prefers),

@@ -8,7 +8,7 @@ import numpy as np
 
 from poolwise.arrays import IntArray
 from poolwise.engines.list_replay import start_from
-from poolwise.kernels.shared_nodes.state import MEMORY, NodeArrays, SharedState
+from poolwise.kernels.shared_nodes.state import MEMORY, CounterArrays, NodeArrays, SharedState
 from poolwise.model import Initial, InitialRun, Workload
 
 
@@ -88,3 +88,14 @@ def resume_nodes(initial: Initial, held: NodeHoldings, workload: Workload, state
 
     devices = held.devices.copy()  # the kernel swaps them with the idle ones
     start_from(initial, workload, state, lambda: resume(state, held.parts, devices))
+
+
+def take_counters(state: SharedState, counters: CounterArrays | None) -> None:
+    """Take the amounts of the current runs from the counters, which a replay from a state begins with."""
+    if counters is None:
+        return
+    jobs = state.runs.job[state.runs.ending[: state.now.running]]
+    counters.use[:] = 0
+    for job in jobs.tolist():
+        demands = slice(counters.first[job], counters.first[job + 1])
+        np.add.at(counters.use, counters.counter[demands], counters.amount[demands])

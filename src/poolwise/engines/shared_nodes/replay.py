@@ -21,13 +21,14 @@ from poolwise.engines.priority_callback import PriorityCallback
 from poolwise.engines.progress import ProgressListener
 from poolwise.engines.run_record import longer, schedule_of, with_more_rows, with_more_runs
 from poolwise.engines.shared_nodes.columns import SharedArrays, SharedColumns, with_steps
-from poolwise.engines.shared_nodes.initial import NodeHoldings, resume_nodes
+from poolwise.engines.shared_nodes.initial import NodeHoldings, resume_nodes, take_counters
 from poolwise.interfaces import BackfillPolicy, ListRule
 from poolwise.interfaces.user_class import rule_of
 from poolwise.kernels.common.state import INSTANTS, RENEW_KEYS
 from poolwise.kernels.shared_nodes.state import PartArrays
 from poolwise.model import Initial, Kind, Machine, ReservedWindow, Schedule, Workload
 from poolwise.performance.ideal import Ideal
+from poolwise.policies.admission.machine_limits import limits_use
 from poolwise.policies.backfill.conservative import Conservative
 from poolwise.policies.backfill.easy import Easy
 from poolwise.policies.backfill.slurm import SlurmBackfill
@@ -67,6 +68,7 @@ def _replay(spec: RunSpec, rule: ListRule, kernel: Kernel) -> Schedule:
         held = NodeHoldings.of(arrays.state, spec.initial)
         assert held is not None
         resume_nodes(spec.initial, held, spec.workload, arrays.state)
+        take_counters(arrays.state, arrays.counters)
     if spec.watch is not None:
         spec.watch.begin(None)
     arrays = replay_nodes(columns, arrays, kernel, spec.watch)
@@ -122,7 +124,8 @@ SharedKind = Literal[
     "from a state",
 ]
 """Kinds of kernels: queues with at most one reservation, conservative reservations, backfilling at intervals, queues with a
-head for each of several partitions, queues with windows, and replays from a state. In the first two, nodes may fail."""
+head for each of several partitions or with limits of concurrent use, queues with windows, and replays from a state. In the
+first two, nodes may fail."""
 
 RARE: tuple[SharedKind, ...] = ("backfill at intervals", "heads of partitions", "windows")
 
@@ -146,7 +149,8 @@ def load_for(spec: RunSpec) -> None:
     assert rule is not None
     load_kind(_kind_of(rule, bool(spec.machine.windows), False))
     backfill = rule_of(rule.backfill)
-    if len(spec.machine.partitions) > 1 and backfill is not None and backfill.heads == "partition":
+    several = len(spec.machine.partitions) > 1 and backfill is not None and backfill.heads == "partition"
+    if several or (limits_use(spec.machine) and backfill is not None and backfill.times is None):
         load_kind("heads of partitions")
     if spec.initial is not None:
         load_kind("from a state")

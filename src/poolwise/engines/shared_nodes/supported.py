@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from poolwise.engines.compiled_engine import RunSpec, no_engine_for, unsupported_by_all
+from poolwise.engines.compiled_engine import RunSpec, limit_of_use, no_engine_for, unsupported_by_all
 from poolwise.engines.list_columns import IN_KERNELS, has_several_heads, stretched
 from poolwise.engines.progress import MISMATCH, Obstacle
 from poolwise.engines.shared_nodes.columns import SharedColumns
@@ -37,7 +37,7 @@ def unsupported(spec: RunSpec) -> Obstacle | None:
     scheduler = rule_of(spec.scheduler)
     if scheduler is None or not isinstance(rule_of(scheduler.placement), NodeRule):
         return no_engine_for(spec.scheduler)
-    if obstacle := unsupported_by_all(spec, follows=True):
+    if obstacle := unsupported_by_all(spec, follows=True, counts=True):
         return obstacle
     why = _reason(spec, scheduler)
     if why:
@@ -49,6 +49,8 @@ def unsupported(spec: RunSpec) -> Obstacle | None:
             "partitions have different priority tiers",
             "supported without a warm-up, with an order that is static or called at each pass",
         )
+    if (limit := limit_of_use(spec)) is not None and (why := _unsupported_limits(spec, scheduler)):
+        return Obstacle(f"{limit.why}, and {why}", limit.remedy)
     if why := _unsupported_heads(spec, scheduler):
         return Obstacle(f"jobs of several partitions have several heads, and {why}", 'use a backfill with heads = "machine"')
     if spec.disturbances and (why := _unsupported_outages(spec) or _unsupported_with("nodes fail", spec, scheduler)):
@@ -94,15 +96,30 @@ def _unsupported_heads(spec: RunSpec, scheduler: ListRule) -> str:
     rule = rule_of(scheduler.backfill)
     if rule is None or not has_several_heads(rule, spec.machine, spec.workload.table):
         return ""
+    if why := _unsupported_with_heads(spec):
+        return why
+    if len(partition_owners(spec.machine, spec.workload.table)) > MAX_HEADS:
+        return f"there are more than {MAX_HEADS} sets of nodes"
+    return ""
+
+
+def _unsupported_limits(spec: RunSpec, scheduler: ListRule) -> str:
+    """Return why the kernels cannot apply limits of concurrent use; empty if they can."""
+    rule = rule_of(scheduler.backfill)
+    if rule is None or rule.reserves == "all":
+        return "every job has a reservation"
+    if scheduler.warm_up:
+        return "the run has a warm-up"
+    return "" if rule.times is not None else _unsupported_with_heads(spec)
+
+
+def _unsupported_with_heads(spec: RunSpec) -> str:
+    """Return the feature that the kernel of several heads and limits of use does not support; empty if there is none."""
     if bool((node_layout(spec.machine).pool >= 0).any()):
         return "nodes borrow memory from pools"
     if spec.disturbances:
         return "nodes fail"
-    if spec.machine.windows:
-        return "the machine has reserved windows"
-    if len(partition_owners(spec.machine, spec.workload.table)) > MAX_HEADS:
-        return f"there are more than {MAX_HEADS} sets of nodes"
-    return ""
+    return "the machine has reserved windows" if spec.machine.windows else ""
 
 
 def _unsupported_outages(spec: RunSpec) -> str:

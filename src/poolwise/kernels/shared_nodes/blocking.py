@@ -10,34 +10,42 @@ from poolwise.kernels.common import heap
 from poolwise.kernels.common.order import key
 from poolwise.kernels.jit import inlined, step
 from poolwise.kernels.shared_nodes.choose import choose
+from poolwise.kernels.shared_nodes.counters import admit_jobs, has_counters, take
 from poolwise.kernels.shared_nodes.head_state import CLOSED, OPEN, PARTLY, BlockArrays
 from poolwise.kernels.shared_nodes.nodes import rebuild
 from poolwise.kernels.shared_nodes.room import finds_room
 from poolwise.kernels.shared_nodes.runs import start
-from poolwise.kernels.shared_nodes.state import NodeArrays, SharedState
+from poolwise.kernels.shared_nodes.state import CounterArrays, NodeArrays, SharedState
 from poolwise.kernels.shared_nodes.waiting import leave
 
 
 @step
-def line_up(line: IntArray, state: SharedState) -> int:
-    """Arrange the waiting jobs in a heap by priority; return how many there are."""
-    order, queue, now = state.order, state.queue, state.now
+def line_up(line: IntArray, counters: CounterArrays, state: SharedState) -> int:
+    """Arrange the waiting jobs that are admitted in a heap by priority; return how many there are."""
+    order, queue, now, count = state.order, state.queue, state.now, 0
+    counts = has_counters(counters)
+    if counts:
+        admit_jobs(state, counters)
     for k in range(now.waiting):
         job = queue.job[k]
-        order.key[job] = key(job, now.time, order)
-        line[k] = job
-    heap.arrange(line, now.waiting, order.key)
-    return int(now.waiting)
+        if not counts or counters.admitted[job]:
+            order.key[job] = key(job, now.time, order)
+            line[count] = job
+            count += 1
+    heap.arrange(line, count, order.key)
+    return count
 
 
 @inlined
-def start_in_order(most: int, line: IntArray, blocks: BlockArrays, ahead: NodeArrays, state: SharedState) -> int:
+def start_in_order(
+    most: int, line: IntArray, counters: CounterArrays, blocks: BlockArrays, ahead: NodeArrays, state: SharedState
+) -> int:
     """Start jobs in priority order; write those that block nodes to `blocks.head` and return how many there are.
 
-    At most `most` jobs are considered, blocked ones included.
+    At most `most` jobs are considered, blocked ones included. Return -1 after a start that bars an admitted job.
     """
     jobs, kinds = state.jobs, state.kinds
-    waiting, is_open, heads = line_up(line, state), True, 0
+    waiting, is_open, heads = line_up(line, counters, state), True, 0
     _unblock(blocks)
     last = max(waiting - most, 0)
     while waiting > last and is_open:
@@ -55,6 +63,8 @@ def start_in_order(most: int, line: IntArray, blocks: BlockArrays, ahead: NodeAr
         if fits:
             start(job, state)
             leave(job, state)
+            if take(job, state, counters):
+                return -1
         else:
             blocks.head[heads] = job
             heads += 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from poolwise.arrays import BoolArray, IntArray
-from poolwise.kernels.shared_nodes.state import NodeArrays
+from poolwise.kernels.shared_nodes.state import CounterArrays, NodeArrays
 
 OPEN, PARTLY, CLOSED = range(3)
 """Values of `BlockArrays.status`: none, some or all nodes of a set are blocked."""
@@ -21,9 +21,10 @@ class BlockArrays(NamedTuple):
 
 
 class HeadArrays(NamedTuple):
-    """Heads of the queues of several partitions."""
+    """Heads of the queues of several partitions, or one head for all jobs, and counters."""
 
     backfill: int  # NONE, EASY or EASY_NO_EXTRA of `common.state`
+    counters: CounterArrays
     blocks: BlockArrays
     competes: BoolArray  # (n_set, n_set) whether a job with a set of nodes may use a node that a job with another set blocks
     line: IntArray  # (n_job,) scratch: the waiting jobs by priority, or the candidates

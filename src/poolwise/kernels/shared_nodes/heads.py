@@ -3,7 +3,7 @@
 A job is a head if it does not fit on the whole machine after the starts in priority order. Each head has a shadow time of its
 own, as if it were the only one. A candidate competes with the heads whose partitions contain a node that it may use. It may
 start if, for each of them, it ends by the shadow time or leaves the head room then; both depend only on its kind and length.
-Source: `policies.backfill.easy`.
+A pass considers the admitted jobs only; see `counters`. Source: `policies.backfill.easy`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from poolwise.kernels.common import heap
 from poolwise.kernels.common.state import EASY, NONE
 from poolwise.kernels.jit import inlined, step
 from poolwise.kernels.shared_nodes.blocking import start_in_order
+from poolwise.kernels.shared_nodes.counters import has_counters, take
 from poolwise.kernels.shared_nodes.head_state import HeadArrays
 from poolwise.kernels.shared_nodes.room import finds_room, place
 from poolwise.kernels.shared_nodes.runs import start
@@ -24,13 +25,21 @@ from poolwise.quantities import HORIZON, NEVER
 
 @step
 def heads_pass(state: SharedState, heads: HeadArrays) -> None:
-    """Start jobs in priority order, then backfill behind the heads."""
-    blocking = start_in_order(NEVER, heads.line, heads.blocks, heads.ahead, state)
-    if heads.backfill == NONE or blocking == 0:
-        return
+    """Start jobs in priority order, then backfill behind the heads; begin again once a start bars an admitted job."""
+    begins_again = True
+    while begins_again and state.now.waiting > 0:
+        blocking = start_in_order(NEVER, heads.line, heads.counters, heads.blocks, heads.ahead, state)
+        begins_again = blocking < 0
+        if blocking > 0 and heads.backfill != NONE:
+            begins_again = _starts_behind(blocking, state, heads)
+
+
+@inlined
+def _starts_behind(blocking: int, state: SharedState, heads: HeadArrays) -> bool:
+    """Backfill behind the heads among jobs that block others; return whether a start bars an admitted job."""
     size = _candidates(state, heads)
     if size == 0:
-        return
+        return False
     count = 0
     for k in range(blocking):
         kind = state.jobs.kind[heads.blocks.head[k]]
@@ -40,17 +49,16 @@ def heads_pass(state: SharedState, heads: HeadArrays) -> None:
             count += 1
     heads.round[0] += 1
     _write_shortest(count, state, heads)
-    if _any_starts(size, count, state, heads):
-        _backfill(size, count, state, heads)
+    return _any_starts(size, count, state, heads) and _backfill(size, count, state, heads)
 
 
 @inlined
 def _candidates(state: SharedState, heads: HeadArrays) -> int:
-    """Write the waiting jobs that fit now to `heads.line`; return how many there are. Heads do not fit."""
-    size = 0
+    """Write the admitted jobs that fit now to `heads.line`; return how many there are. Heads do not fit."""
+    size, counts = 0, has_counters(heads.counters)
     for k in range(state.now.waiting):
         job = state.queue.job[k]
-        if finds_room(state.jobs.kind[job], state):
+        if (not counts or heads.counters.admitted[job]) and finds_room(state.jobs.kind[job], state):
             heads.line[size] = job
             size += 1
     return size
@@ -90,8 +98,8 @@ def _any_starts(size: int, count: int, state: SharedState, heads: HeadArrays) ->
 
 
 @inlined
-def _backfill(size: int, count: int, state: SharedState, heads: HeadArrays) -> None:
-    """Test the candidates by priority, each at its turn."""
+def _backfill(size: int, count: int, state: SharedState, heads: HeadArrays) -> bool:
+    """Test the candidates by priority, each at its turn; return whether a start bars an admitted job, which ends the pass."""
     line = heads.line
     heap.arrange(line, size, state.order.key)
     while size > 0:
@@ -104,6 +112,9 @@ def _backfill(size: int, count: int, state: SharedState, heads: HeadArrays) -> N
             start(job, state)
             leave(job, state)
             heads.round[0] += 1
+            if take(job, state, heads.counters):
+                return True
+    return False
 
 
 @step

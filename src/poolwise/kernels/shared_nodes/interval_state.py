@@ -7,7 +7,7 @@ from typing import NamedTuple
 from poolwise.arrays import BoolArray, IntArray
 from poolwise.kernels.common.state import IntervalRules
 from poolwise.kernels.shared_nodes.head_state import BlockArrays
-from poolwise.kernels.shared_nodes.state import NodeArrays
+from poolwise.kernels.shared_nodes.state import CounterArrays, NodeArrays
 
 
 class SharedIntervalStatus:
@@ -102,6 +102,7 @@ class SharedIntervals(NamedTuple):
     rules: IntervalRules
     status: SharedIntervalStatus
     line: LineArrays
+    counters: CounterArrays
     blocks: BlockArrays
     releases: SharedReleases
     segments: SharedSegments

@@ -2,7 +2,7 @@
 
 Reservations last for a pass. So a backfill pass ends once none of the remaining jobs that it tests could start now. A pass
 continues the plan of the last one where that still holds. It is skipped where it would repeat one that started nothing. Equals
-`policies.backfill.slurm`.
+`policies.backfill.slurm`. Both schedulers consider the admitted jobs only; see `counters`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from poolwise.kernels.common.state import STATIC
 from poolwise.kernels.jit import inlined, step
 from poolwise.kernels.shared_nodes.backfill_plan import begin_plan, holds, place_now, reserve, sort_releases, starts_now
 from poolwise.kernels.shared_nodes.blocking import line_up, start_in_order
+from poolwise.kernels.shared_nodes.counters import take
 from poolwise.kernels.shared_nodes.interval_state import SharedIntervals
 from poolwise.kernels.shared_nodes.room import finds_room
 from poolwise.kernels.shared_nodes.runs import start
@@ -31,17 +32,25 @@ def has_segments(intervals: SharedIntervals, now: SharedNow) -> bool:
 @step
 def interval_pass(state: SharedState, intervals: SharedIntervals) -> None:
     """Make a pass, given that some waiting job fits."""
-    rules, status, now = intervals.rules, intervals.status, state.now
-    _see_changes(state, intervals)
-    if runs_main(now.time, rules) and considered(now.time, rules) > status.considered:
-        status.considered = considered(now.time, rules)
-        start_in_order(status.considered, intervals.line.heap, intervals.blocks, intervals.trial.ahead, state)
-    if now.waiting > 0:
-        if runs_backfill(now.time, rules) and now.time >= status.idle_until:
+    rules, status, now, begins_again = intervals.rules, intervals.status, state.now, True
+    while begins_again and now.waiting > 0:
+        _see_changes(state, intervals)
+        begins_again = False
+        if runs_main(now.time, rules) and considered(now.time, rules) > status.considered:
+            status.considered = considered(now.time, rules)
+            begins_again = _starts_bar_others(state, intervals)
+        if not begins_again and now.waiting > 0 and runs_backfill(now.time, rules) and now.time >= status.idle_until:
             status.idle_until = NEVER
-            _backfill(state, intervals)
-        if now.waiting > 0:
-            intervals.status.wake = next_pass(now.time, rules)
+            begins_again = _backfill(state, intervals)
+    if now.waiting > 0:
+        status.wake = next_pass(now.time, rules)
+
+
+@inlined
+def _starts_bar_others(state: SharedState, intervals: SharedIntervals) -> bool:
+    """Run the main scheduler; return whether a start bars an admitted job, which ends the pass."""
+    most, counters = intervals.status.considered, intervals.counters
+    return bool(start_in_order(most, intervals.line.heap, counters, intervals.blocks, intervals.trial.ahead, state) < 0)
 
 
 @inlined
@@ -63,20 +72,22 @@ def _see_changes(state: SharedState, intervals: SharedIntervals) -> None:
 
 
 @inlined
-def _backfill(state: SharedState, intervals: SharedIntervals) -> None:
+def _backfill(state: SharedState, intervals: SharedIntervals) -> bool:
     """Test the first jobs by priority: each starts if it fits along with the reservations of those before it.
 
-    Write to `status.idle_until` until when no further one can start, if none has started.
+    Write to `status.idle_until` until when no further one can start, if none has started. Return whether a start bars an
+    admitted job, which ends the pass.
     """
-    waiting, line, tested = line_up(intervals.line.heap, state), intervals.line, 0
-    while tested < intervals.rules.depth and tested < state.now.waiting:
+    line, tested = intervals.line, 0
+    waiting = line_up(line.heap, intervals.counters, state)
+    while tested < intervals.rules.depth and tested < waiting:
         line.tested[tested] = heap.pop(line.heap, waiting - tested, state.order.key)
         tested += 1
     last = tested - 1
     while last >= 0 and not finds_room(state.jobs.kind[line.tested[last]], state):
         last -= 1
     if last < 0:
-        return
+        return False
     if not holds(state, intervals):
         begin_plan(state, intervals)
     at = intervals.status.planned
@@ -87,6 +98,8 @@ def _backfill(state: SharedState, intervals: SharedIntervals) -> None:
             place_now(job, state, intervals)
             start(job, state)
             leave(job, state)
+            if take(job, state, intervals.counters):
+                return True
             tested -= 1
             for k in range(at, tested):
                 line.tested[k] = line.tested[k + 1]
@@ -97,6 +110,7 @@ def _backfill(state: SharedState, intervals: SharedIntervals) -> None:
             at += 1
         last = _last_candidate(last, at, state, intervals)
     intervals.status.idle_until = intervals.status.holds_until
+    return False
 
 
 @step

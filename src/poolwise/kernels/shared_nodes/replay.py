@@ -25,6 +25,7 @@ from poolwise.kernels.common.state import (
 from poolwise.kernels.jit import entry, inlined, step
 from poolwise.kernels.shared_nodes.choose import choose, missing_nodes
 from poolwise.kernels.shared_nodes.conservative import conservative_pass, has_steps
+from poolwise.kernels.shared_nodes.counters import give_back
 from poolwise.kernels.shared_nodes.head_state import HeadArrays
 from poolwise.kernels.shared_nodes.heads import heads_pass
 from poolwise.kernels.shared_nodes.interval_state import SharedIntervals
@@ -67,7 +68,7 @@ def replay(
         if now.phase == APPLY_EVENTS:
             if now.passes >= now.pause:
                 return PAUSED
-            if not _apply_events(state, empty, outages, windows, intervals):
+            if not _apply_events(state, empty, outages, windows, intervals, heads):
                 return DONE
             if now.time > HORIZON:
                 return LATE
@@ -152,6 +153,7 @@ def _apply_events(
     outages: OutageArrays | None,
     windows: WindowArrays | None,
     intervals: SharedIntervals | None,
+    heads: HeadArrays | None,
 ) -> bool:
     """Process all events of the next instant (or one of them); return False at the end of the replay."""
     rules, now = state.rules, state.now
@@ -171,6 +173,10 @@ def _apply_events(
     if windows is not None:
         pass_windows(windows, now)
     while run_ends(state):
+        if intervals is not None:
+            give_back(state.runs.job[state.runs.ending[0]], intervals.counters)
+        if heads is not None:
+            give_back(state.runs.job[state.runs.ending[0]], heads.counters)
         end_first(state)
         if rules.per_event:
             return True

@@ -233,6 +233,20 @@ class WindowArrays(NamedTuple):
     coming: IntArray
 
 
+class CounterArrays(NamedTuple):
+    """Counters, and the amounts that jobs use; (0,) arrays of counters if there are none."""
+
+    # (n_counter,) limit, amount in use, and the largest amount that an admitted job of this pass uses
+    capacity: IntArray
+    use: IntArray
+    largest: IntArray
+    first: IntArray  # (n_job + 1,) demands first[k]:first[k + 1] are job k's
+    # (n_demand,)
+    counter: IntArray
+    amount: IntArray
+    admitted: BoolArray  # (n_job,) whether a waiting job was admitted to this pass
+
+
 class PartArrays(NamedTuple):
     """Parts of the runs."""
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from poolwise.model import JobTable, Machine, QualityOfService, Refusal, Run, Sn
 from poolwise.model.eligibility import NO_PARTITION, exceeded_limits, taking_partitions, time_limits
 from poolwise.model.licenses import LicenseUse, exceeded_licenses, license_requests
 from poolwise.model.partition import default_of
+from poolwise.model.table_columns import Column
 from poolwise.quantities import NEVER, UNKNOWN, format_time, to_seconds
 from poolwise.registry import register
 
@@ -45,12 +47,9 @@ class MachineLimits(AdmissionPolicy):
         column = jobs.attributes.get(QOS)
         for name in np.unique(column).tolist() if machine.qos and column is not None else ():
             _find(machine, str(name))
-        if USER not in jobs.attributes and (limited := next((qos for qos in machine.qos if qos.per_user), None)):
-            raise InputError(
-                f"QOS '{limited.name}' limits each user, but the jobs have no users",
-                field=USER,
-                remedy="use a log with users, or remove per_user",
-            )
+        for qos in machine.qos:
+            if qos.per_user:
+                _users(qos, jobs)
 
     def never(self, job: int, snapshot: Snapshot) -> Refusal | None:
         """Return the limit that the job exceeds by itself, None if it exceeds none."""
@@ -65,7 +64,7 @@ class MachineLimits(AdmissionPolicy):
         if qos.max_time < requested < UNKNOWN:
             return Refusal(f"QOS '{qos.name}' allows at most {format_time(to_seconds(qos.max_time))} per job")
         for whose, name, most in _limits(qos):
-            requested_amount = _amount(table, job, name, int(table.tasks[job]), 1)
+            requested_amount = int(_amounts(table, job, name, table.tasks[job], 1))
             if requested_amount > most:
                 return Refusal(f"QOS '{qos.name}' allows at most {most} {name} {whose}", name, requested_amount, most)
         return None
@@ -88,7 +87,7 @@ class MachineLimits(AdmissionPolicy):
 
 
 def barred(machine: Machine, table: JobTable) -> IntArray:
-    """Return the rows of jobs that may never run, (k,), if no QOS limits concurrent use; see `MachineLimits.never`."""
+    """Return the rows of jobs that may never run, (k,); see `MachineLimits.never`."""
     mask = np.zeros(len(table), dtype=np.bool_)
     if machine.partitions:
         mask |= taking_partitions(machine, table, slice(0, len(table))) == NO_PARTITION
@@ -97,7 +96,90 @@ def barred(machine: Machine, table: JobTable) -> IntArray:
     for job in np.flatnonzero(limited & ~mask).tolist():
         qos = qos_of(machine, table, job)
         mask[job] = qos is not None and qos.max_time < requested[job]
+    if limits_use(machine):
+        demands = counter_demands(machine, table)
+        exceeding = demands.amount > demands.capacity[demands.counter]
+        mask[np.repeat(np.arange(len(table)), np.diff(demands.first))[exceeding]] = True
     return np.flatnonzero(mask)
+
+
+class CounterDemands(NamedTuple):
+    """Consumable counters of a machine, and the amounts that each job uses while all its tasks run.
+
+    There is a counter for each license, for each total limit of a QOS, and for each of its limits per user and user. A waiting
+    job is admitted if each of its amounts is at most the capacity of the counter minus its use; an amount of 0 is listed for
+    limits of a QOS only.
+
+    Attributes
+    ----------
+    capacity : (n_counter,)
+    first : (n_job + 1,) demands first[k]:first[k + 1] are those of job k
+    counter : (n_demand,)
+    amount : (n_demand,)
+    """
+
+    capacity: IntArray
+    first: IntArray
+    counter: IntArray
+    amount: IntArray
+
+
+def limits_use(machine: Machine) -> bool:
+    """Return whether a machine limits concurrent use, by licenses or by limits of a QOS."""
+    return bool(machine.licenses) or any(qos.per_user or qos.total for qos in machine.qos)
+
+
+def counter_demands(machine: Machine, table: JobTable) -> CounterDemands:
+    """Return the counters of a machine and the demands of jobs, by which `MachineLimits.admits` decides.
+
+    Raises InputError for unknown licenses and QOS, and for per-user limits if the jobs have no users.
+    """
+    jobs, amounts, counters, capacity = [], [], [], list[int]()
+    for name, counts in license_requests(machine, table).items():
+        some = np.flatnonzero(counts)
+        jobs.append(some)
+        amounts.append(counts[some])
+        counters.append(np.full(len(some), len(capacity)))
+        capacity.append(machine.licenses[name])
+    for qos, some in _jobs_by_qos(machine, table):
+        for whose, name, most in _limits(qos):
+            group = np.unique(_users(qos, table)[some], return_inverse=True)[1] if whose == _PER_USER else np.zeros_like(some)
+            jobs.append(some)
+            amounts.append(np.broadcast_to(_amounts(table, some, name, table.tasks[some], 1), some.shape))
+            counters.append(group + len(capacity))
+            capacity += [most] * (int(group.max(initial=-1)) + 1)
+    job, counter, amount = (_joined(columns) for columns in (jobs, counters, amounts))
+    order, offset = np.argsort(job, kind="stable"), np.zeros(len(table) + 1, dtype=np.int64)
+    np.cumsum(np.bincount(job, minlength=len(table)), out=offset[1:])
+    return CounterDemands(np.array(capacity, dtype=np.int64), offset, counter[order], amount[order])
+
+
+def _joined(columns: list[IntArray]) -> IntArray:
+    return np.concatenate([np.zeros(0, dtype=np.int64), *columns]).astype(np.int64)
+
+
+def _jobs_by_qos(machine: Machine, table: JobTable) -> Iterator[tuple[QualityOfService, IntArray]]:
+    """Yield each QOS with the rows of its jobs, (k,)."""
+    if not machine.qos:
+        return
+    column = table.attributes.get(QOS)
+    names, of = (
+        (np.array([""]), np.zeros(len(table), dtype=np.int64)) if column is None else np.unique(column, return_inverse=True)
+    )
+    found = [_find(machine, str(name)) for name in names.tolist()]
+    for qos in machine.qos:
+        yield qos, np.flatnonzero(np.array([each is qos for each in found], dtype=np.bool_)[of])
+
+
+def _users(qos: QualityOfService, table: JobTable) -> Column:
+    """Return (n_job,) users; raise InputError if the jobs have none, although a QOS limits each user."""
+    if USER not in table.attributes:
+        raise InputError(
+            f"QOS '{qos.name}' limits each user, but the jobs have no users",
+            field=USER,
+            remedy="use a log with users, or remove per_user",
+        )
+    return table.attributes[USER]
 
 
 class _LimitUsage:
@@ -112,7 +194,9 @@ class _LimitUsage:
             if qos is not None:
                 for whose, name, _ in _limits(qos):
                     new = run.job not in self.running
-                    self.amounts[self._key(qos, whose, run.job, name)] += _amount(table, run.job, name, len(run.tasks), new)
+                    self.amounts[self._key(qos, whose, run.job, name)] += int(
+                        _amounts(table, run.job, name, len(run.tasks), new)
+                    )
             self.running.add(run.job)
 
     def exceeded(self, job: int, tasks: int) -> Refusal | None:
@@ -120,7 +204,7 @@ class _LimitUsage:
         qos = qos_of(self.machine, self.table, job)
         for whose, name, most in () if qos is None else _limits(qos):
             assert qos is not None
-            requested = _amount(self.table, job, name, tasks, job not in self.running)
+            requested = int(_amounts(self.table, job, name, tasks, job not in self.running))
             left = most - self.amounts[self._key(qos, whose, job, name)]
             if requested > left:
                 return Refusal(f"QOS '{qos.name}' allows at most {most} {name} {whose}", name, requested, max(left, 0))
@@ -139,12 +223,12 @@ def _limits(qos: QualityOfService) -> Iterator[tuple[str, str, int]]:
     yield from ((_IN_ALL, name, most) for name, most in qos.total)
 
 
-def _amount(table: JobTable, job: int, name: str, tasks: int, jobs: int) -> int:
-    """Return the limited amount that a number of tasks of a job uses; `jobs` is their count under a limit on jobs."""
+def _amounts(table: JobTable, job: int | IntArray, name: str, tasks: int | IntArray, jobs: int) -> int | IntArray:
+    """Return the limited amount that tasks of a job, or of each job (k,), use; `jobs` is their count under a limit on jobs."""
     if name == JOBS:
         return jobs
-    nodes = int(table.nodes[job])
-    return tasks * nodes * (1 if name == NODES else int(table.request(name)[job]))
+    found: int | IntArray = tasks * table.nodes[job] * (1 if name == NODES else table.request(name)[job])
+    return found
 
 
 def qos_of(machine: Machine, table: JobTable, job: int) -> QualityOfService | None:
