@@ -9,7 +9,7 @@ import pytest
 
 from poolwise.live.kubernetes import reconciler
 from poolwise.live.kubernetes.metrics import KubernetesMetrics
-from poolwise.live.kubernetes.objects import Consumer, Pod, ResourceClaim
+from poolwise.live.kubernetes.objects import Consumer, OwnerReference, Pod, ResourceClaim
 from poolwise.live.kubernetes.starts import Bound
 from poolwise.policies.placement.nodes.placement import FirstNodes
 from poolwise.schedulers.list import ListScheduler
@@ -55,6 +55,21 @@ def test_device_allocated_twice_during_the_run_is_reported_once_and_the_later_cl
     note = "device gpu.example/n0/g0 is allocated to the claims default/mine, default/other"
     assert sorted(events) == [(key, "DeviceAllocatedTwice", note) for key in claims]
     assert driven.cluster.stopped == [("default/other", "a device is allocated to two claims")]
+
+
+def test_owner_of_a_claim_without_a_reservation_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The reservation of a claim is released while another claim still holds the device."""
+    driven, _ = running(monkeypatch, [])
+    kube = driven.cluster
+    taken = kube.get(ResourceClaim, "default/mine").status.allocation
+    pod = kube.add(make.pod("waits", cpu="999", seconds=None))
+    claim = kube.add(make.claim("waits-g", make.exactly("gpu")))
+    owner = OwnerReference(kind="Pod", name="waits", uid=pod.metadata.uid)
+    metadata = msgspec.structs.replace(claim.metadata, owner_references=[owner])
+    status = msgspec.structs.replace(claim.status, allocation=taken)
+    kube.put(msgspec.structs.replace(claim, metadata=metadata, status=status))
+    driven.settle()
+    assert {key for key, reason, _ in kube.reported if reason == "DeviceAllocatedTwice"} == {"default/mine", "default/waits"}
 
 
 def allocation_time(driven: DrivenPlatform) -> str:

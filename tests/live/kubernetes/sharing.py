@@ -19,7 +19,6 @@ from tests.live.kubernetes.api import Api
 from tests.live.kubernetes.checker import problems
 from tests.live.kubernetes.control_plane import ControlPlane, control_plane, kube_scheduler, scheduling
 
-FIRST_FIT = 'version = 1\norder = "fcfs"\nbackfill = "easy"\nplacement = "first_fit"\n'
 NODES, REPORT = 4, "device_allocated_twice"
 RESOLUTION = 300.0
 """Seconds within which conflicts must be resolved: another scheduler has 30 s for each, and all processes share two cores."""
@@ -32,12 +31,6 @@ def cluster(tmp_path: Path) -> Iterator[ControlPlane]:
         plane.apply([make.node(f"n{k}", cpu="64") for k in range(NODES)])
         plane.apply([make.device_class("gpu", "gpu.example"), make.template("gpu", make.exactly("gpu"))])
         yield plane
-
-
-@pytest.fixture
-def first_fit(tmp_path: Path) -> str:
-    (tmp_path / "s.toml").write_text(FIRST_FIT)
-    return str(tmp_path / "s.toml")
 
 
 def publish(plane: ControlPlane, per_node: int) -> int:
@@ -82,14 +75,14 @@ def test_no_device_of_poolwise_stays_in_two_claims_if_kube_scheduler_uses_the_dr
 
         cluster.wait(resolved, RESOLUTION, "no device of Poolwise in two claims")
         lasting = doubled(cluster)
-    reports = [event for event in map(json.loads, log.read_text().splitlines()) if event["event"] == REPORT]
+        reports = [event for event in map(json.loads, log.read_text().splitlines()) if event["event"] == REPORT]
+        ours = [event for event in reports if any("/poolwise-" in claim for claim in event["claims"])]
+        cluster.wait(lambda: not ours or "DeviceAllocatedTwice" in events(cluster), 60, "an event of a pod of Poolwise")
     reported = {event["device"] for event in reports}
-    ours = [event for event in reports if any("/poolwise-" in claim for claim in event["claims"])]
     print(f"{len(seen)} devices seen in two claims, {len(reports)} reports, {len(ours)} of them with a claim of Poolwise")
     print(f"{len(lasting)} devices remain in two claims of kube-scheduler")
     assert lasting.keys() <= reported and bool(reported) >= bool(seen)
     assert all(claim.startswith("default-scheduler-") for claims in lasting.values() for claim in claims)
-    assert not ours or "DeviceAllocatedTwice" in events(cluster)
 
 
 def test_two_instances_of_one_name_without_a_lease_leave_no_bound_pod_without_devices(

@@ -112,8 +112,11 @@ class Reconciler:
         log_event("device_allocated_twice", logging.WARNING, device=str(device), claims=keys)
         self.metrics.double_allocations.inc()
         note = f"device {device} is allocated to the claims {', '.join(keys)}"
-        for pod in (pod for found in users.values() for pod in found if self.runs.cache.is_managed(pod)):
-            self.runs.actions.report_event(pod, "DeviceAllocatedTwice", note)
+        concerned = {user.metadata.uid for found in users.values() for user in found}
+        concerned |= {owner.uid for claim in claims for owner in claim.metadata.owner_references}  # a reservation may be gone
+        for pod in self.runs.cache.pods.values():
+            if pod.metadata.uid in concerned and self.runs.cache.is_managed(pod):
+                self.runs.actions.report_event(pod, "DeviceAllocatedTwice", note)
 
     def _holders(self, device: DeviceId) -> list[ResourceClaim]:
         """Return the claims that hold a device which one of them holds whole."""
