@@ -1,7 +1,6 @@
 """`poolwise import slurm` writes files that say where each value comes from, pass validation, and give an answer."""
 
 import tomllib
-from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -11,12 +10,9 @@ from poolwise.errors import InputError
 from poolwise.files.machine import load_machine
 from poolwise.files.scheduler import load_scheduler
 from poolwise.model.exclusive import exclusive_jobs
-from poolwise.slurm.associations import read_associations, shares_text
 from poolwise.slurm.cluster import gpus_of, leaf_switches, node_sizes
 from poolwise.slurm.conf import SlurmConf
-from poolwise.slurm.dumps import read_shares
-from poolwise.slurm.reservations import SlurmReservation, read_reservations
-from poolwise.studies import load, run, slow_runs
+from poolwise.studies import load, run
 from poolwise.traces import read
 from tests.helpers.slurm_import import CONF, FOLDER, LOG, edited, imported
 
@@ -319,76 +315,6 @@ def test_weights_of_nodes_are_attributes_of_shared_nodes_and_named_as_left_out_f
     assert "weight" not in (tmp_path / "whole" / "machine.toml").read_text()
 
 
-def test_limits_per_user_need_the_users_of_the_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    rows = [line.split("|") for line in LOG.read_text().splitlines()]
-    at = rows[0].index("User")
-    (tmp_path / "anonymous.txt").write_text("".join("|".join([*row[:at], *row[at + 1 :]]) + "\n" for row in rows))
-    assert imported(tmp_path / "out", log=tmp_path / "anonymous.txt") == 0
-    assert "bf_max_job_user is left out: the log has no User" in capsys.readouterr().err
-    assert "bf_max_job_user" not in (tmp_path / "out" / "slurm.conf").read_text()
-
-
-RESERVING = "bf_min_prio_reserve=500,bf_job_part_count_reserve=3,bf_max_job_assoc=2,bf_busy_nodes"
-
-
-def test_limits_on_reservations_are_kept_and_bf_busy_nodes_is_left_out(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    conf = edited(tmp_path, ("bf_max_job_user=10", RESERVING), (" PriorityTier=2", ""))
-    assert imported(tmp_path / "out", conf=conf) == 0
-    found = SlurmConf.read_file(tmp_path / "out" / "slurm.conf").pairs("SchedulerParameters")
-    assert {name: found[name] for name in found if "reserve" in name or "assoc" in name} == {
-        "bf_min_prio_reserve": "500", "bf_job_part_count_reserve": "3", "bf_max_job_assoc": "2",
-    }  # fmt: skip
-    assert "bf_busy_nodes" not in found
-    assert "SchedulerParameters=bf_busy_nodes is left out" in capsys.readouterr().err
-    assert cli.run(["validate", str(tmp_path / "out" / "slurm.toml")]) == 0
-
-
-@pytest.mark.parametrize(
-    ("change", "why"),
-    [
-        ([("PriorityType=priority/multifactor", "PriorityType=priority/basic")], "requires PriorityType=priority/multifactor"),
-        ([], "partitions have different tiers"),
-    ],
-)
-def test_least_priority_of_reservations_requires_slurms_priorities(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], change: list[tuple[str, str]], why: str
-) -> None:
-    conf = edited(tmp_path, ("bf_max_job_user=10", "bf_min_prio_reserve=500"), *change)
-    assert imported(tmp_path / "out", conf=conf) == 0
-    error = " ".join(capsys.readouterr().err.split())
-    assert "SchedulerParameters=bf_min_prio_reserve is left out" in error and why in error
-    assert "bf_min_prio_reserve" not in (tmp_path / "out" / "slurm.conf").read_text()
-
-
-def test_licenses_of_slurm_conf_limit_the_jobs_of_the_log(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    text = LOG.read_text()
-    (tmp_path / "licensed.txt").write_text(
-        text.replace("billing=64,cpu=64,mem=100G,node=2", "cpu=64,license/matlab=2,license/ansys@host=3,node=2", 1)
-    )
-    assert imported(tmp_path / "out", log=tmp_path / "licensed.txt") == 0
-    said = "licensed.txt: licenses that slurm.conf lacks are not limited: ansys@host, matlab; 1 rows request them"
-    assert said in capsys.readouterr().err
-    conf = edited(tmp_path, ("SelectType=", "Licenses=matlab:4,idl@host*2,star,b:many\nSelectType="))
-    assert imported(tmp_path / "out", conf=conf, log=tmp_path / "licensed.txt") == 0
-    said = capsys.readouterr().err
-    assert "not limited: ansys@host; 1 rows" in said and "license b:many is left out" in said and "Licenses=" not in said
-    machine = load_machine(tmp_path / "out" / "machine.toml")
-    assert machine.licenses == {"matlab": 4, "idl@host": 2, "star": 1}
-    jobs = read(tmp_path / "licensed.txt", machine, "sacct")
-    assert {name: counts.sum() for name, counts in jobs.attributes.items() if "license" in name} == {"license/matlab": 2}
-    assert jobs.repaired["license that the machine lacks, left out"] == 1
-    assert not any("license" in name for name in jobs.requests)
-    monkeypatch.setattr(slow_runs, "MANY", 5)
-    assert cli.run(["validate", str(tmp_path / "out" / "study.toml")]) == 0
-    assert "jobs request licenses" not in "".join(capsys.readouterr()), "kernels count licenses"
-    assert imported(tmp_path / "out") == 0
-    assert "license" not in capsys.readouterr().err
-
-
 def test_least_loaded_nodes_are_a_placement(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     changes = ("SelectTypeParameters=CR_Core_Memory", "SelectTypeParameters=CR_Core_Memory,CR_LLN")
     assert imported(tmp_path / "out", conf=edited(tmp_path, changes)) == 0
@@ -410,150 +336,6 @@ def test_selection_of_nodes_and_deferred_scheduling_are_named_as_left_out(
         "slurm.conf:8: SchedulerParameters=defer: jobs are also tested when they are submitted" in line for line in warned
     )
     assert not any("defer" in line or "CR_PACK" in line for line in lines if line not in warned)
-
-
-RESERVATIONS = FOLDER / "reservations.txt"
-
-
-def test_reservations_become_windows_on_the_same_nodes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert imported(tmp_path / "out", "--topology", FOLDER / "topology.conf", "--reservations", RESERVATIONS) == 0
-    machine = tomllib.loads((tmp_path / "out/machine.toml").read_text())
-    (window,) = machine["window"]
-    assert window == {
-        "name": "course-ml",
-        "start": "3600 s",
-        "end": "10800 s",
-        "nodes": ["rack1.n0", "rack1.n-20", "rack1.gpu0"],
-        "users": ["ann"],
-        "accounts": ["chem"],
-    }
-    read = load_machine(tmp_path / "out/machine.toml")
-    owners = [name for name, reserved in zip(read.owners, read.windows[0].owners.tolist(), strict=True) if reserved]
-    assert owners == window["nodes"], "n04 and n05 of the second rack, and gpu2"
-    assert tomllib.loads((tmp_path / "out/study.toml").read_text())["workload"]["clock"] == "trace"
-    warnings = capsys.readouterr().err
-    for words in (
-        "reservations.txt:1: reservation maint is left out: it ended before the first job of the log",
-        "reservations.txt:7: reservation course.ml: 1 of its 4 nodes are not in the machine",
-        "not only those of both",
-        "reservation cores is left out: it reserves some cores of a node",
-        "reservation lab is left out: it is for groups",
-        "reservation others is left out: it excludes users",
-        "reservation matlab is left out: it reserves no nodes",
-        "reservation next is left out: it begins after the last job of the log",
-        "reservation soon is left out: its start moves",
-    ):
-        assert words in warnings, words
-
-
-@pytest.mark.parametrize(
-    ("flags", "days", "count"),
-    [("DAILY", 7, 7), ("WEEKLY", 14, 2), ("WEEKDAY", 7, 5), ("WEEKEND", 7, 2), ("HOURLY", 1, 24), ("SPEC_NODES", 7, 1)],
-)
-def test_repeated_reservations_cover_the_log(flags: str, days: int, count: int) -> None:
-    start, begins = datetime(2026, 3, 4, 9), datetime(2026, 3, 2)
-    one = SlurmReservation("x", 1, start, start + timedelta(minutes=30), ("n1",), (), (), (flags,), "")
-    found = one.occurrences(begins, begins + timedelta(days=days, seconds=-1))
-    assert len(found) == count and all(until - since == timedelta(minutes=30) for since, until in found)
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "field"),
-    [
-        ("StartTime=2026-03-02T06", "StartTime=now", "StartTime"),
-        ("Nodes=n[01-06]", "Nodes=n[06-01]", "Nodes"),
-        ("Res", "R", None),
-    ],
-)
-def test_errors_in_reservations_name_line_and_field(tmp_path: Path, old: str, new: str, field: str | None) -> None:
-    path = tmp_path / "reservations.txt"
-    path.write_text(RESERVATIONS.read_text().replace(old, new, 1))
-    with pytest.raises(InputError) as caught:
-        read_reservations(path)
-    assert (caught.value.file, caught.value.line, caught.value.field) == (path, 1, field)
-
-
-@pytest.mark.parametrize("name", ["assoc.txt", "dump.cfg"])
-def test_associations_give_shares_and_their_limits_are_named(
-    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert imported(tmp_path / "out", "--assoc", FOLDER / name, "--qos", FOLDER / "qos.txt") == 0
-    shares = {(one.account, one.user): one.shares for one in read_shares(tmp_path / "out/shares.txt")}
-    assert shares["chem", ""] == 60 and shares["phys", ""] == 40 and shares["chem", "cyd"] == 2 and len(shares) == 8
-    scheduler = load_scheduler(tmp_path / "out/slurm.toml")
-    assert scheduler.order is not None and {*scheduler.order.settings} == {"conf", "shares", "qos"}
-    warnings = capsys.readouterr().err
-    for words in (
-        "GrpTRES of 2 associations, such as cpu=128 of account chem: limits of associations are not modeled",
-        "MaxJobs of 2 associations, such as 20 of user",
-        "GrpTRESRunMins of an association",
-        "usage before the log is taken as 0: give it with --shares",
-    ):
-        assert warnings.count(words) == 1, words
-    assert cli.run(["validate", str(tmp_path / "out/study.toml")]) == 0
-
-
-def test_dump_of_sshare_replaces_the_shares_of_associations(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert imported(tmp_path / "out", "--assoc", FOLDER / "assoc.txt", "--shares", FOLDER / "sshare.txt") == 0
-    assert not (tmp_path / "out/shares.txt").exists() and (tmp_path / "out/sshare.txt").exists()
-    assert "usage before the log" not in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("name", "old", "new", "line", "field"),
-    [
-        ("assoc.txt", "phys||", "phys|||parent", None, "Share"),
-        ("assoc.txt", "User", "Person", 1, "User"),
-        ("dump.cfg", "Account - 'phys'", "Konto - 'phys'", 7, None),
-        ("dump.cfg", "Fairshare=40", "Fairshare=parent", 7, "Share"),
-        ("dump.cfg", "Parent - 'phys'", "Parent - 'bio'", None, "Account"),
-    ],
-)
-def test_errors_in_associations_name_line_and_field(
-    tmp_path: Path, name: str, old: str, new: str, line: int | None, field: str | None
-) -> None:
-    path = tmp_path / name
-    path.write_text((FOLDER / name).read_text().replace(old, new))
-    with pytest.raises(InputError) as caught:
-        shares_text(read_associations(path), path)
-    assert caught.value.file == path and caught.value.field == field
-    assert line is None or caught.value.line == line
-
-
-def test_limits_of_qos_that_are_not_applied_are_named_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The default columns of `sacctmgr show qos` of Slurm 23.02."""
-    header = (
-        "Name|Priority|GraceTime|Preempt|PreemptExemptTime|PreemptMode|Flags|UsageThres|UsageFactor|GrpTRES|GrpTRESMins|"
-        "GrpTRESRunMins|GrpJobs|GrpSubmit|GrpWall|MaxTRES|MaxTRESPerNode|MaxTRESMins|MaxWall|MaxTRESPU|MaxJobsPU|MaxSubmitPU|"
-        "MaxTRESPA|MaxJobsPA|MaxSubmitPA|MinTRES"
-    )
-    names = header.split("|")
-    given = {
-        "normal": {"GraceTime": "00:00:00", "PreemptMode": "cluster", "UsageFactor": "1.000000"},
-        "high": {
-            "Priority": "100",
-            "MaxWall": "1-00:00:00",
-            "MaxTRESPA": "cpu=64",
-            "UsageFactor": "2.000000",
-            "Preempt": "low",
-        },
-        "low": {"GrpTRES": "cpu=64,mem=1T", "MaxTRESPA": "cpu=32", "UsageFactor": "1.000000", "Flags": "NoReserve"},
-    }
-    rows = [
-        "|".join({"Name": qos, "Priority": "0", **values}.get(column, "") for column in names) for qos, values in given.items()
-    ]
-    (tmp_path / "qos.txt").write_text("\n".join([header, *rows]) + "\n")
-    assert imported(tmp_path / "out", "--qos", tmp_path / "qos.txt") == 0
-    machine = tomllib.loads((tmp_path / "out/machine.toml").read_text())
-    assert {qos["name"]: qos.get("total") for qos in machine["qos"]}["low"] == {"cores": 64, "memory": 2**20}
-    warnings = capsys.readouterr().err
-    for words in (
-        "qos.txt:3: MaxTRESPA of QOS high (cpu=64), low (cpu=32) is left out: limits per account are not modeled",
-        "qos.txt:3: UsageFactor of QOS high (2.000000) is left out",
-        "qos.txt:4: Flags of QOS low (NoReserve) is left out",
-    ):
-        assert warnings.count(words) == 1, words
-    assert "GraceTime" not in warnings and "of QOS normal" not in warnings
 
 
 def test_each_setting_is_listed_once_with_its_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

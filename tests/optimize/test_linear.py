@@ -93,7 +93,7 @@ def test_false_infeasibility_of_presolve_is_retried_without_presolve():
 
 
 def test_interior_point_method_ends_on_an_infeasible_program():
-    """A row without columns: the method of HiGHS takes two thousand million iterations, which is hours."""
+    """A row without columns: without a limit the method of HiGHS would iterate 2 ** 31 times, for hours."""
     program = LinearProgram("interior_point")
     rows = [program.add_row(low, high) for low, high in ((1, 1), (-math.inf, 0), (-math.inf, 0), (-math.inf, 1.32))]
     program.add_column(0.56, 0, 1, rows[1:3], [-1, -1])

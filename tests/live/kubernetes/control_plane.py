@@ -17,6 +17,8 @@ from typing import Any
 import yaml
 
 HERE = Path(__file__).parent
+FIRST_FIT = 'version = 1\norder = "fcfs"\nbackfill = "easy"\nplacement = "first_fit"\n'
+"""A scheduler file."""
 KUBECTL = Path(sys.executable).parent / "kubectl"
 _DEVICES = "/apis/resource.k8s.io/v1"
 _MADE = (
@@ -68,6 +70,10 @@ class ControlPlane:
     def count(self, phase: str) -> int:
         """Return the number of pods in a phase."""
         return list(self.phases().values()).count(phase)
+
+    def message(self, pod: str) -> str:
+        """Return why a pod waits, by its condition PodScheduled; empty if it has none."""
+        return self.kubectl("get", "pod", pod, "-o", "jsonpath={.status.conditions[?(@.type=='PodScheduled')].message}")
 
     def wait(self, what: Any, seconds: float, words: str) -> None:
         until = time.monotonic() + seconds

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,32 +12,10 @@ import pytest
 
 from tests.live.kubernetes import objects as make
 from tests.live.kubernetes.api import Api
-from tests.live.kubernetes.checker import problems
-from tests.live.kubernetes.control_plane import HERE, ControlPlane, control_plane, kube_scheduler, scheduling
+from tests.live.kubernetes.control_plane import HERE, ControlPlane, kube_scheduler, scheduling
 
-FIRST_FIT = 'version = 1\norder = "fcfs"\nbackfill = "easy"\nplacement = "first_fit"\n'
 LABEL = "pod-group.scheduling.sigs.k8s.io"
 NVME = 'version = 1\nkind = "composition"\nplacement = "nvme_first_fit"\norder = "fcfs"\n'
-
-
-@pytest.fixture(scope="module")
-def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    with control_plane(tmp_path_factory.mktemp("kube")) as found:
-        yield found
-
-
-@pytest.fixture
-def cluster(plane: ControlPlane) -> Iterator[ControlPlane]:
-    yield plane
-    found = problems(plane)
-    plane.clear()
-    assert not found
-
-
-@pytest.fixture
-def first_fit(tmp_path: Path) -> str:
-    (tmp_path / "first-fit.toml").write_text(FIRST_FIT)
-    return str(tmp_path / "first-fit.toml")
 
 
 def set_condition(plane: ControlPlane, claim: dict[str, Any], kind: str) -> None:
@@ -67,11 +44,6 @@ def given(plane: ControlPlane) -> list[str]:
 def given_to(claim: dict[str, Any]) -> str:
     """Return the first device of an allocated claim."""
     return str(claim["status"]["allocation"]["devices"]["results"][0]["device"])
-
-
-def message(plane: ControlPlane, pod: str) -> str:
-    found = plane.kubectl("get", "pod", pod, "-o", "jsonpath={.status.conditions[?(@.type=='PodScheduled')].message}")
-    return found
 
 
 def test_example_pods_of_every_device_kind_run(cluster: ControlPlane, first_fit: str) -> None:
@@ -107,7 +79,7 @@ def test_failed_attachment_releases_the_device(cluster: ControlPlane, first_fit:
         if how == "failure":
             set_condition(cluster, allocated(cluster)[0], "x.io/failed")
         cluster.wait(lambda: given(cluster) == ["f-1"], 20, "another device")
-        assert ("x.io/failed" if how == "failure" else "not attached within") in message(cluster, "p")
+        assert ("x.io/failed" if how == "failure" else "not attached within") in cluster.message("p")
         set_condition(cluster, allocated(cluster)[0], "x.io/up")
         cluster.wait(lambda: cluster.phases()["p"] == "Running", 20, "it runs")
 
@@ -134,7 +106,7 @@ def test_gang_goes_elsewhere_if_its_devices_vanish_before_binding(cluster: Contr
         else:
             set_condition(cluster, next(c for c in allocated(cluster) if given_to(c) == "n0-0"), "x.io/failed")
         words = {"slice withdrawn": "no longer published", "node deleted": "was deleted", "failure reported": "x.io/failed"}
-        cluster.wait(lambda: words[what] in message(cluster, "p0") + message(cluster, "p1"), 5, "a condition")
+        cluster.wait(lambda: words[what] in cluster.message("p0") + cluster.message("p1"), 5, "a condition")
         elsewhere = ["n0-1", "n1-0"] if what == "failure reported" else ["n1-0", "n1-1"]
         cluster.wait(lambda: sorted(given(cluster)) == elsewhere, 5, f"other devices: {given(cluster)}")
         print(f"{what}: {time.monotonic() - began:.1f} s")
@@ -179,7 +151,7 @@ def test_fields_that_are_refused_or_not_satisfied_are_reported(cluster: ControlP
     cluster.apply([make.pod("plain")])
     with scheduling(cluster, first_fit):
         for name, (_, text) in cases.items():
-            cluster.wait(lambda pod=name, text=text: text in message(cluster, pod), 40, f"{name}: {message(cluster, name)}")
+            cluster.wait(lambda pod=name, text=text: text in cluster.message(pod), 40, f"{name}: {cluster.message(name)}")
         cluster.wait(lambda: cluster.phases()["plain"] == "Succeeded", 20, "the supported pod runs")
     assert {name for name, phase in cluster.phases().items() if phase == "Pending"} == {*cases}
 
@@ -324,7 +296,7 @@ def test_pending_extended_resource_pod_gets_a_message_in_an_idle_cluster(cluster
     cluster.apply([make.pod("many", extended={"example.com/gpu": "40"}), make.pod("one", extended={"example.com/gpu": "1"})])
     with scheduling(cluster, first_fit):
         cluster.wait(lambda: cluster.phases()["one"] == "Succeeded", 40, "the one that can")
-        cluster.wait(lambda: message(cluster, "many"), 40, "why the other waits")
+        cluster.wait(lambda: cluster.message("many"), 40, "why the other waits")
 
 
 def patch_finalizers(plane: ControlPlane, pod: str, finalizers: list[str]) -> None:

@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import partial
 from http.client import HTTPException
 from itertools import pairwise
@@ -28,7 +28,7 @@ import pytest
 from tests.live.kubernetes import objects as make
 from tests.live.kubernetes.api import Api
 from tests.live.kubernetes.checker import problems
-from tests.live.kubernetes.control_plane import ControlPlane, control_plane, kube_scheduler, restart, scheduling
+from tests.live.kubernetes.control_plane import ControlPlane, kube_scheduler, restart, scheduling
 from tests.live.kubernetes.faulty import Fault, FaultyServer, faulty
 
 SCALE = int(os.environ.get("POOLWISE_LIVE_FAULTS", "1"))
@@ -50,12 +50,6 @@ def count(faults: Mapping[str, int]) -> None:
     ALL.update(faults)
     if TALLY:
         Path(TALLY).write_text(json.dumps(dict(sorted(ALL.items())), indent=1) + "\n")
-
-
-@pytest.fixture(scope="module")
-def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    with control_plane(tmp_path_factory.mktemp("kube")) as found:
-        yield found
 
 
 def workload(pods: int, names: str = "") -> list[dict[str, Any]]:

@@ -4,37 +4,15 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.live.kubernetes import objects as make
 from tests.live.kubernetes.checker import problems
-from tests.live.kubernetes.control_plane import ControlPlane, control_plane, scheduling
+from tests.live.kubernetes.control_plane import ControlPlane, scheduling
 
-FIRST_FIT = 'version = 1\norder = "fcfs"\nbackfill = "easy"\nplacement = "first_fit"\n'
 POOLED = 'version = 1\norder = "fcfs"\nbackfill = "easy"\nplacement = "pooled"\n'
-
-
-@pytest.fixture(scope="module")
-def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    with control_plane(tmp_path_factory.mktemp("kube")) as found:
-        yield found
-
-
-@pytest.fixture
-def cluster(plane: ControlPlane) -> Iterator[ControlPlane]:
-    yield plane
-    found = problems(plane)
-    plane.clear()
-    assert not found
-
-
-@pytest.fixture
-def first_fit(tmp_path: Path) -> str:
-    (tmp_path / "first-fit.toml").write_text(FIRST_FIT)
-    return str(tmp_path / "first-fit.toml")
 
 
 @pytest.fixture

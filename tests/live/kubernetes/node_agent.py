@@ -21,11 +21,10 @@ import yaml
 
 from tests.helpers.kubelet import Kubelet
 from tests.live.kubernetes import objects as make
-from tests.live.kubernetes.control_plane import ControlPlane, control_plane, scheduling
+from tests.live.kubernetes.control_plane import FIRST_FIT, ControlPlane, control_plane, scheduling
 
 ROOT = Path(__file__).parents[3]
 MANIFEST = ROOT / "deploy" / "kubernetes" / "node-agent.yaml"
-FIRST_FIT = 'version = 1\norder = "fcfs"\nbackfill = "easy"\nplacement = "first_fit"\n'
 DRIVER = "gpu.fabric.example"
 FILE = """
 version = 1

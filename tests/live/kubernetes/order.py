@@ -12,7 +12,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -29,8 +29,7 @@ from poolwise.model.state import MachineState
 from poolwise.performance.ideal import Ideal
 from poolwise.quantities import SECOND
 from tests.live.kubernetes import objects as make
-from tests.live.kubernetes.checker import problems
-from tests.live.kubernetes.control_plane import ControlPlane, control_plane, scheduling
+from tests.live.kubernetes.control_plane import ControlPlane, scheduling
 
 JOBS = 10
 COMMIT_S = 0.2
@@ -110,20 +109,6 @@ def cases() -> dict[str, Case]:
 
 
 CASES = cases()
-
-
-@pytest.fixture(scope="module")
-def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    with control_plane(tmp_path_factory.mktemp("kube")) as found:
-        yield found
-
-
-@pytest.fixture
-def cluster(plane: ControlPlane) -> Iterator[ControlPlane]:
-    yield plane
-    found = problems(plane)
-    plane.clear()
-    assert not found
 
 
 @pytest.mark.parametrize("name", CASES)

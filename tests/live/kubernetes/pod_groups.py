@@ -47,10 +47,6 @@ def pod_group(name: str, **more: Any) -> dict[str, Any]:
     return {"apiVersion": "scheduling.k8s.io/v1alpha2", "kind": "PodGroup", "metadata": meta, "spec": spec}
 
 
-def message(plane: ControlPlane, pod: str) -> str:
-    return plane.kubectl("get", "pod", pod, "-o", "jsonpath={.status.conditions[?(@.type=='PodScheduled')].message}")
-
-
 def test_priority_of_a_pod_group_determines_the_order(cluster: ControlPlane, by_class: str) -> None:
     kind = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "urgent"}, "value": 1000}
     cluster.kubectl("apply", "-f", "-", given=json.dumps(kind))
@@ -59,7 +55,7 @@ def test_priority_of_a_pod_group_determines_the_order(cluster: ControlPlane, by_
         cluster.wait(lambda: cluster.phases()["first"] == "Running", 60, "the node is in use")
         cluster.apply([make.pod("plain", cpu="4", seconds=None), pod_group("g", priorityClassName="urgent")])
         cluster.apply([make.pod("grouped", cpu="4", seconds=None, schedulingGroup={"podGroupName": "g"})])
-        cluster.wait(lambda: all(message(cluster, name) for name in ("plain", "grouped")), 60, "both wait")
+        cluster.wait(lambda: all(cluster.message(name) for name in ("plain", "grouped")), 60, "both wait")
         cluster.kubectl("delete", "pod", "first", "--grace-period=0", "--force")
         cluster.wait(lambda: cluster.count("Running") == 1, 60, "the next pod runs")
     assert cluster.phases() == {"plain": "Pending", "grouped": "Running"}
@@ -78,5 +74,5 @@ def test_topology_and_claims_of_a_pod_group_are_refused(cluster: ControlPlane, b
     with scheduling(cluster, by_class):
         cluster.wait(lambda: cluster.phases()["plain"] == "Running", 60, "the other pod runs")
         text = f"spec.{field} of PodGroup g is not supported"
-        cluster.wait(lambda: text in message(cluster, "grouped"), 60, f"a condition: {message(cluster, 'grouped')}")
+        cluster.wait(lambda: text in cluster.message("grouped"), 60, f"a condition: {cluster.message('grouped')}")
     assert cluster.phases()["grouped"] == "Pending"

@@ -23,12 +23,11 @@ from typing import Any
 import pytest
 
 from tests.live.kubernetes.api import Api
-from tests.live.kubernetes.control_plane import ControlPlane, control_plane, kube_scheduler, scheduling
+from tests.live.kubernetes.control_plane import FIRST_FIT, ControlPlane, control_plane, kube_scheduler, scheduling
 from tests.live.kubernetes.random_clusters import NAMESPACES, RandomCluster, random_cluster
 
 SEEDS = os.environ.get("POOLWISE_RULES_SEEDS", "1 2 3").split()
 CANDIDATES = int(os.environ.get("POOLWISE_RULES_PODS", "12"))
-FIRST_FIT = 'version = 1\norder = "fcfs"\nbackfill = "easy"\nplacement = "first_fit"\n'
 REPLACED = ("NodeResourcesFit", "NodeResourcesBalancedAllocation", "ImageLocality")
 PROFILE = {
     "schedulerName": "default-scheduler",

@@ -6,35 +6,18 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 
 from tests.live.kubernetes import objects as make
 from tests.live.kubernetes.api import Api
-from tests.live.kubernetes.checker import problems
-from tests.live.kubernetes.control_plane import ControlPlane, control_plane, kube_scheduler, scheduling
+from tests.live.kubernetes.control_plane import ControlPlane, kube_scheduler, scheduling
 from tests.live.kubernetes.shipped_files import DEPLOY, shipped_scheduler
 
 LABEL = "pod-group.scheduling.sigs.k8s.io"
 USER = [{"kind": "User", "name": "poolwise", "apiGroup": "rbac.authorization.k8s.io"}]
-
-
-@pytest.fixture(scope="module")
-def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    with control_plane(tmp_path_factory.mktemp("kube")) as found:
-        yield found
-
-
-@pytest.fixture
-def cluster(plane: ControlPlane) -> Iterator[ControlPlane]:
-    yield plane
-    found = problems(plane)
-    plane.clear()
-    assert not found
 
 
 def grant(plane: ControlPlane, file: str) -> None:

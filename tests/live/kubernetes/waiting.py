@@ -6,40 +6,12 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.live.kubernetes import objects as make
-from tests.live.kubernetes.checker import problems
-from tests.live.kubernetes.control_plane import ControlPlane, control_plane, scheduling
-
-FIRST_FIT = 'version = 1\norder = "fcfs"\nbackfill = "easy"\nplacement = "first_fit"\n'
-
-
-@pytest.fixture(scope="module")
-def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    with control_plane(tmp_path_factory.mktemp("kube")) as found:
-        yield found
-
-
-@pytest.fixture
-def cluster(plane: ControlPlane) -> Iterator[ControlPlane]:
-    yield plane
-    found = problems(plane)
-    plane.clear()
-    assert not found
-
-
-@pytest.fixture
-def first_fit(tmp_path: Path) -> str:
-    (tmp_path / "s.toml").write_text(FIRST_FIT)
-    return str(tmp_path / "s.toml")
-
-
-def message(plane: ControlPlane, pod: str) -> str:
-    return plane.kubectl("get", "pod", pod, "-o", "jsonpath={.status.conditions[?(@.type=='PodScheduled')].message}")
+from tests.live.kubernetes.control_plane import FIRST_FIT, ControlPlane, scheduling
 
 
 @pytest.mark.parametrize("policy", ["first_fit", "pooled"])
@@ -49,11 +21,11 @@ def test_toleration_added_to_a_pending_pod_takes_effect(cluster: ControlPlane, t
     cluster.apply([make.node("n0", taints=[{"key": "sick", "value": "", "effect": "NoSchedule"}])])
     cluster.apply([make.pod(name, seconds=None) for name in ("changed", "other")])
     with scheduling(cluster, str(tmp_path / "s.toml")):
-        cluster.wait(lambda: all(message(cluster, name) for name in ("changed", "other")), 60, "both pods have a reason")
+        cluster.wait(lambda: all(cluster.message(name) for name in ("changed", "other")), 60, "both pods have a reason")
         (pod,) = [one for one in cluster.get("pods") if one["metadata"]["name"] == "changed"]
         tolerations = [*pod["spec"]["tolerations"], {"key": "sick", "operator": "Exists"}]
         cluster.kubectl("patch", "pod", "changed", "--type=merge", "-p", json.dumps({"spec": {"tolerations": tolerations}}))
-        cluster.wait(lambda: cluster.phases()["changed"] == "Running", 60, f"it starts: {message(cluster, 'changed')}")
+        cluster.wait(lambda: cluster.phases()["changed"] == "Running", 60, f"it starts: {cluster.message('changed')}")
     assert cluster.phases()["other"] == "Pending"
 
 
@@ -63,7 +35,7 @@ def test_pod_starts_once_its_scheduling_gates_are_removed(cluster: ControlPlane,
     with scheduling(cluster, first_fit):
         cluster.wait(lambda: cluster.phases() == {"gated": "Pending", "free": "Running"}, 60, "the other pod runs")
         cluster.kubectl("patch", "pod", "gated", "--type=json", "-p", '[{"op": "remove", "path": "/spec/schedulingGates"}]')
-        cluster.wait(lambda: cluster.count("Running") == 2, 60, f"it runs: {message(cluster, 'gated')}")
+        cluster.wait(lambda: cluster.count("Running") == 2, 60, f"it runs: {cluster.message('gated')}")
 
 
 def test_starts_are_logged_once_although_attempts_are_refused(cluster: ControlPlane, first_fit: str) -> None:
@@ -89,7 +61,7 @@ def test_condition_states_that_pods_with_a_lower_priority_are_not_preempted(clus
         cluster.wait(lambda: cluster.phases()["low"] == "Running", 60, "the node is in use")
         cluster.apply([make.pod("high", cpu="4", seconds=None, priorityClassName="urgent")])
         text = "pods with a lower priority are not preempted"
-        cluster.wait(lambda: text in message(cluster, "high"), 60, f"a condition: {message(cluster, 'high')}")
+        cluster.wait(lambda: text in cluster.message("high"), 60, f"a condition: {cluster.message('high')}")
     assert cluster.phases() == {"low": "Running", "high": "Pending"}
 
 

@@ -254,20 +254,16 @@ DAYS = {
         at_most(2, drawn(8, 36, 12, whole=True, partitions=("left", "right", "alone"))), THREE + BUILTIN
     ),
     "heads of disjoint partitions under sched/builtin": Day(SIDES, DISJOINT + BUILTIN),
-    "preemption by QOS, cancel": Day(
-        urgent(drawn(11, 36, 16, whole=True)),
-        BY_QOS.replace("MODE", "CANCEL"),
-        accounting=True,
-        qualities=HIGH,
-        without={"PreemptMode=CANCEL": "PreemptMode=OFF"},
-    ),
-    "preemption by QOS, requeue": Day(
-        urgent(drawn(11, 36, 16, whole=True)),
-        BY_QOS.replace("MODE", "REQUEUE"),
-        accounting=True,
-        qualities=HIGH,
-        without={"PreemptMode=REQUEUE": "PreemptMode=OFF"},
-    ),
+    **{
+        f"preemption by QOS, {mode.lower()}": Day(
+            urgent(drawn(11, 36, 16, whole=True)),
+            BY_QOS.replace("MODE", mode),
+            accounting=True,
+            qualities=HIGH,
+            without={f"PreemptMode={mode}": "PreemptMode=OFF"},
+        )
+        for mode in ("CANCEL", "REQUEUE")
+    },
     "bf_max_job_assoc": Day(
         of_associations(WIDER),
         "PriorityType=priority/basic\n",

@@ -246,9 +246,9 @@ class RunColumns(ListColumns):
                 empty = self.empty
                 if count:
                     empty = empty.imagined(0, capacity_after(self.machine, self._disturbances, count))
-                placement = self.scheduler.placement.place(self.workload.job(job), empty)
-                assert isinstance(placement, Refusal)
-                reasons[size] = f"cannot fit on the empty machine: {placement.reason}"
+                refusal = self.scheduler.placement.place(self.workload.job(job), empty)
+                assert isinstance(refusal, Refusal)
+                reasons[size] = f"cannot fit on the empty machine: {refusal.reason}"
             out[job] = reasons[size]
         return out
 

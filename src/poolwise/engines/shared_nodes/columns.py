@@ -68,8 +68,8 @@ class SharedArrays(NamedTuple):
     @property
     def counters(self) -> CounterArrays | None:
         """Counters of the limits of concurrent use; None for a kernel without them."""
-        found = self.intervals or self.heads
-        return None if found is None else found.counters
+        counting = self.heads if self.intervals is None else self.intervals
+        return None if counting is None else counting.counters
 
     @property
     def failing(self) -> bool:

@@ -148,9 +148,9 @@ class IncrementalConservative(BackfillPolicy):
                 if before.start == profile.snapshot.now:
                     continue
                 profile.release(before)
-            start = profile.earliest(queue.job(job), placement)
-            if start is not None and (before is None or start.start < before.start):
-                self.reservations[job] = start
+            reservation = profile.earliest(queue.job(job), placement)
+            if reservation is not None and (before is None or reservation.start < before.start):
+                self.reservations[job] = reservation
                 moved = True
             if job in self.reservations:
                 profile.occupy(self.reservations[job])
@@ -193,10 +193,10 @@ class AvailabilityProfile:
 
     def reserve(self, job: Job, placement: PlacementPolicy) -> Reservation | None:
         """Reserve the earliest interval in which the job fits throughout; return None if lost capacity leaves it none."""
-        start = self.earliest(job, placement)
-        if start is not None:
-            self.occupy(start)
-        return start
+        reservation = self.earliest(job, placement)
+        if reservation is not None:
+            self.occupy(reservation)
+        return reservation
 
     def earliest(self, job: Job, placement: PlacementPolicy) -> Reservation | None:
         """Find the earliest interval in which the job fits throughout; return None if lost capacity leaves it none."""

@@ -264,16 +264,16 @@ class SlurmBackfill(BackfillPolicy):
                     return  # the scheduler calls `select` again, without the stopped runs
             of = "" if partition is None else str(partition[job])
             reserves = job in reservable and not 0 < limits.reserved_jobs <= reserved[of]
-            start = plan.plan_job(queue.job(job), placement, reserve=reserves)
-            reserved[of] += reserves and start is not None and start.start > plan.now
-            if start is not None and start.start <= plan.now:
-                starts.append(Start(job, queue.tasks(job), start.placement))
+            expected = plan.plan_job(queue.job(job), placement, reserve=reserves)
+            reserved[of] += reserves and expected is not None and expected.start > plan.now
+            if expected is not None and expected.start <= plan.now:
+                starts.append(Start(job, queue.tasks(job), expected.placement))
                 may_start = plan.may_start(tested, placement)
             unblocked = [other for other in unblocked if other != job]
             for other in [other for other in unblocked if not plan.starts_now(queue.job(other), placement)]:
                 unblocked.remove(other)
                 text = "it fits, but would overlap the reservation of a job of higher priority"
-                begins = None if start is None else start.start
+                begins = None if expected is None else expected.start
                 cycle.record(other, WaitCause.RESERVATION, text, blocker=job, reserved=begins)
 
     def _tested(self, ranked: IntArray, cycle: SchedulingPass) -> IntArray:

@@ -80,17 +80,17 @@ class BackfillPlan:
     def plan_job(self, job: Job, placement: PlacementPolicy, *, reserve: bool = True) -> ExpectedStart | None:
         """Find a job's start. A job that can start now becomes a run; otherwise its expected start is reserved.
 
-        Return None if no start is known. Starts beyond the window are returned without a reservation, and all later starts
-        with `reserve` False.
+        Return None if no start is known. Starts beyond the window have no reservation, nor has any later start if `reserve` is
+        False.
         """
-        start = self.find_start(job, placement)
-        if start is None:
+        expected = self.find_start(job, placement)
+        if expected is None:
             return None
-        if start.start <= self.now:
-            self._set_state(self._state.with_started(job.index, start.placement))
-        elif reserve and start.start <= self.now + self._window:
-            self._reserve(start, job)
-        return start
+        if expected.start <= self.now:
+            self._set_state(self._state.with_started(job.index, expected.placement))
+        elif reserve and expected.start <= self.now + self._window:
+            self._reserve(expected, job)
+        return expected
 
     def find_start(self, job: Job, placement: PlacementPolicy) -> ExpectedStart | None:
         """Find the expected start of a job; return None if no start is known.
@@ -102,15 +102,15 @@ class BackfillPlan:
         begin = self.now
         while True:
             reserved, later = self._reserved(begin, _end(begin, job))
-            start = self._first_fit(job, reserved, placement)
-            if start is not None:
-                start = start._replace(start=max(start.start, begin))
-                if start.start <= self.now:
-                    return start
-                if later is None or start.start <= later:
-                    if start.start == begin or not self._conflicts(start, job):
-                        return start
-                    later = start.start
+            expected = self._first_fit(job, reserved, placement)
+            if expected is not None:
+                expected = expected._replace(start=max(expected.start, begin))
+                if expected.start <= self.now:
+                    return expected
+                if later is None or expected.start <= later:
+                    if expected.start == begin or not self._conflicts(expected, job):
+                        return expected
+                    later = expected.start
             if later is None:
                 return None
             begin = later
@@ -121,8 +121,8 @@ class BackfillPlan:
 
     def starts_now(self, job: Job, placement: PlacementPolicy) -> bool:
         """Return whether a job fits now along with all reservations up to the end of its limit."""
-        start = self._first_fit(job, self._reserved(self.now, _end(self.now, job))[0], placement)
-        return start is not None and start.start <= self.now
+        expected = self._first_fit(job, self._reserved(self.now, _end(self.now, job))[0], placement)
+        return expected is not None and expected.start <= self.now
 
     def present(self, job: Job) -> Snapshot:
         """Return the state now without the amounts that are reserved up to the end of a job's limit; some may be negative."""
