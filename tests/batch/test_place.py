@@ -115,6 +115,27 @@ def test_linear_and_guide_bounds_are_valid(problem):
     assert guide.bound <= exact + 1e-6 * max(1, abs(exact))
 
 
+@pytest.mark.parametrize("memory", [20.0, 71.0])
+def test_piece_of_a_profile_that_is_rounding_leaves_the_linear_bound_valid(memory):
+    """A frequency just below 2 leaves a piece of 2e-15 MiB, with which GLOP ended imprecise, also without presolve."""
+    steep, least = CONVEX[0], np.nextafter(2.0, 0)
+    batch = Batch(
+        ("w0", "w1"),
+        np.ones(2, dtype=np.int64),
+        np.array([1.0, least]),
+        np.array([20.0, memory]),
+        np.zeros(2),
+        np.zeros(2),
+        (steep,) * 2,
+    )
+    one = np.ones(1)
+    modules = Modules(("c",), np.array([16]), 2 * one, 130 * one, 1.6 * one, 0.6 * one, np.array([16]), np.array([False]))
+    for eta in (0.0, 0.3):
+        problem = Problem(batch, modules, 1e6, eta, "relative")
+        assert all(width > 1e-9 for w in range(2) for width, _ in problem.steps(w, 0))
+        assert linear_bound(problem, fixed=False) <= solve(problem).objective + 1e-6
+
+
 @pytest.mark.long
 @settings(max_examples=25, deadline=None)
 @given(problems(remote=1e6))
@@ -137,6 +158,24 @@ def test_result_does_not_depend_on_the_order_of_workloads_and_modules(problem):
     assert bool(one.dropped) == bool(other.dropped)
     if not one.dropped:
         assert one.objective == pytest.approx(other.objective, abs=1e-9)
+
+
+def test_share_that_is_1_but_for_rounding_needs_no_remote_memory():
+    """64 + 66 MiB fill a module, and the share of the second is 1 - 2e-16."""
+    ones = np.ones(2)
+    batch = Batch(
+        ("w0", "w1"),
+        np.ones(2, dtype=np.int64),
+        ones,
+        np.array([64.0, 66.0]),
+        np.array([0, 0.001]),
+        np.zeros(2),
+        CONVEX[:1] * 2,
+    )
+    cores = np.array([16, 16])
+    modules = Modules(("c0", "c1"), cores, 2 * ones, 130 * ones, 1.6 * ones, 0.6 * ones, cores, np.array([False, False]))
+    problem = Problem(batch, modules, 0.0, 0.3, "printed")
+    assert solve(problem, Place()).objective == pytest.approx(brute_force(problem).objective, abs=1e-9)
 
 
 @settings(max_examples=60, deadline=None)

@@ -57,7 +57,7 @@ def test_device_allocated_twice_during_the_run_is_reported_once_and_the_later_cl
     assert driven.cluster.stopped == [("default/other", "a device is allocated to two claims")]
 
 
-def test_owner_of_a_claim_without_a_reservation_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_owner_of_a_claim_without_a_reservation_gets_the_event(monkeypatch: pytest.MonkeyPatch) -> None:
     """The reservation of a claim is released while another claim still holds the device."""
     driven, _ = running(monkeypatch, [])
     kube = driven.cluster

@@ -20,6 +20,8 @@ from poolwise.performance.profiles import Profile
 Theta = Literal["printed", "relative"]
 UNKNOWN = Profile("unknown", (0.0, 1e-17), (0.0, 0.0), source="no remote share was measured, so all memory is local")
 """Profile of a workload that was never profiled."""
+LEAST_WIDTH = 1e-12
+"""Share of a workload's memory below which a piece of its profile is rounding: linear programs with it may end imprecise."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,7 +244,10 @@ class Problem:
         return share
 
     def steps(self, w: int, g: int) -> list[tuple[float, float]]:
-        """Return steps of local memory beyond the minimum, from the outermost piece inwards: (MiB, theta saved per MiB)."""
+        """Return steps of local memory beyond the minimum, from the outermost piece inwards: (MiB, theta saved per MiB).
+
+        Pieces of at most `LEAST_WIDTH` of the memory are left out.
+        """
         profile, size, pace = self.batch.profile[w], float(self.batch.memory[w]), float(self.pace[w, g])
         found = []
         for k in range(len(profile.slopes) - 1, -1, -1):
@@ -250,7 +255,7 @@ class Problem:
                 max(profile.remote[k], float(self.harmless[w, g])),
                 min(profile.remote[k + 1], 1 - float(self.least[w, g])),
             )
-            if high > low:
+            if high - low > LEAST_WIDTH:
                 found.append(((high - low) * size, float(profile.slopes[k]) * pace / size))
         return found
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from poolwise.batch.problem.definition import Problem
+from poolwise.batch.problem.definition import LEAST_WIDTH, Problem
 from poolwise.optimize.linear import LinearProgram, LinearSolver
 
 SHORT = 1e-6
@@ -82,7 +82,8 @@ class Relaxation:
         cost = slowdown * theta + energy * float(groups.dynamic[g] * batch.cores[w] / groups.cores[g])
         rows = [self.cover[w], self.cores[g], self.room[g], self.outside]
         local = least * size * self.mib
-        y = lp.add_column(cost, 0, 1, rows, [1, float(batch.cores[w]) * self.core, local, size * self.mib - local])
+        outside = size * self.mib - local if 1 - least > LEAST_WIDTH else 0.0
+        y = lp.add_column(cost, 0, 1, rows, [1, float(batch.cores[w]) * self.core, local, outside])
         self.assign[w, g] = y
         if fixed:
             return
