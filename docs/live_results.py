@@ -27,11 +27,12 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 def table(tests: Mapping[str, Mapping[str, Any]], today: date) -> str:
     """Return a Markdown table of outcomes, which marks those older than a month or from another release than this one."""
-    rows = ["| test | outcome | time (s) | date | release | versions |", "|---|---|---|---|---|---|"]
+    rows = ["| test | outcome | passed in a row | time (s) | date | release | versions |", "|---|---|---|---|---|---|---|"]
     for name, entry in tests.items():
         stale = today - date.fromisoformat(entry["date"]) > MONTH or entry["release"] != __version__
         outcome = f"{entry['outcome']}: {entry['reason']}" if "reason" in entry else entry["outcome"]
         versions = ", ".join(f"{server} {version}" for server, version in entry["versions"].items())
         day = f"{entry['date']} **(old)**" if stale else entry["date"]
-        rows.append(f"| `{name}` | {outcome} | {entry['seconds']:g} | {day} | {entry['release']} | {versions} |")
+        passes = entry.get("passed_in_a_row", int(entry["outcome"] == "passed"))
+        rows.append(f"| `{name}` | {outcome} | {passes} | {entry['seconds']:g} | {day} | {entry['release']} | {versions} |")
     return "\n".join(rows)

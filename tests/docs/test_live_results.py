@@ -8,6 +8,7 @@ import pytest
 
 from docs.live_results import RESULTS, table
 from poolwise.version import __version__
+from tests.live.conftest import passed_in_a_row
 
 LIVE = Path(__file__).parents[1] / "live"
 ENTRY = {"outcome": "passed", "seconds": 12.5, "date": "2026-11-27", "release": __version__, "versions": {"slurm": "22.05.8"}}
@@ -20,12 +21,27 @@ ENTRY = {"outcome": "passed", "seconds": 12.5, "date": "2026-11-27", "release": 
 def test_outcomes_of_last_month_or_another_release_are_marked(change: dict[str, str], today: str, old: bool) -> None:
     row = table({"slurm/live.py::test": ENTRY | change}, date.fromisoformat(today)).splitlines()[2]
     assert ("(old)" in row) == old
-    assert "| passed | 12.5 |" in row and "slurm 22.05.8" in row
+    assert "| passed | 1 | 12.5 |" in row and "slurm 22.05.8" in row
 
 
 def test_reason_of_a_skip_is_in_the_table() -> None:
     rows = table({"a": ENTRY | {"outcome": "skipped", "reason": "no GPU"}}, date(2026, 11, 27))
     assert "| skipped: no GPU |" in rows
+
+
+@pytest.mark.parametrize(
+    ("outcome", "previous", "count"),
+    [
+        ("passed", {}, 1),
+        ("passed", ENTRY, 2),
+        ("passed", ENTRY | {"passed_in_a_row": 4}, 5),
+        ("passed", {"outcome": "skipped"}, 1),
+        ("failed", ENTRY | {"passed_in_a_row": 4}, 0),
+        ("skipped", ENTRY | {"passed_in_a_row": 4}, 0),
+    ],
+)
+def test_runs_that_passed_in_a_row_are_counted(outcome: str, previous: dict[str, object], count: int) -> None:
+    assert passed_in_a_row(outcome, previous) == count
 
 
 def test_recorded_tests_exist() -> None:

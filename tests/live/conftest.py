@@ -7,7 +7,7 @@ import platform
 import shutil
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,8 @@ class LiveResults:
 
     Attributes
     ----------
-    tests : name of the test -> outcome (passed, failed or skipped), reason of a skip, seconds, date, release and versions
+    tests : name of the test -> outcome (passed, failed or skipped), reason of a skip, seconds, date, release, versions, and the
+        number of its latest runs in a row that passed
     """
 
     def __init__(self, file: Path) -> None:
@@ -52,26 +53,34 @@ class LiveResults:
 
     def pytest_sessionfinish(self) -> None:
         """Write the file."""
-        known = json.loads(self.file.read_text()) if self.file.is_file() else {}
-        found = versions()
+        recorded = json.loads(self.file.read_text()) if self.file.is_file() else {}
+        installed = installed_versions()
         for name, entry in self.tests.items():
-            entry |= {"date": time.strftime("%Y-%m-%d"), "release": __version__, "versions": dict(_relevant(name, found))}
-        self.file.write_text(json.dumps(dict(sorted((known | self.tests).items())), indent=1) + "\n")
+            entry["passed_in_a_row"] = passed_in_a_row(entry["outcome"], recorded.get(name, {}))
+            entry |= {"date": time.strftime("%Y-%m-%d"), "release": __version__, "versions": dict(_relevant(name, installed))}
+        self.file.write_text(json.dumps(dict(sorted((recorded | self.tests).items())), indent=1) + "\n")
 
 
-def versions() -> dict[str, str]:
+def passed_in_a_row(outcome: str, previous: Mapping[str, Any]) -> int:
+    """Return how many runs in a row passed, up to a run with this outcome; an earlier record without a count is one run."""
+    if outcome != "passed":
+        return 0
+    return 1 + int(previous.get("passed_in_a_row", previous.get("outcome") == "passed"))
+
+
+def installed_versions() -> dict[str, str]:
     """Return the versions of Python, the kernel and of the servers that are installed."""
-    found = {"python": platform.python_version(), "linux": platform.release(), "dask": version("distributed")}
+    installed = {"python": platform.python_version(), "linux": platform.release(), "dask": version("distributed")}
     if built := built_versions():
-        found["kubernetes"] = built[-1]
+        installed["kubernetes"] = built[-1]
     if server := shutil.which("slurmctld"):
-        found["slurm"] = subprocess.run([server, "-V"], capture_output=True, text=True, check=True).stdout.split()[-1]
-    return found
+        installed["slurm"] = subprocess.run([server, "-V"], capture_output=True, text=True, check=True).stdout.split()[-1]
+    return installed
 
 
-def _relevant(test: str, found: dict[str, str]) -> Iterator[tuple[str, str]]:
+def _relevant(test: str, installed: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Yield the versions of Python, of Linux and of the servers that a test uses."""
     used = {"python", "linux"} | {name for name in ("slurm", "kubernetes") if name in test.partition("::")[0]}
     if test.startswith("executors/"):
         used.add("dask")
-    yield from ((name, text) for name, text in found.items() if name in used)
+    yield from ((name, text) for name, text in installed.items() if name in used)
