@@ -201,6 +201,14 @@ def test_parabola_meets_the_published_latencies() -> None:
     assert [claims._parabola(30.0, 50.0, ns) for ns in (0, 180, 280)] == pytest.approx([0.0, 30.0, 50.0])
 
 
+@pytest.mark.parametrize(("at_190_ns", "at_0_ns"), [(190.0, 0.0), (200.0, -560.0)])
+def test_parabola_through_the_printed_value_shows_whether_it_lies_on_a_curve_from_zero(
+    at_190_ns: float, at_0_ns: float
+) -> None:
+    lifted = {180: 180.0, 190: at_190_ns, 280: 280.0}
+    assert claims._at_no_latency(lifted) == pytest.approx(at_0_ns, abs=1e-6)
+
+
 @pytest.mark.parametrize(
     ("latency", "inside", "expected"),
     [("mix", 0.5, 0.5), ("any", 0.5, 1.0), ("all", 0.5, 1.0), ("any", 1.0, 0.0), ("all", 1.0, 1.0)],
