@@ -62,7 +62,7 @@ class Grid:
     opt_seconds: float = 10.0
     few_workloads: tuple[int, ...] = (4, 6, 8, 10)
     few_modules: tuple[int, ...] = (6, 9, 12, 15)
-    few_seeds: int = 3
+    few_seeds: int = 10
     patience_s: float = 60.0
     variant_seeds: int = 5
 

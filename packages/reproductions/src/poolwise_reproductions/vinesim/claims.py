@@ -459,7 +459,7 @@ def size_switches(results: VineSimResults) -> Mapping[str, Mapping[Key, Measured
     of_even = _of("Figure 7f", READ, figure_7(even))
     of_waiting = _of("Figure 7", READ, figure_7(waiting))
     return {
-        EVEN: of_even | _of("Load axis", "INT", nearest_factors(even)),
+        EVEN: of_even | _of("Load axis", "INT", nearest_factors(even)) | _of("Figure 5f", "INT, low load", figure_5(even)),
         f"1,500,000 operations, {EVEN}": _as_printed(of_even),
         WAITING: of_waiting,
         f"1,500,000 operations, {WAITING}": _as_printed(of_waiting),
