@@ -19,6 +19,7 @@ GROUP, GROUP_SIZE = "pod-group.scheduling.sigs.k8s.io", "pod-group.scheduling.si
 """Labels of pods that start together, for clusters without PodGroups."""
 NAMES = {"cpu": "cores", "memory": "memory"}
 """Kubernetes resource -> resource name in schedulers. Cores are counted in thousandths."""
+ZERO = Fraction(0)
 
 
 @dataclass(frozen=True)
@@ -40,29 +41,35 @@ def node_amounts(pod: Pod) -> dict[str, int]:
     While a resize is pending, the larger of the desired, admitted and applied amounts counts, as in kube-scheduler
     (`PodRequests` of k8s.io/component-helpers).
     """
-    total: dict[str, Fraction] = {}
+    requested: dict[str, Fraction] = {}
     for container in pod.spec.containers:
-        _add(total, _container_requests(pod, container, pod.status.container_statuses))
-    before: dict[str, Fraction] = {}
-    peak: dict[str, Fraction] = {}
-    for container in pod.spec.init_containers:
-        resizable = container.restart_policy == "Always"
-        own = _container_requests(pod, container, pod.status.init_container_statuses if resizable else [])
-        with_it = {name: before.get(name, Fraction(0)) + own.get(name, Fraction(0)) for name in {*before, *own}}
-        if container.restart_policy == "Always":
-            before = with_it
-        peak = {name: max(peak.get(name, Fraction(0)), with_it.get(name, Fraction(0))) for name in {*peak, *with_it}}
-    requested = {
-        name: max(total.get(name, Fraction(0)) + before.get(name, Fraction(0)), peak.get(name, Fraction(0)))
-        for name in {*total, *before, *peak}
-    }
+        _add(requested, _container_requests(pod, container, pod.status.container_statuses))
+    if pod.spec.init_containers:
+        requested = _with_init_containers(pod, requested)
     whole = pod.spec.resources.requests if pod.spec.resources is not None else {}
     applied = pod.status.resources.requests if pod.status.resources is not None else None
     effective = _effective_requests(pod, whole, applied, pod.status.allocated_resources)
-    requested |= {name: effective.get(name, Fraction(0)) for name in whole}
+    requested |= {name: effective.get(name, ZERO) for name in whole}
     for name, text in pod.spec.overhead.items():
-        requested[name] = requested.get(name, Fraction(0)) + exact_amount(name, text)
-    return {"pods": 1, **{NAMES.get(name, name): ceil(amount) for name, amount in sorted(requested.items()) if amount}}
+        requested[name] = requested.get(name, ZERO) + exact_amount(name, text)
+    positive = ((name, amount) for name, amount in sorted(requested.items()) if amount.numerator > 0)
+    return {"pods": 1, **{NAMES.get(name, name): ceil(amount) for name, amount in positive}}
+
+
+def _with_init_containers(pod: Pod, total: Mapping[str, Fraction]) -> dict[str, Fraction]:
+    """Return the larger of the amounts of all containers with sidecars, and of each init container with earlier sidecars."""
+    before: dict[str, Fraction] = {}
+    peak: dict[str, Fraction] = {}
+    for container in pod.spec.init_containers:
+        sidecar = container.restart_policy == "Always"
+        own = _container_requests(pod, container, pod.status.init_container_statuses if sidecar else [])
+        with_it = {name: before.get(name, ZERO) + own.get(name, ZERO) for name in {*before, *own}}
+        if sidecar:
+            before = with_it
+        peak = {name: max(peak.get(name, ZERO), with_it.get(name, ZERO)) for name in {*peak, *with_it}}
+    return {
+        name: max(total.get(name, ZERO) + before.get(name, ZERO), peak.get(name, ZERO)) for name in {*total, *before, *peak}
+    }
 
 
 def _container_requests(pod: Pod, container: Container, statuses: Iterable[ContainerStatus]) -> dict[str, Fraction]:
@@ -79,11 +86,11 @@ def _effective_requests(
     each = [desired]
     if applied is not None:
         each = [applied, admitted] if _resize_is_infeasible(pod) else [desired, applied, admitted]
-    found: dict[str, Fraction] = {}
-    for requests in each:
+    largest = {name: exact_amount(name, text) for name, text in each[0].items()}
+    for requests in each[1:]:
         for name, text in requests.items():
-            found[name] = max(found.get(name, Fraction(0)), exact_amount(name, text))
-    return found
+            largest[name] = max(largest.get(name, ZERO), exact_amount(name, text))
+    return largest
 
 
 def _resize_is_infeasible(pod: Pod) -> bool:
@@ -92,7 +99,7 @@ def _resize_is_infeasible(pod: Pod) -> bool:
 
 def _add(total: dict[str, Fraction], more: Mapping[str, Fraction]) -> None:
     for name, amount in more.items():
-        total[name] = total.get(name, Fraction(0)) + amount
+        total[name] = total[name] + amount if name in total else amount
 
 
 def requested_time(pod: Pod) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -145,12 +145,18 @@ class Pooled(CompletionPolicy):
     def _check_settings(self) -> None:
         if not 0 <= self.least_local <= 1:
             raise InputError(f"must be from 0 to 1, got {self.least_local}", field="least_local", remedy="use a fraction of 1")
+        _ = self._composition_policy
+
+    @cached_property
+    def _composition_policy(self) -> CompositionPolicy:
+        """The policy `nvme`, validated once, since `isinstance` with a protocol is slow."""
         if not isinstance(self.nvme, CompositionPolicy):
             raise InputError(
                 f"{type(self.nvme).__name__} is not a composition policy",
                 field="nvme",
                 remedy="use one of the nvme_ placements",
             )
+        return self.nvme
 
     def _able(self, job: Job, free: IntArray, layout: PooledLayout) -> BoolArray:
         """Return a mask of the nodes on which everything except NVMe is available, (n_node,)."""
@@ -192,11 +198,10 @@ class Pooled(CompletionPolicy):
 
     def _compose(self, job: Job, snapshot: Snapshot, able: BoolArray, layout: PooledLayout) -> Placement | Refusal:
         """Choose node, cores and NVMe by the composition policy, which sees no free cores on any other node."""
-        assert isinstance(self.nvme, CompositionPolicy)
         free = snapshot.free.copy()
         free[layout.nodes[~able], layout.cores] = -1
         view = Compositions(snapshot.imagined(snapshot.now, free))
-        return self.nvme.choose(view.need(job.index), view)
+        return self._composition_policy.choose(view.need(job.index), view)
 
     def _complete(self, job: Job, snapshot: Snapshot, placement: Placement, devices: tuple[int, ...]) -> Placement:
         """Add memory and devices to the chosen node and NVMe."""

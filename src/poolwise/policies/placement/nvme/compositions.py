@@ -94,7 +94,7 @@ class Compositions:
         self.free = FreeDevices(layout)
         self.demand = [0, 0]
         self.waiting: tuple[int, int] | None = None
-        self._node = {int(owner): k for k, owner in enumerate(layout.nodes.tolist())}
+        self._node = layout.node_index
         self._groups: dict[frozenset[str], dict[GroupKey, Group]] = {}
         self._of: dict[int, Composition] = {}  # any device -> its composition
         self._on_node: dict[int, dict[int, None]] = {}  # node -> lowest devices of its compositions

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -38,6 +38,11 @@ class DeviceLayout(SharedNodes):
     bandwidth_unit: float
     storage_unit: float
     installed: tuple[int, int]
+
+    @cached_property
+    def node_index(self) -> dict[int, int]:
+        """Owner -> index in `nodes`."""
+        return {owner: k for k, owner in enumerate(self.nodes.tolist())}
 
 
 @lru_cache(maxsize=8)
