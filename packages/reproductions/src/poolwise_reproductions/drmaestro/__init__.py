@@ -127,7 +127,7 @@ class DrMaestroPlan:
 
 
 FULL = DrMaestroPlan(
-    seeds={**dict.fromkeys(SCENARIOS[:3], 10), SCENARIOS[3]: 4},
+    seeds=dict.fromkeys(SCENARIOS, 10),
     spread={**dict.fromkeys(SCENARIOS[:3], 3), SCENARIOS[3]: 1},
     timed=SCENARIOS,
     changed={SCENARIOS[0]: 10, SCENARIOS[2]: 1},

@@ -369,6 +369,7 @@ def switches(grid: Grid, runs: IropRuns) -> dict[str, dict[Key, Measured]]:
         if theta == PRIMARY:
             found["Delta 0.075 alone"] = dict(_reductions(at_strict))
             found["Delta 0.05 alone"] = dict(_margins_to_cfm(View(grid, runs, theta), alone=strict[0]))
+            found["Delta 0.05 alone"].update(_reductions(View(replace(grid, tolerances=strict[:1]), runs, theta)))
         margins = figure_6_least(View(replace(grid, tolerances=strict, etas=some), runs, theta))
         found.setdefault("eta above 0, Delta up to 0.10", {}).update(margins)
     return found

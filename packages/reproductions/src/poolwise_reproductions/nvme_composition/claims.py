@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
@@ -36,7 +36,7 @@ from poolwise_reproductions.results import KeyedRow, RunMetric, SeedResults, wit
 
 AWARE: NvmePolicy = "disaggregation_aware"
 MAXIMIZE, MINIMIZE = ALONE
-LEAD = "first_fit minus disaggregation_aware"
+LEAD, ATTACHED = "first_fit minus disaggregation_aware", "attached minus disaggregated"
 MISSED = "missed_deadlines_pct"
 LEAST = 1.0
 """Percent of missed deadlines below which a relative reduction is meaningless."""
@@ -94,7 +94,7 @@ def pooling(results: NvmeResults, scenario: MixScenario) -> Iterator[KeyedRow]:
     """Measure how many more deadlines are missed on attached than on pooled devices (Tables III to V)."""
     loads = LOADS[1:] if scenario == "high_bandwidth" else SATURATED
     for policy, load in product(POLICIES, loads):
-        key = TABLES[scenario], f"{scenario}, load {load}, {policy}", "attached minus disaggregated"
+        key = TABLES[scenario], f"{scenario}, load {load}, {policy}", ATTACHED
         yield key, _by_pooling(results, load, policy, scenario)
 
 
@@ -153,15 +153,20 @@ def figure_10(results: NvmeResults) -> Iterator[KeyedRow]:
     """Measure how many more deadlines first_fit misses with fewer devices."""
     for scenario, count in product(SHARES, (2, 6, 10)):
         yield ("Figure 10", f"{scenario}, {count} devices", LEAD), results.lead(scenario, 0.7, devices=count)
-    for more, fewer in ((10, 6), (6, 2)):
-        above, below = _leads(results, more), _leads(results, fewer)
+    yield from _falls(results, nvme.MIDDLE)
+
+
+def _falls(results: NvmeResults, load: float) -> Iterator[KeyedRow]:
+    """Yield how much the lead of the disaggregation-aware policy in S1 falls from more devices to fewer."""
+    for more, fewer in pairwise(nvme.FEWER_DEVICES):
+        above, below = _leads(results, more, load), _leads(results, fewer, load)
         fall = Measured.over_seeds(above - below if len(above) and len(below) else [])
         yield ("Figure 10", f"high_bandwidth, {more} to {fewer} devices", f"fall of {LEAD}"), fall
 
 
-def _leads(results: NvmeResults, devices: int) -> FloatArray:
+def _leads(results: NvmeResults, devices: int, load: float) -> FloatArray:
     """Return the (n_seed,) leads of the disaggregation-aware policy in S1; empty if a case was not run."""
-    first, aware = (results.values(results.at("high_bandwidth", 0.7, policy, devices=devices), MISSED) for policy in POLICIES)
+    first, aware = (results.values(results.at("high_bandwidth", load, policy, devices=devices), MISSED) for policy in POLICIES)
     return first - aware if len(first) and len(aware) else np.array([])
 
 
@@ -209,6 +214,10 @@ def origins(results: NvmeResults) -> Iterator[KeyedRow]:
         yield ("Origin of the gap", condition, "first_fit"), results.mean(first, MISSED)
         yield ("Origin of the gap", condition, AWARE), results.mean(aware, MISSED)
         yield ("Origin of the gap", condition, LEAD), results.less(first, aware)
+    if results.mode == "default":
+        pooled, attached = (results.at("high_bandwidth", 0.9, "first_fit", w, gap_s=nvme.FASTER_S) for w in INFRASTRUCTURES)
+        condition = f"high_bandwidth, load 0.9, first_fit, one arrival in {nvme.FASTER_S:g} s"
+        yield ("Origin of the gap", condition, ATTACHED), results.less(attached, pooled)
 
 
 def switches(results: NvmeResults) -> dict[str, dict[Key, Measured]]:
@@ -222,9 +231,12 @@ def switches(results: NvmeResults) -> dict[str, dict[Key, Measured]]:
     faster.append((("Table III", "high_bandwidth, load 0.9, disaggregated", LEAD), results.less(first, aware)))
     alone = ("Abstract", "high_bandwidth, first_fit", POOLING), _by_pooling(results, 0.6, "first_fit")
     ratios = [results.mean(results.at("high_bandwidth", load, AWARE), "sharing_ratio") for load in LOADS]
+    relaxed = "Figure 4", f"high_bandwidth, load {RELAXED}, physically_attached, first_fit", "missed deadlines"
     return {
         f"one arrival in {nvme.FASTER_S:g} s": without_nan(faster),
         "first_fit at load 0.6 alone": without_nan([alone]),
+        "equal gaps": without_nan([(relaxed, results.mean(nvme.EQUAL_GAPS, MISSED))]),
+        f"load {nvme.FULL_LOAD}": without_nan(_falls(results, nvme.FULL_LOAD)),
         "ratios rounded down": without_nan([(("Abstract", "high_bandwidth", SHARING), _greatest(ratios))]),
     }
 

@@ -76,6 +76,8 @@ ALGORITHMS: Mapping[str, Mapping[str, Algorithms]] = {
 STEP_LOADS = (0.7, 0.8)
 MIDDLE = 0.7
 """Load of the figures that vary another parameter."""
+FULL_LOAD, FEWER_DEVICES = 0.9, (10, 6, 2)
+"""Load at which first_fit lacks devices even with all of them, and the numbers of devices that Figure 10 compares."""
 
 
 @dataclass(frozen=True)
@@ -94,8 +96,8 @@ class NvmePlan:
         return [*self._cells(scenario), *FASTER]
 
     def tables(self) -> list[NvmeCase]:
-        """Return the cells of all tables, which Figures 4 and 6 draw."""
-        return [case for scenario in SHARES for case in self._cells(scenario)]
+        """Return the cells of all tables, which Figures 4 and 6 draw, and one at low saturation with equal gaps."""
+        return [*(case for scenario in SHARES for case in self._cells(scenario)), EQUAL_GAPS]
 
     def alone(self) -> list[NvmeCase]:
         """Return the cases of section III-C: each of the two algorithms used throughout a run."""
@@ -112,8 +114,10 @@ class NvmePlan:
         return [*self.middle(), *(replace(case, high_priority_factor=f) for case in self._varied() for f in self.factors)]
 
     def sizes(self) -> list[NvmeCase]:
-        """Return the cases of Figure 10: several numbers of devices."""
-        return [*self.middle(), *(replace(case, devices=count) for case in self._varied() for count in self.devices)]
+        """Return the cases of Figure 10: several numbers of devices; and those of S1 at full load, which verify a cause."""
+        points = itertools.product(FEWER_DEVICES, POLICIES)
+        full = [base("high_bandwidth", FULL_LOAD, policy, devices=count) for count, policy in points]
+        return [*self.middle(), *(replace(case, devices=count) for case in self._varied() for count in self.devices), *full]
 
     def mixes(self) -> list[NvmeCase]:
         """Return the cases of Figure 11: several shares of FIO."""
@@ -121,8 +125,8 @@ class NvmePlan:
         return [base("high_bandwidth", load, policy, mode=mode, fio=fio) for mode, policy, fio, load in points]
 
     def origins(self) -> list[NvmeCase]:
-        """Return the cases with the differences of the authors' simulator."""
-        return [case for step in STEPS for load in STEP_LOADS for case in step_pair(load, step)]
+        """Return the cases with the differences of the authors' simulator, and those of load 0.9 at another arrival rate."""
+        return [*(case for step in STEPS for load in STEP_LOADS for case in step_pair(load, step)), *FASTER]
 
     def algorithms(self, artifact: str) -> list[NvmeCase]:
         """Return the saturated cells on pooled devices under the changes of an artifact, and without a change."""
@@ -173,6 +177,12 @@ FASTER: tuple[NvmeCase, ...] = (
     base("high_capacity", 0.9, "first_fit", "physically_attached", gap_s=FASTER_S),
 )
 """Cells of load 0.9 at that arrival rate."""
+
+
+EQUAL_GAPS = NvmeCase(
+    NvmeLoad("high_bandwidth", RELAXED, 0, physics=Physics(constant_gaps=True)), "first_fit", "physically_attached"
+)
+"""Cell of low saturation in which workloads wait, with equal gaps between arrivals alone."""
 
 
 @dataclass(frozen=True)
