@@ -215,6 +215,7 @@ def test_smaller_delta_alone_makes_irop_faster_than_cfm(tmp_path, monkeypatch):
     assert found.switches["Delta 0.05 alone"][key].value == 0.0
     for name in ("minimum", "mean", "maximum"):
         key = "Figure 4", "eta 0, theta relative", f"{name} reduction of the completion ratio against CFM"
+        assert found.switches["Delta 0.05 alone"][key].value == pytest.approx(0.0)
         assert found.switches["Delta 0.075 alone"][key].value == pytest.approx(-6.25)  # 4.25 instead of 4
 
 

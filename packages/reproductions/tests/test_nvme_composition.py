@@ -101,9 +101,32 @@ def test_every_switch_that_a_claim_names_measures_it():
     assert {claim.shown_by.removeprefix(SWITCH) for claim in named} == set(found)
     assert all(claim.key in found[claim.shown_by.removeprefix(SWITCH)] for claim in named)
     faster = found["one arrival in 50 s"]
-    lead = faster.pop(("Table III", "high_bandwidth, load 0.9, disaggregated", "first_fit minus disaggregation_aware"))
-    assert lead.value == 0.0  # both policies have the same value here
+    for table, scenario in (("Table III", "high_bandwidth"), ("Table IV", "high_capacity")):
+        lead = faster.pop((table, f"{scenario}, load 0.9, disaggregated", "first_fit minus disaggregation_aware"))
+        assert lead.value == 0.0  # both policies have the same value here
     assert {value.value for value in faster.values()} == {50.0} and len(faster) == len(FASTER) * len(COLUMNS)
+
+
+def test_switches_change_the_load_of_figure_10_or_the_gaps_of_figure_4_alone():
+    """The value is the load times the number of devices under first_fit, and 0 under the other policy."""
+
+    class FakeResults(dict):
+        def __contains__(self, case):
+            return True
+
+        def __getitem__(self, case):
+            value = case.load.target * case.devices if case.policy == "first_fit" else 0.0
+            missed = -1.0 if case.load.physics.constant_gaps else value
+            return dict.fromkeys((*COLUMNS, "true_sharing_ratio"), 0.0) | {"missed_deadlines_pct": missed}
+
+    results = NvmeResults(FakeResults(), NvmePlan(2))
+    found, metric = switches(results), "fall of first_fit minus disaggregation_aware"
+    for condition in ("high_bandwidth, 10 to 6 devices", "high_bandwidth, 6 to 2 devices"):
+        key = "Figure 10", condition, metric
+        assert dict(figure_10(results))[key].value == pytest.approx(0.7 * 4)
+        assert found["load 0.9"][key].value == pytest.approx(0.9 * 4)
+    (equal,) = found["equal gaps"].values()
+    assert equal.value == -1.0
 
 
 def test_arrival_gap_scales_the_measurement_window():

@@ -95,6 +95,8 @@ def test_switch_looks_up_the_changed_set_ups() -> None:
     key = ("Load axis", "INT", "mean job latency, 0 % over 100 % GPUs, nearest to the report's at any load")
     assert dict(claims.figure_5(results))[key].value == 1.0
     assert claims.size_switches(results)[claims.EVEN][key].value == 100.0
+    key = ("Figure 5f", "INT, low load", "mean job latency, 0 % over 100 % GPUs")
+    assert claims.size_switches(results)[claims.EVEN][key].value == 100.0
 
 
 def verdicts(latency) -> dict:
