@@ -188,7 +188,7 @@ class DRMaestro(Reproduction):
     Parameters
     ----------
     machines
-        Largest number of machines to run: 16 takes minutes, 128 an hour.
+        Largest number of machines to run: 16 takes minutes, 128 more than an hour.
     """
 
     machines: int = 128
