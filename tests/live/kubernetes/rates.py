@@ -8,6 +8,7 @@ from binding to Running (default 0, so that status updates of the nodes compete 
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
@@ -23,6 +24,8 @@ import pytest
 
 from poolwise.cli.live import named_scheduler
 from poolwise.interfaces import Scheduler
+from poolwise.live.kubernetes import placement, pod_jobs
+from poolwise.live.kubernetes.pod_rules import PodRules
 from poolwise.policies.backfill.none import NoBackfill
 from poolwise.policies.order.priorities import FCFS
 from poolwise.policies.placement.devices.pooled import Pooled
@@ -345,16 +348,21 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 """
 
 
-def decided(nodes: int, pods: int, layout: Layout = layouts.local, scheduler: Scheduler = ON_NODES) -> float:
+def decided(
+    nodes: int, pods: int, layout: Layout = layouts.local, scheduler: Scheduler = ON_NODES, *, claims: bool = True
+) -> float:
     """Return the CPU time (ms) per pod for decisions and for processing their outcome, on a cluster in memory.
 
-    Each pod has one claim. Twenty pods arrive at a time, as in passes under heavy load.
+    Each pod has one claim, or none without `claims`. Twenty pods arrive at a time, as in passes under heavy load.
     """
     objects = layout(nodes)
     template = next(one for one in objects if one["kind"] == "ResourceClaimTemplate")
     made = FakeKubernetes(*(one for one in objects if one is not template))
 
     def add(name: str) -> None:
+        if not claims:
+            made.add(make.pod(name, seconds=None))
+            return
         claim = make.claim(name, *template["spec"]["spec"]["devices"]["requests"])
         claim["metadata"]["ownerReferences"] = [
             {"apiVersion": "v1", "kind": "Pod", "name": name, "uid": name}
@@ -384,6 +392,26 @@ def test_decisions_take_less_than_a_millisecond_per_pod(layout: Layout, schedule
     taken = decided(500, 1000, layout, scheduler)
     print(f"\n{taken:.2f} ms of CPU a pod, {name} on {layout.__name__}")
     assert taken < 1.0
+
+
+def test_placement_rules_cost_pods_without_rules_at_most_3_percent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pods without claims, in turns with a scheduler that reads neither the rules nor the volume claims of pods."""
+    costs: dict[str, list[float]] = {"with": [], "without": []}
+    decided(500, 100, scheduler=DEVICES_TOO, claims=False)  # warm up
+    for _ in range(9):
+        for machinery, measured in costs.items():
+            with monkeypatch.context() as patched:
+                if machinery == "without":
+                    patched.setattr(PodRules, "of", lambda _: None)
+                    patched.setattr(placement, "volume_claims", lambda _: ())
+                    patched.setattr(pod_jobs, "volume_problem", lambda *_: None)
+                gc.collect()
+                gc.disable()
+                measured.append(decided(500, 1000, scheduler=DEVICES_TOO, claims=False))
+                gc.enable()
+    ours, least = (min(measured) for measured in costs.values())
+    print(f"\n{ours:.4f} ms of CPU a pod, {least:.4f} without the machinery of rules: {100 * (ours / least - 1):+.1f} %")
+    assert ours <= 1.03 * least
 
 
 def test_memory_stays_below_2_gb_with_5000_nodes_and_10000_pods() -> None:
