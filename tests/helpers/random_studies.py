@@ -21,7 +21,7 @@ from poolwise.interfaces import (
     RecalculatedOrder,
     Scheduler,
 )
-from poolwise.model import JobTable, Machine, Queue, Schedule, Snapshot, Workload
+from poolwise.model import Accounting, JobTable, Machine, Queue, Schedule, Snapshot, Workload
 from poolwise.performance.ideal import Ideal
 from poolwise.performance.remote_memory import RemoteMemory
 from poolwise.policies.backfill.conservative import Conservative
@@ -97,12 +97,12 @@ class Stepped(RecalculatedOrder):
     def following(self, recalculated: int) -> int:
         return recalculated + 20 * SECOND
 
-    def at(self, recalculated: int, jobs: IntArray, snapshot: Snapshot) -> FloatArray:
-        past = snapshot.history
+    def at(self, recalculated: int, jobs: IntArray, accounting: Accounting) -> FloatArray:
+        past = accounting.ended
         assert past is not None
         told = int((past.end[past.end < recalculated] % 11).sum())
         told += int((past.start[(past.end >= recalculated) & (past.start < recalculated)] % 3).sum())
-        told += sum(run.start % 3 for run in snapshot.runs() if run.start < recalculated)
+        told += int((accounting.start[accounting.start < recalculated] % 3).sum())
         return ((jobs * 7919 + told + recalculated // SECOND) % 17).astype(np.float64)
 
 

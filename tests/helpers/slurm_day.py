@@ -176,7 +176,7 @@ class RecordedDay:
         snapshot = Snapshot(now, machine, table, machine.capacity, machine.capacity, runs, Ideal(), history=history)
         order = Recalculated(self.order())
         rows = np.flatnonzero(np.isin(table.id, jobs))
-        found = order.at(order.last(now), rows, snapshot)
+        found = order.at(order.last(now), rows, snapshot.accounting())
         return {int(table.id[row]): int(value) for row, value in zip(rows, found, strict=True)}
 
     def backfill(self) -> RecordedTimes:

@@ -85,7 +85,7 @@ class RecordedPriorities:
             0, machine, table, machine.capacity, machine.capacity, RunTable(machine.capacity.size), Ideal(),
             history=RunHistory(),
         )  # fmt: skip
-        terms, priority = order.terms(0, rows_of, snapshot), order.priority(Queue.of(table, rows_of), snapshot)
+        terms, priority = order.terms(0, rows_of, snapshot.accounting()), order.priority(Queue.of(table, rows_of), snapshot)
         ids = table.id.tolist()
         ours = {
             job: {"priority": f"{priority[k]:.0f}", **{name: f"{column[k]:.0f}" for name, column in terms._asdict().items()}}

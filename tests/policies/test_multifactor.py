@@ -19,6 +19,7 @@ from poolwise.quantities import SECOND
 from poolwise.schedulers.list import ListScheduler
 from poolwise.slurm.dumps import Association
 from poolwise.traces.generators import generate
+from tests.helpers.fair_tree import fair_tree
 from tests.helpers.random_studies import difference
 from tests.helpers.slurm_priorities import RecordedPriorities
 
@@ -65,6 +66,29 @@ def test_fair_tree_and_classic_factors_by_hand() -> None:
     classic = tree.classic(tree.effective(tree.usage), 1)
     # ann: her own 0.09 and half of the rest of the account's 0.1, over a quarter of all shares
     assert classic[2] == pytest.approx(2 ** -((0.09 + 0.01 / 2) / 0.25))
+
+
+@st.composite
+def trees(draw: st.DrawFn) -> ShareTree:
+    """Return a tree of up to 20 associations at any depth, with many ties: few shares and usages, some of them 0."""
+    associations, accounts = [Association("root", "", -1, 1, 0)], [0]
+    for k in range(draw(st.integers(1, 20))):
+        parent, is_user = draw(st.sampled_from(accounts)), draw(st.booleans())
+        account = associations[parent].account if is_user else f"a{k}"
+        associations.append(Association(account, f"u{k}" if is_user else "", parent, draw(st.integers(0, 2)), 0))
+        if not is_user:
+            accounts.append(k + 1)
+    return ShareTree(associations)
+
+
+@given(trees(), st.data())
+def test_fair_tree_ranks_accounts_and_users_one_after_the_other(tree: ShareTree, data: st.DataObject) -> None:
+    own = [float(data.draw(st.integers(0, 3))) if association.user else 0.0 for association in tree.associations]
+    usage = np.array(own)
+    for k in range(len(own) - 1, 0, -1):
+        usage[tree.parent[k]] += usage[k]
+    assert tree.total(np.array(own)).tolist() == usage.tolist()
+    assert tree.fair_tree(usage).tolist() == fair_tree(tree, usage).tolist()
 
 
 def test_tied_accounts_are_ranked_as_one() -> None:

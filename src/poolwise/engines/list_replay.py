@@ -10,6 +10,7 @@ import numpy as np
 from poolwise.engines.list_columns import ListColumns
 from poolwise.engines.priority_callback import PriorityCallback
 from poolwise.engines.progress import ProgressListener, Stride
+from poolwise.engines.recalculations import Recalculations
 from poolwise.kernels.common.state import COMPUTE_KEYS, DONE, LATE, MAKE_PASS, PAUSED
 from poolwise.kernels.list_scheduling.state import RackState
 from poolwise.kernels.shared_nodes.state import SharedState
@@ -33,14 +34,15 @@ def run_to_end(
     columns: ListColumns,
     arguments: A,
     call: Callable[[A], int],
-    serve: Callable[[int, A, PriorityCallback], A],
+    serve: Callable[[int, A, Recalculations], A],
     watch: ProgressListener | None = None,
 ) -> A:
     """Call a kernel until the replay ends; return its arguments, some of which may have grown.
 
     Requests for keys, progress and errors are served here; `serve` serves the others and returns the next arguments.
     """
-    callback, stride, now = PriorityCallback(columns), Stride(watch), arguments.state.now
+    callback, recalculations = PriorityCallback(columns), Recalculations(columns)
+    stride, now = Stride(watch), arguments.state.now
     now.pause = stride.next(0.0, 0)
     while (request := call(arguments)) != DONE:
         if request == COMPUTE_KEYS:
@@ -51,7 +53,7 @@ def run_to_end(
         elif request == LATE:
             raise beyond_horizon()
         else:
-            arguments = serve(request, arguments, callback)
+            arguments = serve(request, arguments, recalculations)
     return arguments
 
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from poolwise.engines.list_columns import ListColumns
-from poolwise.interfaces import RecalculatedOrder
 from poolwise.kernels.common.state import RunArrays
 from poolwise.kernels.list_scheduling.state import RackState
 from poolwise.kernels.shared_nodes.state import SharedState
@@ -38,19 +35,6 @@ class PriorityCallback:
         jobs = self.queue.jobs
         priority = self.columns.scheduler.order.priority(self.queue, self._snapshot(int(state.now.time)))
         state.order.key[jobs] = self.columns.check(priority, jobs)
-
-    def recalculate(self, state: RackState | SharedState) -> None:
-        """Write the keys of a recalculated order, including those of jobs that arrive before the next recalculation."""
-        order, all_jobs, now = self.columns.scheduler.order, self.columns.workload.table, state.now
-        assert isinstance(order, RecalculatedOrder)
-        self.jobs = all_jobs  # so that policies that cache values per row compute them once
-        self._follow_runs(state)
-        last = order.last(int(now.time))
-        following, arrived = order.following(last), int(now.next)
-        coming = np.arange(arrived, max(arrived, int(np.searchsorted(all_jobs.submit, following))))
-        jobs = np.concatenate([state.queue.job[: now.waiting], coming])
-        state.order.key[jobs] = self.columns.check(order.at(last, jobs, self._snapshot(int(now.time))), jobs)
-        now.renewal, now.settled = following, 0
 
     def _follow_queue(self, state: RackState | SharedState) -> None:
         """Update the queue: it is called before `_follow_runs`, which counts the started runs."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from poolwise.arrays import FloatArray, IntArray
 from poolwise.errors import PolicyError
-from poolwise.model import JobTable, Machine, Queue, Snapshot
+from poolwise.model import Accounting, JobTable, Machine, Queue, Snapshot
 
 OrderKind = Literal["static", "linear", "cubic", "affine", "capped", "recalculated", "opaque"]
 EXTREME = 1e60
@@ -77,8 +77,8 @@ class RecalculatedOrder(QueuePolicy):
     ...     def following(self, recalculated):
     ...         return recalculated + 3600 * 10**9
     ...
-    ...     def at(self, recalculated, jobs, snapshot):
-    ...         return np.minimum(recalculated - snapshot.table.submit[jobs], 0).astype(float)
+    ...     def at(self, recalculated, jobs, accounting):
+    ...         return np.minimum(recalculated - accounting.table.submit[jobs], 0).astype(float)
     >>> Hourly().last(5000 * 10**9) // 10**9
     3600
     """
@@ -96,19 +96,18 @@ class RecalculatedOrder(QueuePolicy):
         ...
 
     @abstractmethod
-    def at(self, recalculated: int, jobs: IntArray, snapshot: Snapshot) -> FloatArray:
+    def at(self, recalculated: int, jobs: IntArray, accounting: Accounting) -> FloatArray:
         """Return the (k,) priorities of jobs, (k,) rows, from one recalculation to the next.
 
-        `snapshot` shows a time in between.
-
-        Ends and starts after the recalculation must not change them. Jobs may have arrived after the recalculation.
+        `accounting` shows a time in between. Ends and starts after the recalculation must not change the priorities. Jobs may
+        have arrived after the recalculation.
         """
         ...
 
     @final
     def priority(self, queue: Queue, snapshot: Snapshot) -> FloatArray:
         """Return (n_queued,) priorities as of the last recalculation."""
-        return self.at(self.last(snapshot.now), queue.jobs, snapshot)
+        return self.at(self.last(snapshot.now), queue.jobs, snapshot.accounting())
 
 
 class PreparedOrder(QueuePolicy):

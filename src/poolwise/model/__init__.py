@@ -19,6 +19,7 @@ from poolwise.model.event import (
 )
 from poolwise.model.fabric import Fabric
 from poolwise.model.failures import Failures, Outage
+from poolwise.model.history import Accounting, RunHistory
 from poolwise.model.job_table import Job, JobTable
 from poolwise.model.kind import Kind
 from poolwise.model.machine import Machine
@@ -36,6 +37,7 @@ from poolwise.model.task_graph import TaskGraph
 from poolwise.model.workload import Workload
 
 __all__ = [
+    "Accounting",
     "Arrival",
     "CapacityChanged",
     "Changes",
@@ -76,6 +78,7 @@ __all__ = [
     "Resize",
     "Resized",
     "Run",
+    "RunHistory",
     "RunStalled",
     "Schedule",
     "Snapshot",

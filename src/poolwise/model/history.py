@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, NamedTuple
+
 import numpy as np
 
 from poolwise.arrays import IntArray
+
+if TYPE_CHECKING:
+    from poolwise.model.job_table import JobTable
+    from poolwise.model.machine import Machine
 
 
 class RunHistory:
@@ -41,3 +47,22 @@ class RunHistory:
     def end(self) -> IntArray:
         """(n_ended,) ends, ns, ascending."""
         return self._rows[2, : self._count]
+
+
+class Accounting(NamedTuple):
+    """The runs so far, as columns: what a queue order that is recalculated at intervals may depend on.
+
+    Attributes
+    ----------
+    now : ns
+    machine, table : the machine, and the jobs that have arrived or will
+    ended : runs that have ended; None if the platform keeps no history
+    job, start : (n_run,) row of the job table and start (ns) of each current run, in the order of starts
+    """
+
+    now: int
+    machine: Machine
+    table: JobTable
+    ended: RunHistory | None
+    job: IntArray
+    start: IntArray

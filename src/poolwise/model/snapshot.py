@@ -11,7 +11,7 @@ import numpy as np
 
 from poolwise.arrays import FloatArray, IntArray
 from poolwise.model.decision import Start
-from poolwise.model.history import RunHistory
+from poolwise.model.history import Accounting, RunHistory
 from poolwise.model.job_table import JobTable
 from poolwise.model.machine import Machine
 from poolwise.model.memory_use import MemoryInUse
@@ -246,6 +246,11 @@ class Snapshot:
         """Iterate over the running runs, imagined ones last."""
         yield from (run for run in self._runs if not self._gone(run))
         yield from self._extra
+
+    def accounting(self) -> Accounting:
+        """Return the runs so far as columns."""
+        job, start = np.array([(run.job, run.start) for run in self.runs()], dtype=np.int64).reshape(-1, 2).T
+        return Accounting(self.now, self.machine, self.table, self.history, job, start)
 
     def run(self, number: int) -> Run:
         """Return a run by its number; negative numbers are runs imagined by `with_started`."""

@@ -17,8 +17,8 @@ from poolwise.engines.list_scheduling.columns import ListArrays, RunColumns, Tre
 from poolwise.engines.list_scheduling.initial import RackHoldings, resume_racks, why_not_initial
 from poolwise.engines.list_scheduling.loading import FOLDER, kinds_of, load_kernels
 from poolwise.engines.list_scheduling.mixed_nodes import is_mixed
-from poolwise.engines.priority_callback import PriorityCallback
 from poolwise.engines.progress import Obstacle, ProgressListener
+from poolwise.engines.recalculations import Recalculations
 from poolwise.engines.run_record import longer, schedule_of, with_more_rows, with_more_runs
 from poolwise.errors import InputError
 from poolwise.interfaces import ListRule, PerformanceModel
@@ -164,11 +164,11 @@ def replay_racks(
     def call(arrays: ListArrays) -> int:
         return kernel(deep[0] if deep and arrays.tree is not None else first, arrays)
 
-    def serve(request: int, arrays: ListArrays, callback: PriorityCallback) -> ListArrays:
+    def serve(request: int, arrays: ListArrays, recalculations: Recalculations) -> ListArrays:
         nonlocal trees
         state = arrays.state
         if request == RENEW_KEYS:
-            callback.recalculate(state)
+            recalculations.recalculate(state)
             state.now.first = -1
             if arrays.intervals is not None:
                 arrays.intervals.status.current = 0

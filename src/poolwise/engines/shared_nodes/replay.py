@@ -17,8 +17,8 @@ from poolwise.engines import compiled_engine
 from poolwise.engines.compiled_engine import RunSpec
 from poolwise.engines.compiling import InterimKernel, Kernel, wait_for_background
 from poolwise.engines.list_replay import run_to_end
-from poolwise.engines.priority_callback import PriorityCallback
 from poolwise.engines.progress import ProgressListener
+from poolwise.engines.recalculations import Recalculations
 from poolwise.engines.run_record import longer, schedule_of, with_more_rows, with_more_runs
 from poolwise.engines.shared_nodes.columns import SharedArrays, SharedColumns, with_steps
 from poolwise.engines.shared_nodes.initial import NodeHoldings, resume_nodes, take_counters
@@ -83,9 +83,9 @@ def replay_nodes(
     """Call a kernel until the replay ends and serve its requests; return the arrays, some of which may have grown."""
     kind = _kind_of(columns.scheduler, arrays.windows is not None, arrays.heads is not None)
 
-    def serve(request: int, arrays: SharedArrays, callback: PriorityCallback) -> SharedArrays:
+    def serve(request: int, arrays: SharedArrays, recalculations: Recalculations) -> SharedArrays:
         if request == RENEW_KEYS:
-            callback.recalculate(arrays.state)
+            recalculations.recalculate(arrays.state)
             return arrays
         if request == INSTANTS and arrays.intervals is not None:
             arrays.intervals.status.version = -1

@@ -17,7 +17,7 @@ import numpy as np
 from poolwise.arrays import FloatArray, IntArray
 from poolwise.errors import InputError, UnknownNameError
 from poolwise.interfaces import OrderKind, PreparedOrder, QueuePolicy, RecalculatedOrder
-from poolwise.model import JobTable, Machine, Queue, Snapshot
+from poolwise.model import Accounting, JobTable, Machine, Queue, Snapshot
 from poolwise.policies.order.multifactor.factors import FixedFactors
 from poolwise.policies.order.multifactor.rules import KEYS, PriorityRules
 from poolwise.policies.order.multifactor.shares import ShareTree, Usage
@@ -105,6 +105,8 @@ class Recalculated(RecalculatedOrder):
         self.qualities = {} if chosen.qos is None else read_priorities(Path(chosen.qos))
         self._machine: Machine | None = None
         self._key: object = object()  # identifies this run's columns in the job table
+        self._columns: tuple[FloatArray | None, ...] = (None,) * 5  # fixed columns, and those of them that are not 0 everywhere
+        self._nonzero: tuple[FloatArray | None, ...] = self._columns
         self._usage: Usage | None = None
         self._counted = 0  # number of runs that had ended by the last recalculation
 
@@ -138,29 +140,44 @@ class Recalculated(RecalculatedOrder):
         """Return the time (ns) of the recalculation after the given one."""
         return recalculated + self.rules.period * SECOND
 
-    def at(self, recalculated: int, jobs: IntArray, snapshot: Snapshot) -> FloatArray:
+    def at(self, recalculated: int, jobs: IntArray, accounting: Accounting) -> FloatArray:
         """Return the (k,) priorities of jobs from one recalculation (ns) to the next; jobs submitted in between have no age."""
-        age, share, size, partition, quality, resources, nice = self.terms(recalculated, jobs, snapshot)
-        total = age + share + size + partition + quality + resources - nice  # in Slurm's order of addition
+        total = self._age(recalculated, jobs, accounting.table)  # then in Slurm's order of addition
+        if self.rules.fair_share:
+            total += self._share(recalculated, jobs, accounting)
+        *added, nice = self._fixed(accounting.table, accounting.machine)
+        for column in added:
+            if column is not None:
+                total += column[jobs]
+        if nice is not None:
+            total -= nice[jobs]
         return np.floor(np.clip(total, 1.0, MOST))
 
-    def terms(self, when: int, jobs: IntArray, snapshot: Snapshot) -> PriorityTerms:
+    def terms(self, when: int, jobs: IntArray, accounting: Accounting) -> PriorityTerms:
         """Return the weighted contribution of each factor to the priorities of jobs, (k,) rows."""
-        table, rules = snapshot.table, self.rules
-        waited = np.maximum(when // SECOND - table.submit[jobs] // SECOND, 0).astype(np.float64)
-        age = np.minimum(waited / float(rules.max_age), 1.0) * float(rules.age)
-        share = self._share(when, jobs, snapshot) * float(rules.fair_share) if rules.fair_share else np.zeros(len(jobs))
-        return PriorityTerms(age, share, *(column[jobs] for column in self._fixed(table, snapshot.machine)))
+        nothing, table = np.zeros(len(jobs)), accounting.table
+        share = self._share(when, jobs, accounting) if self.rules.fair_share else nothing
+        fixed = (nothing if column is None else column[jobs] for column in self._fixed(table, accounting.machine))
+        return PriorityTerms(self._age(when, jobs, table), share, *fixed)
+
+    def _age(self, when: int, jobs: IntArray, table: JobTable) -> FloatArray:
+        """Return the weighted age, (k,): the time since submission relative to PriorityMaxAge, at most 1."""
+        submitted = self._column(table, "submitted", lambda table, rows: (table.submit[rows] // SECOND).astype(np.float64))
+        waited = np.maximum(float(when // SECOND) - submitted[jobs], 0.0)
+        return np.minimum(waited / float(self.rules.max_age), 1.0) * float(self.rules.age)
 
     # Columns that do not change
 
-    def _fixed(self, table: JobTable, machine: Machine) -> tuple[FloatArray, ...]:
-        """Return the weighted columns job size, partition, QOS, TRES and nice, (n_job,) each."""
+    def _fixed(self, table: JobTable, machine: Machine) -> tuple[FloatArray | None, ...]:
+        """Return the weighted columns job size, partition, QOS, TRES and nice, (n_job,) each; None where all are 0."""
         if self._machine is not machine:
             self._machine, self._key = machine, object()
         factors = FixedFactors(self.rules, self.conf, machine, self.qualities)
         makes = (factors.job_size, factors.partition, factors.quality, factors.resources, factors.nice)
-        return tuple(self._column(table, make.__name__, make) for make in makes)
+        columns = tuple(self._column(table, make.__name__, make) for make in makes)
+        if any(column is not seen for column, seen in zip(columns, self._columns, strict=True)):
+            self._columns, self._nonzero = columns, tuple(column if column.any() else None for column in columns)
+        return self._nonzero
 
     def _column(self, table: JobTable, name: str, make: Callable[[JobTable, slice], FloatArray]) -> FloatArray:
         return table.derived((self._key, name), make)
@@ -184,40 +201,41 @@ class Recalculated(RecalculatedOrder):
 
         return table.derived((self._key, "whose"), make)
 
-    def _share(self, when: int, jobs: IntArray, snapshot: Snapshot) -> FloatArray:
-        """Return the fair-share factors, (k,), as of a recalculation (ns)."""
-        usage = self._usage_at(when, snapshot)
+    def _share(self, when: int, jobs: IntArray, accounting: Accounting) -> FloatArray:
+        """Return the weighted fair share, (k,), as of a recalculation (ns)."""
+        usage = self._usage_at(when, accounting)
         if "NO_FAIR_TREE" in self.rules.flags:
             factor = self.tree.classic(usage.effective, self.rules.damping)
         else:
             factor = self.tree.fair_tree(usage.amount)
-        return np.append(factor, 0.0)[self._associations(snapshot.table)[jobs]]  # position -1 selects the appended 0
+        weighted = np.append(factor, 0.0) * float(self.rules.fair_share)
+        return weighted[self._associations(accounting.table)[jobs]]  # position -1 selects the appended 0
 
-    def _usage_at(self, when: int, snapshot: Snapshot) -> Usage:
+    def _usage_at(self, when: int, accounting: Accounting) -> Usage:
         """Return the usage of all associations as of a recalculation (ns)."""
-        table, history = snapshot.table, snapshot.history
+        table, history = accounting.table, accounting.ended
         if history is None:
             raise InputError(
                 "cannot compute fair share: this platform keeps no history of runs", field="shares",
                 remedy="set PriorityWeightFairshare to 0",
             )  # fmt: skip
-        known = self._usage
-        if known is None or known.at > when:
+        usage = self._usage
+        if usage is None or usage.at > when:
             classic = "NO_FAIR_TREE" in self.rules.flags
-            known, self._counted = Usage(self.tree, self.rules.decay, self.last(0), classic=classic), 0
-        self._usage = known
-        if known.at == when:
-            return known
-        running = np.array([(run.job, run.start) for run in snapshot.runs()], dtype=np.int64).reshape(-1, 2)
-        job, start = np.concatenate([np.stack([history.job, history.start])[:, self._counted :], running.T], axis=1)
-        ended = history.end[self._counted :]
-        end = np.concatenate([ended, np.full(len(running), snapshot.now + 1, dtype=np.int64)])
+            usage, self._counted = Usage(self.tree, self.rules.decay, self.last(0), classic=classic), 0
+        self._usage = usage
+        if usage.at == when:
+            return usage
+        first, ended = self._counted, history.end[self._counted :]
+        job = np.concatenate([history.job[first:], accounting.job])
+        start = np.concatenate([history.start[first:], accounting.start])
+        end = np.concatenate([ended, np.full(len(accounting.job), accounting.now + 1, dtype=np.int64)])
         rows = np.argsort(job, kind="stable")  # sums do not depend on which runs have ended by the time of the call
         job, start, end = job[rows], start[rows], end[rows]
-        factors = FixedFactors(self.rules, self.conf, snapshot.machine, self.qualities)
+        factors = FixedFactors(self.rules, self.conf, accounting.machine, self.qualities)
         billing = self._column(table, "billing", factors.billing)[job]
         whose = self._associations(table)[job]
-        while known.at < when:
-            known.advance(known.at + self.rules.period * SECOND, whose, start, end, billing)
+        while usage.at < when:
+            usage.advance(usage.at + self.rules.period * SECOND, whose, start, end, billing)
         self._counted += int(np.searchsorted(ended, when, side="left"))
-        return known
+        return usage

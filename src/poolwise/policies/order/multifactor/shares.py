@@ -11,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from poolwise.arrays import FloatArray, IntArray
+from poolwise.arrays import BoolArray, FloatArray, IntArray
 from poolwise.quantities import SECOND
 from poolwise.slurm.dumps import Association
 
@@ -80,37 +80,58 @@ class ShareTree:
             found.append(parent)
         return found
 
+    @cached_property
+    def _depths(self) -> list[IntArray]:
+        """Positions at each depth below the root, ascending, the accounts and users of the root first."""
+        depth = np.zeros(len(self), dtype=np.int64)
+        for k, parent in enumerate(self.parent.tolist()):
+            depth[k] = depth[parent] + 1 if parent >= 0 else 0
+        return [np.flatnonzero(depth == d) for d in range(1, int(depth.max(initial=0)) + 1)]
+
+    @cached_property
+    def _is_user(self) -> BoolArray:
+        return np.array([bool(association.user) for association in self.associations], dtype=np.bool_)
+
+    @cached_property
+    def _users_below(self) -> IntArray:
+        """Number of users at or below each association, (n,)."""
+        return self.total(self._is_user.astype(np.float64)).astype(np.int64)
+
+    def total(self, amount: FloatArray) -> FloatArray:
+        """Return the amounts of all associations at or below each, (n,), added from the last to the first in each account."""
+        amount = amount.copy()
+        for positions in reversed(self._depths):  # children before parents
+            below = positions[::-1]
+            np.add.at(amount, self.parent[below], amount[below])
+        return amount
+
     def fair_tree(self, usage: FloatArray) -> FloatArray:
         """Return the fair-tree factor of each user, (n,), given the (n,) usage; 0 for accounts.
 
         Siblings are ranked by level fair share, the ratio of shares to usage, both relative to the siblings. Tied accounts
         are merged and ranked as one. The factor is the user's rank, counted from the last, over the number of users.
         """
-        level = self._level_fair_share(usage).tolist()
-        users = sum(1 for one in self.associations if one.user)
-        factor, left, given = np.zeros(len(self)), users, users
-
-        def rank(siblings: list[int], tied_with_last: bool) -> None:
-            nonlocal left, given
-            ordered = sorted(siblings, key=lambda k: (-level[k], not self.associations[k].user))
-            before, at = math.nan, 0
-            while at < len(ordered):
-                first = ordered[at]
-                tied = tied_with_last if at == 0 else level[first] == before
-                before = level[first]
-                if self.associations[first].user:
-                    given = given if tied else left
-                    factor[first] = given / users
-                    left -= 1
-                    at += 1
-                else:
-                    end = at
-                    while end < len(ordered) and level[ordered[end]] == before:
-                        end += 1
-                    rank([child for k in ordered[at:end] for child in self.children[k]], tied)
-                    at = end
-
-        rank(self.children[0], False)
+        level = self._level_fair_share(usage)
+        ahead, group = np.zeros((2, len(self)), dtype=np.int64)  # users ranked before, and the merged accounts it belongs to
+        tied = np.zeros(len(self), dtype=np.bool_)  # with the last user ranked before
+        for positions in self._depths:
+            parent = self.parent[positions]
+            order = np.lexsort((~self._is_user[positions], -level[positions], group[parent]))  # users before tied accounts
+            k, parent = positions[order], parent[order]
+            begins, is_user, users = _differ(group[parent]), self._is_user[k], self._users_below[k]
+            leads = begins | _differ(level[k])
+            before = np.cumsum(users) - users
+            before -= before[np.maximum.accumulate(np.where(begins, np.arange(len(k)), 0))]
+            merged = ~(is_user | leads | np.append(True, is_user[:-1]))  # into the accounts of the row before
+            first = np.maximum.accumulate(np.where(merged, 0, np.arange(len(k))))
+            ahead[k] = (ahead[parent] + before)[first]
+            tied[k] = np.where(leads, begins & tied[parent], True)[first]
+            group[k] = k[first]
+        ranked = np.flatnonzero(self._is_user)
+        ranked = ranked[np.argsort(ahead[ranked])]
+        rank = np.maximum.accumulate(np.where(tied[ranked], 0, np.arange(len(ranked))))
+        factor = np.zeros(len(self))
+        factor[ranked] = (len(ranked) - rank) / len(ranked)
         return factor
 
     def _level_fair_share(self, usage: FloatArray) -> FloatArray:
@@ -142,6 +163,11 @@ class ShareTree:
                 share[k] = share[one.parent] * self.level_share[k]
                 factor[k] = 2.0 ** -(effective[k] / share[k] / damping) if one.user and share[k] > 0 else 0.0
         return factor
+
+
+def _differ(values: IntArray | FloatArray) -> BoolArray:
+    """Return whether each value differs from the one before, (k,); True for the first."""
+    return np.append(True, values[1:] != values[:-1])
 
 
 class Usage:
@@ -190,11 +216,9 @@ class Usage:
         self.amount *= self.decay ** float(to // SECOND - self.at // SECOND)
         counts = (start < to) & (end >= to) & (whose >= 0)
         seconds = (to // SECOND - np.maximum(start[counts], self.at) // SECOND).astype(np.float64)
-        new = np.bincount(whose[counts], seconds * self.decay**seconds * billing[counts], minlength=len(self.tree))
-        charged, parents = new.tolist(), self.tree.parent.tolist()
-        for k in range(len(charged) - 1, 0, -1):  # children before parents
-            charged[parents[k]] += charged[k]
-        self.amount += charged
+        charged = seconds * self.decay**seconds * billing[counts]
+        new = np.bincount(whose[counts], charged, minlength=len(self.tree)).astype(np.float64)
+        self.amount += self.tree.total(new)
         if self.classic:
             self.effective = self.tree.effective(self.amount, before)
         self.at = to
