@@ -25,6 +25,7 @@ from typing import Any
 
 import pytest
 
+from tests.helpers.waiting import is_alive, wait_until
 from tests.live.kubernetes import objects as make
 from tests.live.kubernetes.api import Api
 from tests.live.kubernetes.checker import problems
@@ -356,8 +357,9 @@ def test_gangs_are_bound_whole_while_the_api_server_is_killed_and_etcd_is_paused
                 while len(arrived) < (k + 1) * GANGS // (len(OUTAGES) + 1):
                     check()
                 if name == "apiserver":
-                    os.kill(process_id(name), signal.SIGKILL)
+                    os.kill(killed := process_id(name), signal.SIGKILL)
                     time.sleep(seconds)
+                    wait_until(lambda killed=killed: not is_alive(killed), "the API server has ended")
                     restart(plane)
                 else:
                     os.kill(process_id(name), signal.SIGSTOP)

@@ -115,7 +115,11 @@ END
 
 # Start ---------------------------------------------------------------------------------------------------------------
 
-alive() { [ -f "$data/$1.pid" ] && kill -0 "$(cat "$data/$1.pid")" 2>/dev/null; }
+alive() { # name: a process that was killed and not yet reaped does not count
+    local pid
+    [ -f "$data/$1.pid" ] && pid=$(cat "$data/$1.pid") && kill -0 "$pid" 2>/dev/null &&
+        ! grep -q '^State:[[:space:]]*Z' "/proc/$pid/status" 2>/dev/null
+}
 
 launch() { # name command...: keeps running after this script; its pid and log are in the data folder
     local name=$1

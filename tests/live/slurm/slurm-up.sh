@@ -29,7 +29,10 @@ PATH=$PATH:/usr/sbin:/sbin
 SLURM_CONF=$DIR/etc/slurm.conf; export PATH SLURM_CONF
 
 find_bin() { for b; do command -v "$b" && return; done; echo "no $1" >&2; return 1; }
-alive() { [ -s "$1" ] && kill -0 "$(cat "$1")" 2>/dev/null; }
+alive() { # pid file: a process that was killed and not yet reaped does not count
+  local pid
+  [ -s "$1" ] && pid=$(cat "$1") && kill -0 "$pid" 2>/dev/null && ! grep -q '^State:[[:space:]]*Z' "/proc/$pid/status" 2>/dev/null
+}
 wait_for() { i=0; while ! eval "$1"; do i=$((i+1)); [ $i -gt "${2:-150}" ] && { echo "timed out: $1" >&2; return 1; }; sleep 0.1; done; }
 
 write_conf() {
