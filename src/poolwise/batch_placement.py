@@ -194,8 +194,8 @@ def place(
     ['name', 'module', 'local_mib']
     """
     seconds = time_limit_s(time_limit)
-    given = Path(batch)
-    shipped = not given.suffix and not given.exists()
+    file = Path(batch)
+    shipped = not file.suffix and not file.exists()
     path = catalog.find("batches", str(batch).removeprefix(catalog.PREFIX)) if shipped else catalog.resolve("batches", batch)
     problem = read_batch(path, seed=seed, eta=eta, theta=theta, tolerance=tolerance)
     chosen = find_method(method)

@@ -106,13 +106,13 @@ class ManyErrors(InputError):
     @classmethod
     def of(cls, errors: Sequence[InputError]) -> InputError:
         """Combine errors; a single one is returned unchanged."""
-        found = flat(errors)
-        if len(found) == 1:
-            return found[0]
-        first = found[0]
+        single_errors = flat(errors)
+        if len(single_errors) == 1:
+            return single_errors[0]
+        first = single_errors[0]
         many = cls(first.message, file=first.file, line=first.line, field=first.field, remedy=first.remedy)
-        many.errors, many.located = tuple(found), True
-        many.args = ("\n".join(str(error) for error in found),)
+        many.errors, many.located = tuple(single_errors), True
+        many.args = ("\n".join(str(error) for error in single_errors),)
         return many
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -121,7 +121,7 @@ class ManyErrors(InputError):
 
 def flat(errors: Iterable[InputError]) -> list[InputError]:
     """Return the single errors that a combined error contains."""
-    return [one for error in errors for one in (error.errors if isinstance(error, ManyErrors) else (error,))]
+    return [single for error in errors for single in (error.errors if isinstance(error, ManyErrors) else (error,))]
 
 
 class Problems:

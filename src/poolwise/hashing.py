@@ -22,8 +22,8 @@ def digest(content: bytes | str) -> str:
 
 def plain(content: Json) -> Json:
     """Return the content after a round trip through canonical JSON: keys sorted, tuples as lists."""
-    found: Json = json.loads(canonical(content))
-    return found
+    normalized: Json = json.loads(canonical(content))
+    return normalized
 
 
 def pretty_parts(content: Mapping[str, Any]) -> Iterator[bytes]:

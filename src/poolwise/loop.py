@@ -70,7 +70,6 @@ def run_loop(
     seed: int = 0,
     *,
     observer: Observer | None = None,
-    continued: Continuation | None = None,
 ) -> LoopResult:
     """Drive a platform with a scheduler until its events end.
 
@@ -83,7 +82,6 @@ def run_loop(
     scheduler : the scheduler whose decisions are committed
     seed : random seed of the scheduler
     observer : called after each instant (progress, explanations); it must not modify its arguments
-    continued : state of an earlier run that this one continues: the jobs keep their waiting counts
 
     Returns
     -------
@@ -95,7 +93,7 @@ def run_loop(
     PolicyError
         If the scheduler makes an invalid decision.
     """
-    loop = Loop(platform, scheduler, seed, continued)
+    loop = Loop(platform, scheduler, seed)
     for batch in platform.events():
         outcome = loop.step(batch)
         if observer is not None:

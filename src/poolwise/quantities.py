@@ -73,9 +73,9 @@ def parse(text: str | int | float, dimension: Dimension) -> int:
         raise ValueError(f"'{text}' is not a quantity; write a number and a unit, such as '{_example(dimension)}'")
     number, unit = float(match[1].replace("_", "")), _WORDS.get(match[2], match[2])
     if unit not in units:
-        known = ", ".join(u for u in units if u) or "none"
+        choices = ", ".join(u for u in units if u) or "none"
         problem = f"unknown unit '{unit}'" if unit else "the unit is missing"
-        raise ValueError(f"'{text}': {problem}; units of {dimension}: {known}")
+        raise ValueError(f"'{text}': {problem}; units of {dimension}: {choices}")
     if not math.isfinite(number) or number < 0:
         raise ValueError(f"'{text}': must be finite and not negative")
     scaled = number * units[unit]
@@ -132,11 +132,11 @@ def format_time(seconds: float) -> str:
         return "-"
     if seconds < 0:
         return f"-{format_time(-seconds)}"
-    for (size, one, many), (smaller, name, _) in pairwise(_TIMES) if seconds >= _MINUTE else ():
+    for (size, singular, plural), (smaller, name, _) in pairwise(_TIMES) if seconds >= _MINUTE else ():
         step = size if seconds >= _WHOLE * size else smaller
         count, rest = divmod(round(seconds / step) * step, size)
         if count:
-            words = f"{count:,} {one if count == 1 else many}"
+            words = f"{count:,} {singular if count == 1 else plural}"
             return f"{words} {rest // smaller} {name}" if rest and count < _WHOLE else words
     for unit, scale in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
         if float(f"{seconds / scale:.3g}") >= 1:

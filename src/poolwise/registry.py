@@ -107,10 +107,10 @@ def make(group: str, name: str, /, **settings: Any) -> Any:
             problem = f"'{name}' is a configured object and takes no settings"
             raise InputError(problem, field=next(iter(settings)), remedy="remove the settings, or name a class")
         return registered
-    known, parameters = _setting_names(registered), inspect.signature(registered).parameters.values()
+    names, parameters = _setting_names(registered), inspect.signature(registered).parameters.values()
     takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
-    if not takes_any and (unknown := [key for key in settings if key not in known]):
-        raise UnknownNameError.of(f"setting of {group.rstrip('s')} '{name}':", unknown[0], known, field=unknown[0])
+    if not takes_any and (unknown := [key for key in settings if key not in names]):
+        raise UnknownNameError.of(f"setting of {group.rstrip('s')} '{name}':", unknown[0], names, field=unknown[0])
     try:
         return registered(**settings)
     except TypeError as error:
@@ -156,12 +156,12 @@ def _check_contract(group: str, component: Any) -> None:
 def _setting_names(implementation: type) -> list[str]:
     """Return the names of the settings that a class takes."""
     parameters = inspect.signature(implementation).parameters.values()
-    return [one.name for one in parameters if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)]
+    return [p.name for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
 
 
 def _settings_text(implementation: type) -> str:
-    known = _setting_names(implementation)
-    return f"its settings: {', '.join(known)}" if known else "it takes no settings"
+    names = _setting_names(implementation)
+    return f"its settings: {', '.join(names)}" if names else "it takes no settings"
 
 
 def load(reference: str) -> Any:

@@ -31,10 +31,10 @@ def short_repr(thing: object) -> str:
 
 def fit_repr(text: str) -> str:
     """Wrap each line of a text at `WIDTH` characters, and drop the lines after the first `LINES`."""
-    found: list[str] = []
+    lines: list[str] = []
     for line in text.splitlines():
-        found += textwrap.wrap(line, WIDTH, subsequent_indent="    ") or [""]
-    return "\n".join(found if len(found) <= LINES else [*found[: LINES - 1], "    ..."])
+        lines += textwrap.wrap(line, WIDTH, subsequent_indent="    ") or [""]
+    return "\n".join(lines if len(lines) <= LINES else [*lines[: LINES - 1], "    ..."])
 
 
 def short_value(value: object) -> str:

@@ -53,19 +53,19 @@ def user_failure(error: BaseException) -> str | None:
     The code is the user's if the failing call passed through a file outside Poolwise, Python and installed packages after it
     had passed through Poolwise; the last such line is named.
     """
-    inside, found = False, None
+    inside, origin = False, None
     for frame in traceback.extract_tb(error.__traceback__):
         file = Path(frame.filename)
         if any(file.is_relative_to(own) for own in _own_folders()):
             inside = True
         elif inside and file.is_file() and not any(file.resolve().is_relative_to(other) for other in _INSTALLED):
-            found = frame
-    if found is None:
+            origin = frame
+    if origin is None:
         return None
     message = " ".join(str(error).split())
     raised = f"{type(error).__name__}: {message}" if message else type(error).__name__
-    line = f"\n  {found.line}" if found.line else ""
-    return f"{_short(found.filename)}, line {found.lineno}, in {found.name}: {raised}{line}"
+    line = f"\n  {origin.line}" if origin.line else ""
+    return f"{_short(origin.filename)}, line {origin.lineno}, in {origin.name}: {raised}{line}"
 
 
 def _short(file: str) -> str:

@@ -15,11 +15,11 @@ PREFIX = "catalog:"
 
 def shipped(kind: str) -> list[tuple[str, str]]:
     """Return the (name, title) pairs of the shipped TOML files of a kind, such as "studies" or "machines", sorted by name."""
-    found = []
+    titles = []
     for path in sorted((FOLDER / kind).glob("*.toml")):
         content = tomllib.loads(path.read_text(encoding="utf-8"))
-        found.append((path.stem, str(content.get("title", content.get("name", "")))))
-    return found
+        titles.append((path.stem, str(content.get("title", content.get("name", "")))))
+    return titles
 
 
 def find(kind: str, name: str, *, folder: Path = FOLDER) -> Path:
@@ -31,9 +31,9 @@ def find(kind: str, name: str, *, folder: Path = FOLDER) -> Path:
         if path.is_file():
             return path
     files = [path for path in (folder / kind).iterdir() if path.is_file()]
-    known = [path.stem if path.suffix == ".toml" else path.name for path in files]
+    names = [path.stem if path.suffix == ".toml" else path.name for path in files]
     singular = {"studies": "study", "batches": "batch", "searches": "search"}.get(kind, kind.removesuffix("s"))
-    raise UnknownNameError.of(f"shipped {singular}", name, known)
+    raise UnknownNameError.of(f"shipped {singular}", name, names)
 
 
 def resolve(kind: str, reference: str | Path) -> Path:

@@ -40,11 +40,12 @@ def calibrate(
         check_writable(out)
     shipped = [path if path.suffix else catalog.find(kind, str(path)) for path, kind in ((mix, "mixes"), (machine, "machines"))]
     file, _ = load_mix(shipped[0])
-    found = search(file.mix(seed), load_machine(shipped[1]), load)
-    window = "" if found.ideal.opened else " over the whole run, since it never reached 0.7"
-    line = f"mean gap {found.mix.mean_gap_s:.6g} s: ideal load {found.ideal.load:.4f}{window}, {found.runs} ideal runs"
-    if not found.reached:
+    calibrated = search(file.mix(seed), load_machine(shipped[1]), load)
+    window = "" if calibrated.ideal.opened else " over the whole run, since it never reached 0.7"
+    ideal = f"ideal load {calibrated.ideal.load:.4f}{window}, {calibrated.runs} ideal runs"
+    line = f"mean gap {calibrated.mix.mean_gap_s:.6g} s: {ideal}"
+    if not calibrated.reached:
         raise InfeasibleError(f"no gap gives a load within {TOLERANCE} of {load:g}; the nearest: {line}")
     print_line(line)
     if out is not None:
-        traces.write_table(found.mix.generate(), out)
+        traces.write_table(calibrated.mix.generate(), out)

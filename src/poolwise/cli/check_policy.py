@@ -35,8 +35,8 @@ def _components(name: str) -> list[Any]:
     if ":" in name:
         return [registry.load(name)]
     groups = ("orders", "backfills", "placements", "models", "schedulers")
-    found = [registry.find(group, name) for group in groups if name in registry.names(group)]
-    if not found:
-        known = {known for group in groups for known in registry.names(group)}
-        raise UnknownNameError.of("policy, scheduler or model", name, known)
-    return found
+    components = [registry.find(group, name) for group in groups if name in registry.names(group)]
+    if not components:
+        names = {names for group in groups for names in registry.names(group)}
+        raise UnknownNameError.of("policy, scheduler or model", name, names)
+    return components

@@ -98,6 +98,6 @@ def _flow() -> None:
     for solver in get_args(FlowSolver):
         min_cost_flow([0, 0], [1, 1], 0, 1, [1, 2], [2, -2], solver=solver)
     network = IncrementalFlow()
-    one, other = network.add_nodes([1, -1]).tolist()
-    network.add_arcs([one], [other], [1], [1])
+    source, sink = network.add_nodes([1, -1]).tolist()
+    network.add_arcs([source], [sink], [1], [1])
     network.solve()

@@ -144,8 +144,8 @@ def run(
         return
     if cell or study is not None or set_:
         raise InputError("not a folder of results", file=run, field="RUN", remedy="give the folder of `poolwise run --out`")
-    name, found_cell, found = _explain_schedule(run, job)
-    show_explanation(name, found_cell, found, output, [run])
+    name, explained_cell, wait = _explain_schedule(run, job)
+    show_explanation(name, explained_cell, wait, output, [run])
 
 
 def _explain_study(
@@ -217,14 +217,14 @@ def _explain(job: str, platform: LivePlatform, scheduler: str, json: bool) -> No
     loop.step(next(iter(platform.events())))  # an observed platform refuses every start
     snapshot = platform.snapshot()
     rejected = {snapshot.table.name(row): why for row, why in loop.result.rejected.items()}
-    found = None
+    wait = None
     if job not in rejected:
         row = LiveView(loop.queue, snapshot).find(job)
-        found = WaitReasons(chosen, loop, snapshot, (row,)).of(row)
-    text = found.text if found is not None else rejected.get(job, "it can start now")
+        wait = WaitReasons(chosen, loop, snapshot, (row,)).of(row)
+    text = wait.text if wait is not None else rejected.get(job, "it can start now")
     content: dict[str, object] = {"job": job, "text": text, "cause": None}
-    if found is not None:
-        reason = found.reason
+    if wait is not None:
+        reason = wait.reason
         content |= {"cause": reason.cause.value} | {name: getattr(reason, name) for name in ("resource", "needed", "free")}
     show_answer(Answer(headline=f"job {job}: {text}"), content if json else None, provenance(None, []))
 

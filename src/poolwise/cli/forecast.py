@@ -89,8 +89,8 @@ class LogFormat:
         """Read a log; where its format supports it, with resource requests as users wrote them."""
         from poolwise.forecasting.forecast import read_log
 
-        given: dict[str, Any] = {"map": self.map, "extra_columns": self.extra_columns, "only": dict(self.only)}
-        return read_log(path, machine, self.format, **{name: value for name, value in given.items() if value is not None})
+        options: dict[str, Any] = {"map": self.map, "extra_columns": self.extra_columns, "only": dict(self.only)}
+        return read_log(path, machine, self.format, **{name: value for name, value in options.items() if value is not None})
 
 
 @dataclass(frozen=True)
@@ -164,14 +164,14 @@ def forecast_waiting(state: MachineState, request: RequestOptions, policy: Polic
     )
 
 
-def show_forecast(found: ForecastAnswer, output: AnswerOutput, seed: int, inputs: Iterable[Path]) -> None:
+def show_forecast(forecast: ForecastAnswer, output: AnswerOutput, seed: int, inputs: Iterable[Path]) -> None:
     """Print a forecast as text or JSON, and write its figure and page if requested."""
     if output.figure is not None:
         from poolwise.report.figures import save
 
         output.figure.mkdir(parents=True, exist_ok=True)
-        save(found.figure(), output.figure)
-    answer, source = found.answer(), provenance(seed, inputs)
+        save(forecast.figure(), output.figure)
+    answer, source = forecast.answer(), provenance(seed, inputs)
     if output.report is not None:
         from dataclasses import replace
 
@@ -193,9 +193,9 @@ def state(
     """Forecast the waiting jobs of a saved state."""
     from poolwise.files.state import FILES, read_state
 
-    found = forecast_waiting(read_state(folder), request, policy, log)
+    forecast = forecast_waiting(read_state(folder), request, policy, log)
     inputs = [folder / name for name in FILES if (folder / name).is_file()]
-    show_forecast(found, output, request.seed, inputs)
+    show_forecast(forecast, output, request.seed, inputs)
 
 
 live = typer.Typer(help="Forecast the waiting jobs of a cluster.", no_args_is_help=True)

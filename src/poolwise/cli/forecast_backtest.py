@@ -45,9 +45,9 @@ def backtest(
     target = Machine.flat(processors) if processors is not None else load_machine(catalog.machine(str(machine)))
     workload, limits = with_limits(log_format.read(log, target))
     scheduler, name = policy.make(target)
-    found = Backtest.of(workload, target, scheduler, BacktestSettings(instants=instants, samples=samples, seed=seed))
+    measured = Backtest.of(workload, target, scheduler, BacktestSettings(instants=instants, samples=samples, seed=seed))
     counts = {"excluded": dict(workload.excluded), "repaired": dict(workload.repaired)}
     rows = [f"{count:,} rows: {reason}" for kind in counts.values() for reason, count in kind.items()]
-    answer = replace(found, notes=(*rows, *workload.notes, *limits, *found.notes)).answer(name)
+    answer = replace(measured, notes=(*rows, *workload.notes, *limits, *measured.notes)).answer(name)
     content = {**answer.content, **counts} if json else None
     show_answer(answer, content, provenance(seed, [catalog.resolve("traces", log)]))

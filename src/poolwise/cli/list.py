@@ -80,10 +80,10 @@ def _rows(group: ListedGroup) -> list[tuple[str, str]]:
 
     rows = []
     if group not in _FILES:
-        known = registry.names(group.value)
-        if group is ListedGroup.REPRODUCTIONS and not known:
+        names = registry.names(group.value)
+        if group is ListedGroup.REPRODUCTIONS and not names:
             raise missing_distribution("`poolwise list reproductions`", "poolwise-reproductions")
-        for name in known:
+        for name in names:
             doc = inspect.getdoc(registry.find(group.value, name)) or ""
             rows.append((name, doc.partition("\n")[0]))
     if group in (*_FILES, ListedGroup.SCHEDULERS):

@@ -192,15 +192,15 @@ def doctor(
 
 def _profiles(name: str, scheduler: str, more: list[str] | None) -> dict[str, str]:
     """Return schedulerName -> scheduler file of all profiles; that of --name and --scheduler comes first."""
-    found = {name: scheduler}
+    profiles = {name: scheduler}
     for text in more or ():
         other, _, file = text.partition("=")
         if not other or not file:
             raise InputError(f"'{text}' is not a valid profile", field="--profile", remedy="write NAME=FILE")
-        if other in found:
+        if other in profiles:
             raise InputError(f"schedulerName {other} has two scheduler files", field="--profile", remedy="name each only once")
-        found[other] = file
-    return found
+        profiles[other] = file
+    return profiles
 
 
 def _lease(namespace: str, name: str, lease: str | None, shadow: bool) -> tuple[str, str] | None:

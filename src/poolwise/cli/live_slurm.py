@@ -118,6 +118,6 @@ def _release(settings: SlurmSettings) -> None:
 
     log_to()
     platform = PlacePlatform(settings)
-    count = platform.give_back_all("place mode was ended")
+    count = platform.give_back_all()
     platform.close()
     print_line(f"{count:,} jobs of partition '{settings.partition}' were released to Slurm")

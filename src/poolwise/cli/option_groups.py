@@ -30,7 +30,7 @@ def expand(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(command)
     def call(**given: Any) -> Any:
-        made = {name: kind(**{one.name: given.pop(one.name) for one in fields(kind)}) for name, kind in groups.items()}
+        made = {name: kind(**{field.name: given.pop(field.name) for field in fields(kind)}) for name, kind in groups.items()}
         return command(**given, **made)
 
     call.__dict__["__signature__"] = inspect.Signature(parameters)
@@ -44,7 +44,7 @@ def _options(group: type) -> tuple[inspect.Parameter, ...]:
     types = get_type_hints(group, include_extras=True)
     keyword = inspect.Parameter.KEYWORD_ONLY
     return tuple(
-        inspect.Parameter(one.name, keyword, default=_default(one), annotation=types[one.name]) for one in fields(group)
+        inspect.Parameter(field.name, keyword, default=_default(field), annotation=types[field.name]) for field in fields(group)
     )
 
 

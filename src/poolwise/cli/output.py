@@ -51,8 +51,8 @@ def show_answer(
     failed = answer.status != "decided" and not answer.found
     if content is not None:
         certainty = None if answer.decision is None else answer.decision.certainty
-        known = {} if certainty is None else {"certainty": {**certainty.to_dict(), **content.get("certainty", {})}}
-        print_json({**content, **known}, source, answer.notes)
+        certain = {} if certainty is None else {"certainty": {**certainty.to_dict(), **content.get("certainty", {})}}
+        print_json({**content, **certain}, source, answer.notes)
     else:
         if not failed:
             print_line(answer.headline, style="bold")

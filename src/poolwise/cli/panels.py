@@ -61,7 +61,7 @@ def _arrange_options(command: Any) -> None:
 
 
 def _options(parameters: Iterable[Any]) -> list[Any]:
-    return [one for one in parameters if one.param_type_name == "option"]
+    return [parameter for parameter in parameters if parameter.param_type_name == "option"]
 
 
 def _rank(parameter: Any) -> int:

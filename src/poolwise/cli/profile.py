@@ -52,17 +52,17 @@ def fit(
 
     check_writable(out)
     fits = [fitting.fit(measured, pieces, convex=convex) for measured in fitting.read_measurements(measurements)]
-    write_whole(out, fitting.to_csv([found.profile for found in fits]).encode())
+    write_whole(out, fitting.to_csv([fitted.profile for fitted in fits]).encode())
     save(_figure(fits, out.stem), out.parent)
     if json:
-        content = {"profiles": [_to_dict(found) for found in fits], "file": str(out)}
+        content = {"profiles": [_to_dict(fitted) for fitted in fits], "file": str(out)}
         print_json(content, provenance(None, [measurements]))
         return
     rows = []
-    for found in fits:
-        knots = ", ".join(f"{r:g}: {s:.3g}" for r, s in zip(found.profile.remote, found.profile.slowdown, strict=True))
-        errors = (found.errors.least, found.errors.mean, found.errors.most, found.extra)
-        rows.append([found.profile.name, knots, *(f"{e:.2g}" for e in errors), f"{found.profile.frequency_share:.3g}"])
+    for fitted in fits:
+        knots = ", ".join(f"{r:g}: {s:.3g}" for r, s in zip(fitted.profile.remote, fitted.profile.slowdown, strict=True))
+        errors = (fitted.errors.least, fitted.errors.mean, fitted.errors.most, fitted.extra)
+        rows.append([fitted.profile.name, knots, *(f"{e:.2g}" for e in errors), f"{fitted.profile.frequency_share:.3g}"])
     columns = ["workload", "slowdown at the knots", "MSE min", "avg", "max", "convexity adds", "frequency share"]
     print_table(Table("Profiles", columns, rows))
     progress(f"profiles: {out}")
@@ -89,16 +89,16 @@ def _figure(fits: list[Fit], name: str) -> Figure:
 
     from poolwise.presentation.figure import Axis, Curves
 
-    shares = np.linspace(0, max(found.profile.remote[-1] for found in fits), 61)
+    shares = np.linspace(0, max(fitted.profile.remote[-1] for fitted in fits), 61)
     series = {}
-    for found in fits:
-        inside = shares <= found.profile.remote[-1] + 1e-12
-        series[found.profile.name] = np.where(inside, found.profile.at(shares), np.nan).tolist()
+    for fitted in fits:
+        inside = shares <= fitted.profile.remote[-1] + 1e-12
+        series[fitted.profile.name] = np.where(inside, fitted.profile.at(shares), np.nan).tolist()
         marks = np.full(len(shares), np.nan)
-        for share in {r for r, _ in found.points}:
+        for share in {r for r, _ in fitted.points}:
             at = int(np.argmin(np.abs(shares - share)))
-            marks[at] = np.mean([s for r, s in found.points if r == share])
-        series[f"{found.profile.name}, measured"] = marks.tolist()
+            marks[at] = np.mean([s for r, s in fitted.points if r == share])
+        series[f"{fitted.profile.name}, measured"] = marks.tolist()
     return Curves(
         name=name,
         title="Slowdown as a function of the share of remote memory",

@@ -59,8 +59,8 @@ def run_study(
     from poolwise.studies.slow_runs import slow_runs
 
     loaded = studies.load(study, dict(set_))
-    given = Path(study)
-    folder = out if out is not None else Path("results") / (given.resolve().name if given.is_dir() else loaded.name)
+    file = Path(study)
+    folder = out if out is not None else Path("results") / (file.resolve().name if file.is_dir() else loaded.name)
     store = CellStore(folder)
     for slow in slow_runs(cell for cell in loaded.runs if not store.holds(cell.key)):
         note(slow.text)
@@ -77,7 +77,8 @@ def run_study(
     if json:
         against = report.changes_against_today(result)
         rows = [{name: _plain(value) for name, value in row.items()} for row in result.frame().iter_rows(named=True)]
-        before = {"sanity": [one.to_dict() for one in sanity], "decisive": None if left_out is None else left_out.to_dict()}
+        decisive = None if left_out is None else left_out.to_dict()
+        before = {"sanity": [check.to_dict() for check in sanity], "decisive": decisive}
         today = {} if against is None else {"today": against.to_dict(0)}
         content = {"study": loaded.name, **before, "population": result.population_text(), "cells": rows, **today}
     show_answer(

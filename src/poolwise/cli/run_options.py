@@ -109,7 +109,7 @@ class LogOptions:
         try:
             cell = resolve_run(deepcopy(run), settings, self.seed)
         except InputError as error:
-            mismatch = all(isinstance(one, UnsuitablePlacementError) for one in flat([error]))
+            mismatch = all(isinstance(single, UnsuitablePlacementError) for single in flat([error]))
             if not (mismatch and self._takes_default_placement(settings)):
                 raise
             default: str = "first_fit"  # racks do not suit the machine
@@ -128,11 +128,11 @@ class LogOptions:
 
     def files(self, log: Path) -> list[Path]:
         """Return every file that the options name."""
-        found = [catalog.resolve("traces", log)]
-        found += [] if self.scheduler is None else [catalog.resolve("schedulers", self.scheduler)]
-        found += [catalog.resolve("sharing_tables", text.partition("=")[2]) for text in self.table]
-        found += [] if self.machine is None else [catalog.resolve("machines", str(_machine(self.machine, None)))]
-        return found
+        paths = [catalog.resolve("traces", log)]
+        paths += [] if self.scheduler is None else [catalog.resolve("schedulers", self.scheduler)]
+        paths += [catalog.resolve("sharing_tables", text.partition("=")[2]) for text in self.table]
+        paths += [] if self.machine is None else [catalog.resolve("machines", str(_machine(self.machine, None)))]
+        return paths
 
     @property
     def policy(self) -> str:
@@ -142,16 +142,16 @@ class LogOptions:
         return f"{self.order or 'fcfs'} {self.backfill or 'easy'} {(self.scope or ScopeChoice.RACK).value}"
 
     def _workload(self, log: Path) -> dict[str, Any]:
-        given = {"map": self.map, "strict": self.strict or None, "closed_loop": self.closed_loop or None}
-        options = {name: value for name, value in given.items() if value is not None}
+        settings = {"map": self.map, "strict": self.strict or None, "closed_loop": self.closed_loop or None}
+        options = {name: value for name, value in settings.items() if value is not None}
         format = "columns" if self.map is not None and self.format == "auto" else self.format
         return {"trace": existing_trace(log), "format": format, "clock": "trace", "options": options, "only": dict(self.only)}
 
     def _scheduler(self) -> str | dict[str, Any]:
         """Return the scheduler file, or the section that the other options describe."""
-        given = {name: getattr(self, name) for name in ("order", "backfill", "placement", "scope")}
+        parts = {name: getattr(self, name) for name in ("order", "backfill", "placement", "scope")}
         if self.scheduler is not None:
-            twice = next((f"--{name}" for name, value in given.items() if value), None)
+            twice = next((f"--{name}" for name, value in parts.items() if value), None)
             if twice is not None:
                 remedy = "give --scheduler FILE without the options that it replaces, or --order NAME alone"
                 raise InputError(f"--scheduler and {twice} exclude each other", field="scheduler", remedy=remedy)
@@ -171,9 +171,9 @@ def with_placement(placements: list[Any]) -> dict[str, Any]:
 
 def existing_trace(path: Path) -> str:
     """Return a trace as a study file names it; raises InputError if the file does not exist."""
-    found = catalog.resolve("traces", path)
-    if not found.is_file():
-        raise InputError("no such file", file=found, remedy="check the path")
+    file = catalog.resolve("traces", path)
+    if not file.is_file():
+        raise InputError("no such file", file=file, remedy="check the path")
     return str(path)
 
 
@@ -199,8 +199,8 @@ def _resolve(run: dict[str, Any], settings: dict[str, Any]) -> Cell:
     except InputError as error:
         if error.file != document.file:
             raise
-        found = error.errors if isinstance(error, ManyErrors) else (error,)
-        raise ManyErrors.of([type(e)(e.message, field=e.field, remedy=e.remedy) for e in found]) from error
+        errors = error.errors if isinstance(error, ManyErrors) else (error,)
+        raise ManyErrors.of([type(e)(e.message, field=e.field, remedy=e.remedy) for e in errors]) from error
     if len(cells) != 1:
         raise InputError("a single run varies nothing", field="--set", remedy="write a study, and run it with `poolwise run`")
     return cells[0]
@@ -233,5 +233,5 @@ def _machine(path: Path | None, processors: int | None) -> str | dict[str, Any]:
     if processors is not None:
         return {"version": 1, "format": "processors", "count": processors}
     assert path is not None
-    found = catalog.machine(path)
-    return str(path) if found == path else f"{catalog.PREFIX}{found.stem}"
+    file = catalog.machine(path)
+    return str(path) if file == path else f"{catalog.PREFIX}{file.stem}"

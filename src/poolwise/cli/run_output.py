@@ -98,8 +98,10 @@ def report_run(
     """
     from poolwise.simulation import measured
 
-    schedule, said = result.schedule, (*result.notes(), *notes)
-    run = measured(schedule, result.engine, result.wall_s, asked=measures, said=said, scheduler=scheduler, warm_up=warm_up)
+    schedule, remarks = result.schedule, (*result.notes(), *notes)
+    run = measured(
+        schedule, result.engine, result.wall_s, measures=measures, remarks=remarks, scheduler=scheduler, warm_up=warm_up
+    )
     if output.schedule is not None:
         write_schedule(schedule, output.schedule)
         write_provenance(output.schedule, source(output.schedule.parent))

@@ -29,12 +29,12 @@ def run_in_folder(folder: Path, selection: Sequence[str]) -> tuple[str, Cell]:
     from poolwise.studies.cells import cell_sources
     from poolwise.studies.description import read_descriptions
 
-    known = _provenance(folder)
+    facts = _provenance(folder)
     runs = read_descriptions(folder / "provenance.json")
-    if known.get("sources_sha256") != cell_sources():
+    if facts.get("sources_sha256") != cell_sources():
         remedy = "run the study again with this version"
         raise InputError("the results were made by another version of Poolwise", file=folder, remedy=remedy)
-    return str(known.get("study")), _check_saved(choose(runs, folder, selection).cell(), folder)
+    return str(facts.get("study")), _check_saved(choose(runs, folder, selection).cell(), folder)
 
 
 def run_of_study(folder: Path, study: str, settings: Sequence[Any], selection: Sequence[str]) -> tuple[str, Cell]:
@@ -111,19 +111,19 @@ def choose(runs: Sequence[R], folder: Path, selection: Sequence[str]) -> R:
     listed: list[str] = [f"  {run.key[:8]}  {run.label}" for run in candidates[:SHOWN]]
     if len(candidates) > SHOWN:
         listed.append(f"  and {len(candidates) - SHOWN} more")
-    found = f"the results hold {len(runs)} cells"
+    problem = f"the results hold {len(runs)} cells"
     if selection:
-        found = f"{len(matching) or 'no'} cells match {' and '.join(selection)}"
+        problem = f"{len(matching) or 'no'} cells match {' and '.join(selection)}"
     remedy = "\n".join(["select one by PATH=VALUE or by its key:", *listed])
-    raise InputError(found, file=folder, field="--cell", remedy=remedy)
+    raise InputError(problem, file=folder, field="--cell", remedy=remedy)
 
 
 def _matches(run: Cell | RecordedRun, text: str) -> bool:
     path, equals, value = text.partition("=")
     if not equals:
         return run.key.startswith(text)
-    known: Mapping[str, object] = {**run.parameters, "seed": run.seed}
-    return any((name == path or name.endswith(f".{path}")) and str(known[name]) == value for name in known)
+    parameters: Mapping[str, object] = {**run.parameters, "seed": run.seed}
+    return any((name == path or name.endswith(f".{path}")) and str(parameters[name]) == value for name in parameters)
 
 
 def _check_saved(cell: Cell, folder: Path) -> Cell:

@@ -27,8 +27,8 @@ def print_table(table: Table, most: int | None = None, remedy: str = "") -> None
     as one block of lines per row. Empty columns are left out. If there are more than `most` rows, only the first are printed,
     followed by the `remedy` to see the others.
     """
-    kept = [k for k in range(len(table.columns)) if not table.rows or any(row[k] for row in table.rows)]
-    columns, *shown = [[row[k] for k in kept] for row in (table.columns, *table.rows[:most])]
+    filled = [k for k in range(len(table.columns)) if not table.rows or any(row[k] for row in table.rows)]
+    columns, *shown = [[row[k] for k in filled] for row in (table.columns, *table.rows[:most])]
     numeric = [_is_numeric(column) for column in zip(*shown, strict=True)] or [False] * len(columns)
     widths = _widths(columns, shown, numeric, out.width)
     if table.title:

@@ -114,8 +114,8 @@ class ReadOptions:
         from poolwise import traces
 
         names = ("extra_columns", "memory_field", "memory_unknown", "memory_scale", "timezone", "map")
-        given: dict[str, Any] = {name: value for name in names if (value := getattr(self, name)) is not None}
-        return traces.choose_format(trace, self.format, **given, **({"strict": True} if self.strict else {}))
+        options: dict[str, Any] = {name: value for name in names if (value := getattr(self, name)) is not None}
+        return traces.choose_format(trace, self.format, **options, **({"strict": True} if self.strict else {}))
 
     def read(self, trace: Path, machine: Machine) -> Workload:
         """Read the selected jobs of a trace; memory is kept even if the machine has none."""
@@ -134,8 +134,8 @@ class ReadOptions:
         if self.machine is None:
             machine = Machine.of_racks(1, nodes or 1, cores=self.machine_cores or 1)
             return replace(machine, per_node={**machine.per_node, "gpu": np.array([self.machine_gpus or 0], dtype=np.int64)})
-        for name, given in each.items():
-            if given is not None:
+        for name, amount in each.items():
+            if amount is not None:
                 remedy = f"leave out --{name.replace('_', '-')}"
                 raise InputError("the machine file already specifies it", field=name, remedy=remedy)
         return load_machine(catalog.machine(self.machine))

@@ -40,8 +40,8 @@ def generate(
     from poolwise.traces.generators import configure
 
     check_writable(out)
-    given: dict[str, Any] = {"seed": seed, "jobs": jobs}
-    settings = {key: value for key, value in given.items() if value is not None}
+    options: dict[str, Any] = {"seed": seed, "jobs": jobs}
+    settings = {key: value for key, value in options.items() if value is not None}
     settings |= dict(set_)
     generator = configure(name, **settings)
     workload = generator.generate()

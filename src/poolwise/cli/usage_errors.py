@@ -19,9 +19,9 @@ def explain_usage(problem: Any) -> Any:
     option, context = getattr(problem, "option_name", None), problem.ctx
     if type(problem).__name__ == "NoSuchOption" and option and context is not None:
         names, root = _names(context), context.find_root().command
-        found = [*_having(root.commands[names[0]], option, f"poolwise {names[0]}")] if names else []
-        if found:
-            problem.message += f". Did you mean {' or '.join(f'`{name}`' for name in found[:_SHOWN])}?"
+        commands = [*_having(root.commands[names[0]], option, f"poolwise {names[0]}")] if names else []
+        if commands:
+            problem.message += f". Did you mean {' or '.join(f'`{name}`' for name in commands[:_SHOWN])}?"
             problem.possibilities = None
     return problem
 
@@ -35,11 +35,11 @@ def _having(command: Any, option: str, path: str) -> Iterator[str]:
     """Yield the names of the commands that have an option; a group where every command has it counts as one."""
     inner = getattr(command, "commands", {})
     if not inner:
-        if any(option in one.opts or option in one.secondary_opts for one in command.params):
+        if any(option in subcommand.opts or option in subcommand.secondary_opts for subcommand in command.params):
             yield path
         return
-    found = [[*_having(one, option, f"{path} {name}")] for name, one in inner.items()]
-    if all(len(names) == 1 and names[0] == f"{path} {name}" for names, name in zip(found, inner, strict=True)):
+    commands = [[*_having(subcommand, option, f"{path} {name}")] for name, subcommand in inner.items()]
+    if all(len(names) == 1 and names[0] == f"{path} {name}" for names, name in zip(commands, inner, strict=True)):
         yield path
     else:
-        yield from (name for names in found for name in names)
+        yield from (name for names in commands for name in names)

@@ -36,15 +36,15 @@ def validate(
 
     Checks every key, unit and name, and the trace that a study or plan reads.
     """
-    found = {path: _summarize(path, set_) for path in _find(file)}
+    summaries = {path: _summarize(path, set_) for path in _find(file)}
     if json:
         files = [
             {"file": str(path), "kind": kind, "title": title, "contents": [*lines]}
-            for path, (kind, title, lines) in found.items()
+            for path, (kind, title, lines) in summaries.items()
         ]
-        print_json({"files": files}, provenance(None, found))
+        print_json({"files": files}, provenance(None, summaries))
         return
-    for path, (kind, title, lines) in found.items():
+    for path, (kind, title, lines) in summaries.items():
         print_lines([f"{path}: a {kind}, {title}", *(f"  {line}" for line in lines)])
 
 
@@ -70,10 +70,10 @@ def _find(file: str) -> list[Path]:
     if path.is_file() or path.suffix or len(path.parts) > 1:
         return [path]
     name = file.removeprefix(catalog.PREFIX)
-    found = [(folder, shipped) for folder in FOLDERS.values() for shipped, _ in catalog.shipped(folder)]
-    if not any(shipped == name for _, shipped in found):
-        raise UnknownNameError.of("machine, scheduler, study, plan or search", name, [shipped for _, shipped in found])
-    return [catalog.find(folder, name) for folder, shipped in found if shipped == name]
+    files = [(folder, shipped) for folder in FOLDERS.values() for shipped, _ in catalog.shipped(folder)]
+    if not any(shipped == name for _, shipped in files):
+        raise UnknownNameError.of("machine, scheduler, study, plan or search", name, [shipped for _, shipped in files])
+    return [catalog.find(folder, name) for folder, shipped in files if shipped == name]
 
 
 def _machine(path: Path) -> Summary:

@@ -60,11 +60,11 @@ def prepend_today(runs: Sequence[SavedRun]) -> list[SavedRun]:
 def _today_of(run: SavedRun) -> SavedRun | None:
     """Return the run of today with which a study's run is compared, under the same seeds; None if the study has no today."""
     file = run.source / "provenance.json"
-    known = json.loads(file.read_bytes()).get("today") if run.records and file.is_file() else None
-    if known is None:
+    today = json.loads(file.read_bytes()).get("today") if run.records and file.is_file() else None
+    if today is None:
         return None
     described = {record.key: record for record in read_descriptions(file, today=True)}
-    records = {seed: described[known["of"][record.key]] for seed, record in run.records.items()}
+    records = {seed: described[today["of"][record.key]] for seed, record in run.records.items()}
     store = CellStore(run.source)
     outcomes = {seed: store.load(record.key)[1] for seed, record in records.items()}
     name = str(next(iter(records.values())).parameters["today"])
@@ -132,9 +132,9 @@ def compare(*runs: SimulatedRun | str | Path, over: ComparedOver | None = None, 
     >>> [d.value < d.first for d in found.differences if d.metric == "mean_wait_s"]
     [True]
     """
-    found: list[SavedRun] = []
+    saved: list[SavedRun] = []
     for run in runs:
-        found += [RunInMemory.of(run)] if isinstance(run, SimulatedRun) else read_runs(str(run))
-    if found and not isinstance(found[0], RunInMemory):
-        found = prepend_today(found)
-    return Comparison.of(found, over, [Component(name=name).in_folder("metrics", Path()) for name in metrics])
+        saved += [RunInMemory.of(run)] if isinstance(run, SimulatedRun) else read_runs(str(run))
+    if saved and not isinstance(saved[0], RunInMemory):
+        saved = prepend_today(saved)
+    return Comparison.of(saved, over, [Component(name=name).in_folder("metrics", Path()) for name in metrics])

@@ -24,10 +24,10 @@ def fairest(ranked: Sequence[T], added_wait: Callable[[T], float], difference: C
     difference
         Paired difference of the goal, first - second, with its interval; NaN bounds do not make alternatives equal.
     """
-    tied = [ranked[0], *(one for one in ranked[1:] if difference(one, ranked[0]).low <= 0)]
-    if not np.isfinite([added_wait(one) for one in tied]).all():
+    tied = [ranked[0], *(alternative for alternative in ranked[1:] if difference(alternative, ranked[0]).low <= 0)]
+    if not np.isfinite([added_wait(alternative) for alternative in tied]).all():
         return ranked[0]
-    for one in sorted(tied, key=added_wait):
-        if not any(difference(other, one).high < 0 for other in ranked if other is not one):
-            return one
+    for alternative in sorted(tied, key=added_wait):
+        if not any(difference(other, alternative).high < 0 for other in ranked if other is not alternative):
+            return alternative
     return ranked[0]

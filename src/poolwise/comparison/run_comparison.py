@@ -143,16 +143,16 @@ class Comparison:
     @cached_property
     def metrics(self) -> tuple[dict[str, FloatArray], ...]:
         """One dictionary per run: metric -> (n_seed,) values, for the metrics that all runs have."""
-        found = []
+        values_of_runs = []
         for k in range(len(self.runs)):
             rows = [self._measure(k, seed) for seed in self.seeds]
             shared = [name for name in rows[0] if all(name in row for row in rows)]
-            found.append({name: np.array([row[name] for row in rows]) for name in shared})
-        everywhere = [name for name in found[0] if all(name in values for values in found)]
-        known = [name for name in everywhere if not any(np.isnan(values[name]).any() for values in found)]
+            values_of_runs.append({name: np.array([row[name] for row in rows]) for name in shared})
+        everywhere = [name for name in values_of_runs[0] if all(name in values for values in values_of_runs)]
+        complete = [name for name in everywhere if not any(np.isnan(values[name]).any() for values in values_of_runs)]
         if any(run.times_only for run in self.runs):
-            known = [name for name in known if name.endswith(_TIME_METRICS)]
-        return tuple({name: values[name] for name in known} for values in found)
+            complete = [name for name in complete if name.endswith(_TIME_METRICS)]
+        return tuple({name: values[name] for name in complete} for values in values_of_runs)
 
     @cached_property
     def described(self) -> Mapping[str, Metric]:
@@ -166,7 +166,7 @@ class Comparison:
 
     def changed(self, count: int) -> list[ChangedJob]:
         """Return the jobs whose wait changed most, up to `count` per run and direction, the largest change first."""
-        found: list[ChangedJob] = []
+        changed_jobs: list[ChangedJob] = []
         for k in range(1, len(self.runs)):
             ids, submit, nodes, runtime, first, here = self._waits(k)
             change = here - first
@@ -176,8 +176,8 @@ class Comparison:
                 for row in chosen:
                     waits = float(first[row]), float(here[row])
                     job = int(ids[row]), float(submit[row]) / SECOND, int(nodes[row]), float(runtime[row])
-                    found.append(ChangedJob(k, *job, *waits))
-        return found
+                    changed_jobs.append(ChangedJob(k, *job, *waits))
+        return changed_jobs
 
     @cached_property
     def same_jobs(self) -> bool:
@@ -253,15 +253,15 @@ class Comparison:
         return {seed: (full or longest).outcomes[seed].id[: longest.warm_up] for seed in self.seeds}
 
     def _check_jobs(self, seed: int) -> None:
-        one = max((run.outcomes[seed] for run in self.runs), key=len)
-        submitted = dict(zip(one.id.tolist(), one.submit.tolist(), strict=True))
+        largest = max((run.outcomes[seed] for run in self.runs), key=len)
+        submitted = dict(zip(largest.id.tolist(), largest.submit.tolist(), strict=True))
         for label, run in zip(self.labels, self.runs, strict=True):
             other = run.outcomes[seed]
             if any(submitted.get(i) != s for i, s in zip(other.id.tolist(), other.submit.tolist(), strict=True)):
                 message = f"the jobs of {label} differ from those of the other runs"
                 raise InputError(message, file=run.source, field="RUN", remedy="compare runs of one workload")
-            if not run.times_only and len(other) != len(one):
-                message = f"{label} has {len(other):,} jobs, another run {len(one):,}"
+            if not run.times_only and len(other) != len(largest):
+                message = f"{label} has {len(other):,} jobs, another run {len(largest):,}"
                 raise InputError(message, file=run.source, field="RUN", remedy="compare runs of one workload")
         if not len(self._common(seed)):
             raise InputError("no job finished in every run", field="RUN", remedy="compare runs that share jobs")

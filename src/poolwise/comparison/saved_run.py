@@ -71,9 +71,9 @@ class SavedRun:
         if not self.times_only:
             return self
         outcomes = {seed: Outcomes.of(simulate_again(self._cell(seed))) for seed in self.outcomes}
-        for seed, found in outcomes.items():
-            saved, ran = self.outcomes[seed], found.finished
-            if not all(np.array_equal(getattr(saved, name), getattr(found, name)[ran]) for name in ("id", "start", "end")):
+        for seed, complete in outcomes.items():
+            saved, ran = self.outcomes[seed], complete.finished
+            if not all(np.array_equal(getattr(saved, name), getattr(complete, name)[ran]) for name in ("id", "start", "end")):
                 problem = "a metric needs more than the saved times, but a new simulation of the run gives different times"
                 raise InputError(problem, file=self.source, field="metrics", remedy="simulate the run again and save it")
         return replace(self, outcomes=outcomes, times_only=False)
@@ -161,8 +161,8 @@ def _read_cells(folder: Path, parameters: dict[str, str], rows: list[dict[str, A
         facts, outcomes[int(row["seed"])] = store.load(row["key"])
         warm_up = int(facts["inputs"]["warm_up"])
         inputs[f"{row['key']}.parquet"] = digest(store.read_file(row["key"], "parquet") or b"")
-    known = {record.key: record for record in _records(folder / "provenance.json")}
-    records = {int(row["seed"]): known[row["key"]] for row in rows if row["key"] in known}
+    record_of = {record.key: record for record in _records(folder / "provenance.json")}
+    records = {int(row["seed"]): record_of[row["key"]] for row in rows if row["key"] in record_of}
     return SavedRun(parameters, folder, outcomes, warm_up, False, inputs, records)
 
 

@@ -49,7 +49,9 @@ def population_sentence(comparison: Comparison) -> str:
     """State the jobs on which the runs were measured."""
     counts = (int(comparison.population(0, seed).sum()) for seed in comparison.seeds)
     records = [record.run["scheduler"] for run in comparison.runs for record in run.records.values()]
-    listed = bool(records) and all(isinstance(one, dict) and one.get("kind", "list") == "list" for one in records)
+    listed = bool(records) and all(
+        isinstance(scheduler, dict) and scheduler.get("kind", "list") == "list" for scheduler in records
+    )
     policy = "FCFS without backfilling" if listed else ""
     return population_note(counts, max(run.warm_up for run in comparison.runs), "every run finished", policy)
 

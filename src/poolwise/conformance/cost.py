@@ -47,9 +47,9 @@ def check_cost(cost: CostModel) -> tuple[Check, ...]:
 def _placing(cost: CostModel, copy: CostModel, tasks: TaskClasses, places: Places, findings: Findings) -> FloatArray:
     before = _bytes(tasks), _bytes(places)
     value = cost.placing(tasks, places, COPIES)
-    shape, kept = getattr(value, "shape", None), (len(tasks), len(places))
-    problem = f"returned shape {shape} for {kept[0]} tasks at {kept[1]} places and {COPIES} copies, or not float64"
-    findings.demand(SHAPE, shape in ((*kept, 1), (*kept, COPIES)) and value.dtype == np.float64, problem)
+    shape, expected = getattr(value, "shape", None), (len(tasks), len(places))
+    problem = f"returned shape {shape} for {expected[0]} tasks at {expected[1]} places and {COPIES} copies, or not float64"
+    findings.demand(SHAPE, shape in ((*expected, 1), (*expected, COPIES)) and value.dtype == np.float64, problem)
     findings.require(NUMBERS, bool((np.isfinite(value) | (value == np.inf)).all()), "a cost of placing is NaN or -inf")
     for other in (cost, copy):
         same = np.array_equal(value, other.placing(tasks, places, COPIES), equal_nan=True)

@@ -48,6 +48,7 @@ from poolwise.platforms.simulated import Simulation
 from poolwise.quantities import SECOND, UNKNOWN
 from poolwise.random import uniform
 
+_KILLED, _REOPENED = 0.05, 0.1  # shares of the instants after which `survive` kills the loop and reopens the dispatcher
 RETRY = 5 * SECOND  # delay of the scheduling pass that the cluster requests after a refusal, as a real one does (ns)
 
 
@@ -178,17 +179,19 @@ class FakeCluster(Simulation):
     def commit(self, decisions: Decisions) -> CommitResult:
         """Commit the decisions, except for starts that lose to another client."""
         lost: list[tuple[Decision, str]] = []
-        kept: list[Decision] = []
+        carried_out: list[Decision] = []
         for decision in decisions:
             if isinstance(decision, Start) and self._chance("conflict") < self.faults.conflicts:
                 lost.append((decision, "another client was faster"))
             else:
-                kept.append(decision)
+                carried_out.append(decision)
         before = len(self.recorder)
-        late = [self._late(before + k) for k in range(sum(isinstance(d, Start) for d in kept))]
-        outcome = super().commit(Decisions(tuple(kept), decisions.next_wakeup))
+        late = [self._late(before + k) for k in range(sum(isinstance(d, Start) for d in carried_out))]
+        outcome = super().commit(Decisions(tuple(carried_out), decisions.next_wakeup))
         if self._drained:
-            self._overdrawn += [f"{one} does not fit: {why}" for one, why in outcome.rejected if isinstance(one, Start)]
+            self._overdrawn += [
+                f"{lost_start} does not fit: {why}" for lost_start, why in outcome.rejected if isinstance(lost_start, Start)
+            ]
         table = self._jobs
         for start, number in outcome.started:
             owners = tuple(self.machine.owners[o] for o in start.placement.owner.tolist())
@@ -232,9 +235,9 @@ class FakeCluster(Simulation):
             return reported
         match event:
             case Arrival(position):
-                one = slice(position, position + 1)
+                row = slice(position, position + 1)
                 self._next_arrival()
-                return (self._add_job(self._coming.taken(np.arange(len(self._coming))[one]), self._durations[one]),)
+                return (self._add_job(self._coming.taken(np.arange(len(self._coming))[row]), self._durations[row]),)
             case Ended(number, job, tasks, Outcome.FINISHED, _) if number in self._runs:
                 events = list(super()._apply(event))
                 if events:
@@ -348,7 +351,7 @@ class FakeCluster(Simulation):
 
     def problems(self, queue: Queue) -> list[str]:
         """Return the errors in the state: wrong amounts, and tasks in wrong places."""
-        found: list[str] = []
+        errors: list[str] = []
         held = np.zeros_like(self._capacity)
         running: set[tuple[int, int]] = set()
         table = self.table
@@ -357,20 +360,20 @@ class FakeCluster(Simulation):
             for task in run.tasks:
                 name = int(table.id[run.job]), task
                 if name in running or name in self.done:
-                    found.append(f"task {name[1]} of job {name[0]} runs twice")
+                    errors.append(f"task {name[1]} of job {name[0]} runs twice")
                 running.add(name)
         here = [owner for owner in range(len(held)) if owner not in self._drained]
         if (held > self._capacity)[here].any():
-            found.append("more is allocated than the capacity")
-        found += self._overdrawn
+            errors.append("more is allocated than the capacity")
+        errors += self._overdrawn
         if not np.array_equal(self._capacity - held, self._free):
-            found.append("the free amounts differ from the capacity minus the amounts that runs hold")
+            errors.append("the free amounts differ from the capacity minus the amounts that runs hold")
         waiting = {(int(table.id[job]), task) for job in queue.jobs.tolist() for task in queue.tasks(job)}
         real = {(int(table.id[job]), task) for job, tasks in self._waiting.items() for task in tasks}
         real = {name for name in real if name[0] not in self.gone}
         if waiting != real:
-            found.append(f"the queue has {sorted(waiting - real)[:3]} too many and {sorted(real - waiting)[:3]} too few")
-        return found
+            errors.append(f"the queue has {sorted(waiting - real)[:3]} too many and {sorted(real - waiting)[:3]} too few")
+        return errors
 
     def unserved(self) -> list[int]:
         """Return the ids of all jobs of the case that are neither done, nor rejected, nor withdrawn."""
@@ -381,13 +384,11 @@ class FakeCluster(Simulation):
         ]
 
 
-def survive(
-    scheduler: Scheduler, case: Case, faults: Fault, seed: int = 0, *, killed: float = 0.05, reopened: float = 0.1
-) -> tuple[int, list[str]]:
+def survive(scheduler: Scheduler, case: Case, faults: Fault, seed: int = 0) -> tuple[int, list[str]]:
     """Run a scheduler on a cluster with faults; return the number of instants and the first problems, empty if there are none.
 
-    After a share `killed` of the instants, the loop is killed, and another takes over with its saved state; after a share
-    `reopened`, the dispatcher is replaced by a new one, unless the scheduler declares that it remembers something.
+    After 5 % of the instants, the loop is killed, and another takes over with its saved state; after 10 %, the dispatcher is
+    replaced by a new one, unless the scheduler declares that it remembers something.
     """
     cluster, steps = FakeCluster(case, faults, seed), 0
     limit = 1000 + 100 * int(case.workload.tasks.sum())
@@ -400,11 +401,11 @@ def survive(
         if problems := cluster.problems(loop.queue):
             return steps, [f"at {cluster.now} ns: {problem}" for problem in problems]
         chance = float(uniform(seed, "killed", steps)[0])
-        if chance < killed:
+        if chance < _KILLED:
             saved = Continuation.of(loop.queue, seed).to_json()
             cluster.take_over()
             loop = Loop(cluster, scheduler, seed, Continuation.from_json(saved))
-        elif chance < killed + reopened and not scheduler.keeps_state:
+        elif chance < _KILLED + _REOPENED and not scheduler.keeps_state:
             loop.open()
     lost = cluster.unserved()
     return steps, [f"{len(lost)} jobs were never served: {', '.join(map(str, lost[:5]))}"] if lost else []

@@ -77,11 +77,11 @@ class _RunVisitor:
         self.findings.demand(TOUCHES, known_owners, f"touches returned {touches!r} for run {run.id}; {owners}")
         around = [(owner, snapshot.occupants(owner), snapshot.capacity[owner].tolist()) for owner in touches]
         phase = run.id, what, run.fetch is None
-        known = self.seen.setdefault(phase, (around, slowdown))
+        earlier = self.seen.setdefault(phase, (around, slowdown))
         self.findings.require(
             HONEST,
-            known[0] != around or known[1] == slowdown,
-            f"the {what} of run {run.id} changed from {known[1]} to {slowdown}, but nothing on the owners {touches} changed",
+            earlier[0] != around or earlier[1] == slowdown,
+            f"the {what} of run {run.id} changed from {earlier[1]} to {slowdown}, but nothing on the owners {touches} changed",
         )
         self.seen[phase] = (around, slowdown)
 

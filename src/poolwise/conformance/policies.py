@@ -120,17 +120,17 @@ def check_placement(placement: PlacementPolicy, case: Case | None = None) -> tup
         numbers, answers = signatures_of(placement, snapshot.machine, snapshot.table), dict[int, Placement | Refusal]()
         for row in queue.jobs.tolist():
             job = snapshot.table.job(row)
-            found = placement.place(job, snapshot)
+            place = placement.place(job, snapshot)
             if numbers is not None:
-                same = answers.setdefault(int(numbers[row]), found) == found
+                same = answers.setdefault(int(numbers[row]), place) == place
                 findings.require(
                     SIGNATURE, same, f"the job in row {row} is treated differently from one with the same signature"
                 )
             for other in (placement, copy):
-                findings.require(DETERMINISTIC, other.place(job, snapshot) == found, f"two placements for the job in row {row}")
-            placed.append(not isinstance(found, Refusal))
-            if not isinstance(found, Refusal):
-                _inspect(found, row, snapshot, findings)
+                findings.require(DETERMINISTIC, other.place(job, snapshot) == place, f"two placements for the job in row {row}")
+            placed.append(not isinstance(place, Refusal))
+            if not isinstance(place, Refusal):
+                _inspect(place, row, snapshot, findings)
                 empty = placement.place(job, snapshot.empty())
                 findings.require(EMPTY, not isinstance(empty, Refusal), f"the empty machine refuses the job in row {row}")
         if len(queue):
@@ -159,10 +159,10 @@ def _inspect(placement: Placement, row: int, snapshot: Snapshot, findings: Findi
     placement.give_to(need)
     fits = bool((need <= snapshot.free).all()) and int(placement.amount.min()) >= 0
     findings.require(FITS, fits, f"the placement of the job in row {row} does not fit what is free at {snapshot.now} ns")
-    asked = snapshot.table.job(row).request("nodes") * snapshot.table.job(row).tasks
-    if asked and "nodes" in snapshot.machine.resources:
+    requested = snapshot.table.job(row).request("nodes") * snapshot.table.job(row).tasks
+    if requested and "nodes" in snapshot.machine.resources:
         got = int(need[:, snapshot.machine.resource("nodes")].sum())
-        findings.require(ENOUGH, got == asked, f"the job in row {row} requests {asked} nodes and got {got}")
+        findings.require(ENOUGH, got == requested, f"the job in row {row} requests {requested} nodes and got {got}")
 
 
 def _prefilter_states(placement: PlacementPolicy, row: int, snapshot: Snapshot, findings: Findings) -> None:
@@ -206,9 +206,9 @@ def check_backfill(backfill: BackfillPolicy, case: Case | None = None) -> tuple[
         if not len(jobs):
             return
         priority, before = FAIR().priority(queue.only(jobs), snapshot), state(queue, snapshot)
-        kept = priority.copy()
+        original = priority.copy()
         starts = list(backfill.select(SchedulingPass(queue.only(jobs), priority, snapshot, placement)))
-        same = state(queue, snapshot) == before and np.array_equal(kept, priority)
+        same = state(queue, snapshot) == before and np.array_equal(original, priority)
         findings.require(UNCHANGED, same, "a call changed the queue, the priorities or the snapshot")
         _inspect_starts(starts, jobs.tolist(), snapshot, findings)
 

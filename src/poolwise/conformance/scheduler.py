@@ -91,27 +91,27 @@ class _Compared(Watched):
         if not self.scheduler.keeps_state:
             explain = Changes(explain=frozenset(queue.jobs.tolist()))
             other = self.scheduler.open(self.machine, self.seed).schedule(queue, snapshot, explain)
-            one, two = replace(decisions, reasons={}), replace(other, reasons={})
-            problem = f"at {snapshot.now} ns it decided {one}, but a newly opened dispatcher, asked to explain waits, {two}"
-            self.findings.require(WARM, one == two, problem)
+            own, fresh = replace(decisions, reasons={}), replace(other, reasons={})
+            problem = f"at {snapshot.now} ns it decided {own}, but a newly opened dispatcher, asked to explain waits, {fresh}"
+            self.findings.require(WARM, own == fresh, problem)
         return decisions
 
 
 def _look_ahead(scheduler: Scheduler, case: Case, seed: int, findings: Findings) -> None:
     """Change the unknown future, and compare the decisions up to the instant at which the change becomes visible."""
     workload = case.workload
-    known = _PlanLog(scheduler)
-    walk(case, known.record, known, seed=seed)
+    reference = _PlanLog(scheduler)
+    walk(case, reference.record, reference, seed=seed)
     slow = replace(workload, duration=np.where(np.arange(len(workload)) % 2, 2 * workload.duration, workload.duration))
     fewer = replace(workload, **columns_of(workload, np.arange((len(workload) + 1) // 2)))
     for other, what in ((slow, "real durations"), (fewer, "future jobs")):
         log = _PlanLog(scheduler)
         walk(replace(case, workload=other), log.record, log, seed=seed)
-        until = known.parts_from(
+        until = reference.parts_from(
             log, int(workload.submit[len(fewer)]) if other is fewer and len(fewer) < len(workload) else None
         )
-        mine, others = known.before(until), log.before(until)
-        first = next((time for (time, one), (_, two) in zip(mine, others, strict=False) if one != two), -1)
+        mine, others = reference.before(until), log.before(until)
+        first = next((time for (time, a), (_, b) in zip(mine, others, strict=False) if a != b), -1)
         same = first < 0 and len(mine) == len(others)
         findings.require(BLIND, same, f"its decisions depend on {what}: they differ from {first} ns on")
 
@@ -137,7 +137,7 @@ class _PlanLog(Watched):
     def parts_from(self, other: _PlanLog, at_latest: int | None) -> int:
         """Return the time (ns) of the first pass before which different runs had ended, or `at_latest` if that is earlier."""
         pairs = zip(self.running, other.running, strict=False)
-        instants = [min(one[0], two[0]) for one, two in pairs if one != two]
+        instants = [min(a[0], b[0]) for a, b in pairs if a != b]
         ends = [time for time in (at_latest, *instants[:1]) if time is not None]
         return min(ends, default=self.running[-1][0] + 1 if self.running else 0)
 

@@ -122,8 +122,8 @@ def outliers(outcomes: Outcomes) -> tuple[Outliers, ...]:
 
     For each quantity, the group is the one with the widest ratio to all other jobs, if that ratio is at least `APART`.
     """
-    found = (_apart(outcomes, quantity) for quantity in _APART)
-    return tuple(group for group in (*found, _heavy(outcomes)) if group is not None)
+    groups = (_apart(outcomes, quantity) for quantity in _APART)
+    return tuple(group for group in (*groups, _heavy(outcomes)) if group is not None)
 
 
 def largest(amounts: FloatArray, count: int) -> IntArray:

@@ -133,10 +133,10 @@ class Diagnostics:
             "few": few(self.jobs),
             "load_of": self.resources[0].resource if self.resources else "nodes",
             "overloaded": self.overloaded,
-            "resources": {one.resource: one.load for one in self.resources},
+            "resources": {part.resource: part.load for part in self.resources},
             "partitions": [
-                {"partition": one.partition, "load": one.load, "load_of": one.resource, "overloaded": one.load >= 1}
-                for one in self.partitions
+                {"partition": part.partition, "load": part.load, "load_of": part.resource, "overloaded": part.load >= 1}
+                for part in self.partitions
             ],
             "backlog_s": self.backlog_s,
             "never_run": [
@@ -157,7 +157,7 @@ class Diagnostics:
             most = f"{first.removesuffix('s')}-hours"
             words += f" ({100 * self.load_without_few:.3g} % without the {few(self.jobs)} jobs with the most {most})"
         if len(self.resources) > 1:
-            words += "; " + ", ".join(f"{one.resource} {100 * one.load:.3g} %" for one in self.resources[1:])
+            words += "; " + ", ".join(f"{load.resource} {100 * load.load:.3g} %" for load in self.resources[1:])
         if not self.overloaded:
             return (f"{words}.", *self._partition_loads())
         overload = (
@@ -168,8 +168,8 @@ class Diagnostics:
         return (f"{words}.", overload, *self._partition_loads())
 
     def _partition_loads(self) -> tuple[str, ...]:
-        full = [one for one in self.partitions if one.load >= 1]
-        names = ", ".join(f"{one.partition} ({100 * one.load:.3g} % of its {one.resource})" for one in full)
+        full = [part for part in self.partitions if part.load >= 1]
+        names = ", ".join(f"{part.partition} ({100 * part.load:.3g} % of its {part.resource})" for part in full)
         return (f"Overloaded partitions, counting only jobs that may not run elsewhere: {names}.",) if full else ()
 
     def _never(self) -> tuple[str, ...]:

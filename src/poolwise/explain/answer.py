@@ -40,7 +40,7 @@ def wait_answer(explanation: Explanation, name: str) -> Answer:
 def _episodes(explanation: Explanation) -> Table:
     columns = ["after", "for", "passes", "ahead", "held back by", "needed", "free", "in the way"]
     note = "After: time since the submission. Ahead: jobs with higher priority."
-    return Table("Episodes of the wait", columns, [[*_row(explanation, one)] for one in explanation.episodes], note, text=True)
+    return Table("Episodes of the wait", columns, [[*_row(explanation, e)] for e in explanation.episodes], note, text=True)
 
 
 def _row(explanation: Explanation, episode: Episode) -> Iterator[str]:
@@ -64,11 +64,12 @@ def _row(explanation: Explanation, episode: Episode) -> Iterator[str]:
 def _memory(explanation: Explanation) -> Table:
     """Return the memory that the job held and used, one row per interval."""
     rows, stretches = list[list[str]](), explanation.memory
-    for k, one in enumerate(stretches):
-        amounts = [format_memory(one.local), format_memory(one.pooled), "" if one.used is None else format_memory(one.used)]
-        last = k + 1 == len(stretches) or stretches[k + 1].run != one.run
-        remarks = ["stalled: not enough memory"] * one.stood_still + [f"then {one.outcome}"] * last
-        times = duration(one.begin - explanation.job.submit), duration(one.end - one.begin)
+    for k, stretch in enumerate(stretches):
+        used = "" if stretch.used is None else format_memory(stretch.used)
+        amounts = [format_memory(stretch.local), format_memory(stretch.pooled), used]
+        last = k + 1 == len(stretches) or stretches[k + 1].run != stretch.run
+        remarks = ["stalled: not enough memory"] * stretch.stood_still + [f"then {stretch.outcome}"] * last
+        times = duration(stretch.begin - explanation.job.submit), duration(stretch.end - stretch.begin)
         rows.append([*times, *amounts, ", ".join(remarks)])
     return Table("Memory of the job", ["after", "for", "in nodes", "in pools", "used", ""], rows, text=True)
 

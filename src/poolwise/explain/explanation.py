@@ -45,15 +45,15 @@ def fold(
     passes: Iterable[tuple[int, Reason]], end: int, holders: Mapping[int, tuple[Holder, ...]] | None = None
 ) -> tuple[Episode, ...]:
     """Fold the (ns, reason) of each pass into episodes; the last one ends at `end`. `holders` maps the ns of first passes."""
-    groups = [list(group) for _, group in groupby(passes, key=lambda one: episode_key(one[1]))]
+    groups = [list(group) for _, group in groupby(passes, key=lambda timed: episode_key(timed[1]))]
     ends = [*(group[0][0] for group in groups[1:]), end]
-    known = holders if holders is not None else {}
-    return tuple(_episode(group, until, known.get(group[0][0], ())) for group, until in zip(groups, ends, strict=False))
+    holders_at = holders if holders is not None else {}
+    return tuple(_episode(group, until, holders_at.get(group[0][0], ())) for group, until in zip(groups, ends, strict=False))
 
 
 def _episode(passes: list[tuple[int, Reason]], end: int, holders: tuple[Holder, ...]) -> Episode:
     reasons = [reason for _, reason in passes]
-    free, ahead, fitting = ([getattr(one, name) for one in reasons] for name in ("free", "ahead", "fitting"))
+    free, ahead, fitting = ([getattr(cause, name) for cause in reasons] for name in ("free", "ahead", "fitting"))
     begins = [reason.reserved for reason in reasons if reason.reserved is not None]
     reserved = (min(begins), max(begins)) if begins else None
     spans = (min(free), max(free)), (min(ahead), max(ahead)), reserved, (min(fitting), max(fitting))
@@ -171,7 +171,8 @@ class Explanation:
             "nodes": reason.nodes or None,
             "fitting": list(episode.fitting) if reason.nodes else None,
             "holders": [
-                {"job": int(self.job.table.id[one.job]), "amount": one.amount, "until_ns": one.until} for one in episode.holders
+                {"job": int(self.job.table.id[holder.job]), "amount": holder.amount, "until_ns": holder.until}
+                for holder in episode.holders
             ],
             "blocker": None if reason.blocker is None else int(self.job.table.id[reason.blocker]),
             "reserved_ns": None if episode.reserved is None else list(episode.reserved),

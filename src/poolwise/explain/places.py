@@ -124,9 +124,9 @@ def _ranges(machine: Machine, owners: list[int]) -> Iterator[tuple[int, int, str
     """Yield the first and last position and the text of each range of owners that follow each other in their rack."""
     alike = [k for k in range(machine.n_owner) if machine.type[k] == machine.type[owners[0]]]
     position = {owner: k for k, owner in enumerate(alike)}
-    known = [owner for owner in owners if owner in position]
-    first = last = known[0]
-    for owner in [*known[1:], -1]:
+    placed = [owner for owner in owners if owner in position]
+    first = last = placed[0]
+    for owner in [*placed[1:], -1]:
         if owner >= 0 and position[owner] == position[last] + 1 and machine.rack[owner] == machine.rack[last]:
             last = owner
             continue

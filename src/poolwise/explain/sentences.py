@@ -50,15 +50,15 @@ def holders_sentence(explanation: Explanation) -> str:
 
     The result is empty if none is known.
     """
-    known = [episode for episode in explanation.episodes if episode.holders]
-    if not known:
+    held = [episode for episode in explanation.episodes if episode.holders]
+    if not held:
         return ""
-    longest, table = max(known, key=lambda episode: episode.end - episode.start), explanation.job.table
+    longest, table = max(held, key=lambda episode: episode.end - episode.start), explanation.job.table
     resource, submit = longest.reason.resource, explanation.job.submit
     texts = [
-        f"job {int(table.id[one.job])} ({amount_with_name(explanation.machine, resource or 'nodes', one.amount)}, "
-        f"expected to end {_after(one.until - submit)})"
-        for one in longest.holders
+        f"job {int(table.id[holder.job])} ({amount_with_name(explanation.machine, resource or 'nodes', holder.amount)}, "
+        f"expected to end {_after(holder.until - submit)})"
+        for holder in longest.holders
     ]
     return f"When that began, {_after(longest.start - submit)}, {and_list(texts)} held the most."
 
@@ -70,8 +70,8 @@ def _after(ns: int) -> str:
 def _each(episode: Episode, explanation: Explanation) -> str:
     """Return what each node of a job must have free."""
     machine, job, name = explanation.machine, explanation.job, episode.reason.resource
-    amounts = {name: episode.reason.needed} if name else {one: job.request(one) for one in job.table.requests if one != "nodes"}
-    return and_list(amount_with_name(machine, one, amount) for one, amount in amounts.items() if amount)
+    amounts = {name: episode.reason.needed} if name else {key: job.request(key) for key in job.table.requests if key != "nodes"}
+    return and_list(amount_with_name(machine, key, amount) for key, amount in amounts.items() if amount)
 
 
 def _shortage(episode: Episode, explanation: Explanation) -> str:
@@ -121,14 +121,15 @@ def duration(ns: int) -> str:
 
 def memory_sentence(stretches: Sequence[MemoryStretch]) -> str:
     """Return how much pool memory a job held, how often that changed, its memory use, and the effects of memory shortages."""
-    pooled, used = [one.pooled for one in stretches], [one.used for one in stretches if one.used is not None]
-    changes = sum(one.run == two.run and one.pooled != two.pooled for one, two in pairwise(stretches))
+    pooled = [stretch.pooled for stretch in stretches]
+    used = [stretch.used for stretch in stretches if stretch.used is not None]
+    changes = sum(a.run == b.run and a.pooled != b.pooled for a, b in pairwise(stretches))
     often = f", changed {changes:,} {'time' if changes == 1 else 'times'}" if changes else ""
     parts = [f"held {_memory_span(pooled)} of pools{often}"]
     parts += [f"used {_memory_span(used)} in total"] if used else []
-    stalled = sum(one.end - one.begin for one in stretches if one.stood_still)
+    stalled = sum(stretch.end - stretch.begin for stretch in stretches if stretch.stood_still)
     parts += [f"was stalled for {duration(stalled)} by a memory shortage"] if stalled else []
-    lost = sum(one.end - one.begin for one in stretches if one.outcome is Outcome.OUT_OF_MEMORY)
+    lost = sum(stretch.end - stretch.begin for stretch in stretches if stretch.outcome is Outcome.OUT_OF_MEMORY)
     parts += [f"was killed when memory ran out, which lost {duration(lost)} of run time"] if lost else []
     return f"It {', '.join(parts[:-1])} and {parts[-1]}." if len(parts) > 1 else f"It {parts[0]}."
 

@@ -103,18 +103,9 @@ def explain_wait(
     if alone is not None:
         workload, machine = alone.workload, alone.machine
     machine, failing, requeue = draw_failures(workload, machine, seed)
-    decided, explained = scheduler, scheduler
-    parts = RunSpec(workload, machine, scheduler, model, estimate if estimate is not None else model, seed, failing, requeue)
-    rule, recorded = rule_of(scheduler), _RecordedStarts()
-    if rule is not None and not list_scheduling.unsupported(parts):
-        schedule, _ = list_scheduling.replay(parts)
-        if outcomes is not None:
-            _check_starts(Outcomes.of(schedule), outcomes)
-        decided = Replay(schedule, rule.warm_up)
-        if rule.backfill.keeps_state:
-            recorded.name = type(rule.backfill.open()).__name__
-            listed = ListScheduler(rule.order, recorded, rule.placement)
-            explained = WarmUp.before(listed, rule.warm_up) if rule.warm_up else listed
+    spec = RunSpec(workload, machine, scheduler, model, estimate if estimate is not None else model, seed, failing, requeue)
+    recorded = _RecordedStarts()
+    decided, explained = _schedulers(spec, recorded, outcomes)
     for part in (scheduler, model, estimate):
         if part is not None:
             part.check(machine, workload.table)
@@ -136,7 +127,7 @@ def explain_wait(
     if dependent is not None:
         passes = _in_workload(passes, dependent, workload, row)
         held = {
-            time: tuple(replace(one, job=dependent.row_in_workload(one.job)) for one in several)
+            time: tuple(replace(holder, job=dependent.row_in_workload(holder.job)) for holder in several)
             for time, several in held.items()
         }
         if recorder.job is None:
@@ -150,22 +141,42 @@ def explain_wait(
     return explanation
 
 
+def _schedulers(spec: RunSpec, recorded: _RecordedStarts, outcomes: Outcomes | None) -> tuple[Scheduler, Scheduler]:
+    """Return the scheduler that decides the run, and the one that is queried in the passes of the wait.
+
+    If the compiled engine supports the run, the first one repeats its schedule. A backfill that keeps state is then replaced by
+    the `recorded` starts, because it has not seen the earlier passes. Raises InputError if `outcomes` differ from the schedule.
+    """
+    rule = rule_of(spec.scheduler)
+    if rule is None or list_scheduling.unsupported(spec):
+        return spec.scheduler, spec.scheduler
+    schedule, _ = list_scheduling.replay(spec)
+    if outcomes is not None:
+        _check_starts(Outcomes.of(schedule), outcomes)
+    replay = Replay(schedule, rule.warm_up)
+    if not rule.backfill.keeps_state:
+        return replay, spec.scheduler
+    recorded.name = type(rule.backfill.open()).__name__
+    listed = ListScheduler(rule.order, recorded, rule.placement)
+    return replay, WarmUp.before(listed, rule.warm_up) if rule.warm_up else listed
+
+
 def _in_workload(
     passes: list[tuple[int, Reason]], dependent: DependentTasks, workload: Workload, row: int
 ) -> list[tuple[int, Reason]]:
     """Return the passes with blockers as rows of the workload, after the time in which the job waits for its predecessors."""
-    found = [
+    blocked = [
         (time, why if why.blocker is None else replace(why, blocker=dependent.row_in_workload(why.blocker)))
         for time, why in passes
     ]
     at, submit = dependent.row_in_table(row), int(workload.submit[row])
     if at is not None and int(dependent.table.submit[at]) == submit:
-        return found
+        return blocked
     assert workload.task_graph is not None
     names = [workload.table.name(before) for before in workload.task_graph.predecessors(row)]
     listed = ", ".join(names) if len(names) <= NEAREST else f"{', '.join(names[:NEAREST])} and {len(names) - NEAREST} more"
     text = f"it waits for {'jobs' if len(names) > 1 else 'job'} {listed} to finish"
-    return [(submit, Reason(WaitCause.PREDECESSORS, text)), *found]
+    return [(submit, Reason(WaitCause.PREDECESSORS, text)), *blocked]
 
 
 def find_job(workload: Workload, job: int) -> int:

@@ -166,7 +166,7 @@ def _drawn(document: Document, draw: Draw, own: list[Profile], seed: int, tolera
         if not 0 < low <= high:
             raise document.error(("draw", field), "the range is empty or its lower bound is not positive", "write [min, max]")
     low, high = draw.tolerance if isinstance(draw.tolerance, tuple) else (draw.tolerance, draw.tolerance)
-    kinds = _shuffled(which % len(profiles), seed, "batch/profile")
+    kinds = _shuffled(which % len(profiles), seed)
     least, most = draw.cores
     return Batch(
         tuple(f"{profiles[k].name}{w}" for w, k in enumerate(kinds.tolist())),
@@ -183,8 +183,8 @@ def _between(ends: tuple[float, float], share: FloatArray) -> FloatArray:
     return ends[0] + (ends[1] - ends[0]) * share
 
 
-def _shuffled(values: np.ndarray, seed: int, stream: str) -> np.ndarray:
-    shuffled: np.ndarray = values[np.argsort(uniform(seed, stream, np.arange(len(values))), kind="stable")]
+def _shuffled(values: np.ndarray, seed: int) -> np.ndarray:
+    shuffled: np.ndarray = values[np.argsort(uniform(seed, "batch/profile", np.arange(len(values))), kind="stable")]
     return shuffled
 
 

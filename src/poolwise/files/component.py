@@ -85,9 +85,9 @@ class Component(Section):
         The text of the component still shows them as written. Raises UnknownNameError, and InputError for a file that is only
         in the current folder.
         """
-        found = self.with_files(group, lambda text: _path(text, folder))
-        found._written = str(self)
-        return found
+        component = self.with_files(group, lambda text: _path(text, folder))
+        component._written = str(self)
+        return component
 
     def make(self, group: str, **defaults: Any) -> Any:
         """Create the component from the registry, with `defaults` for settings that are not given.
@@ -123,15 +123,15 @@ class Component(Section):
 
 def _with_files(component: Any, settings: Mapping[str, Any], change: Callable[[str], str]) -> dict[str, Any]:
     """Apply a function to the settings of a class that are files, at any depth."""
-    known, changed = _parameters(component) if isinstance(component, type) else {}, {}
+    parameters, changed = _parameters(component) if isinstance(component, type) else {}, {}
     for name, value in settings.items():
-        marks = getattr(known.get(name), "__metadata__", ())
+        marks = getattr(parameters.get(name), "__metadata__", ())
         other = next((mark for mark in marks if isinstance(mark, SettingsOf)), None)
         if other is not None and isinstance(value, dict):
             part = registry.find(other.group, settings.get(other.field, getattr(component, other.field)))
             changed[name] = _with_files(part, value, change)
         else:
-            changed[name] = _with_file(known.get(name), value, change)
+            changed[name] = _with_file(parameters.get(name), value, change)
     return changed
 
 
@@ -180,11 +180,11 @@ def _digest(text: str) -> str:
 
 def _checked(implementation: type, settings: dict[str, Any], what: str, before: str = "") -> dict[str, Any]:
     """Check the names and types of a class's settings."""
-    known, checked = _parameters(implementation), {}
+    parameters, checked = _parameters(implementation), {}
     for name, value in settings.items():
-        if name not in known:
-            raise UnknownNameError.of(f"setting of {what}:", name, known, field=f"{before}{name}")
-        checked[name] = _value(known[name], value, what, f"{before}{name}")
+        if name not in parameters:
+            raise UnknownNameError.of(f"setting of {what}:", name, parameters, field=f"{before}{name}")
+        checked[name] = _value(parameters[name], value, what, f"{before}{name}")
     return checked
 
 
@@ -232,7 +232,7 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
 def _parameters(implementation: type) -> Mapping[str, Any]:
     """Return parameter -> type of a configuration class."""
     if not is_dataclass(implementation):
-        given = inspect.signature(implementation).parameters.values()
-        return {one.name: Any for one in given if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)}
+        parameters = inspect.signature(implementation).parameters.values()
+        return {p.name: Any for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)}
     hints = get_type_hints(implementation, include_extras=True)
     return {part.name: hints.get(part.name, Any) for part in fields(implementation) if part.init}

@@ -123,12 +123,12 @@ def loads_by_type(machine: Machine, load: Load) -> dict[str, list[float]]:
     owners, number = _owners(machine), multiplicity(machine)
     whole = number * gib_of(machine)
     awake = np.where(number > 1, load.mean, load.awake)
-    found = {}
+    loads = {}
     for name in sorted({machine.type[owner] for owner in owners}):
         mine = [owner for owner in owners if machine.type[owner] == name]
         amounts = (number, whole, number * load.mean, number * awake, whole * awake)
-        found[name] = [float(amount[mine].sum()) for amount in amounts]
-    return found
+        loads[name] = [float(amount[mine].sum()) for amount in amounts]
+    return loads
 
 
 def watts(table: PowerSection, measured: Mapping[str, list[float]]) -> float:

@@ -125,9 +125,9 @@ class Document:
         except LookupError:
             raise self._no_path(path, origin, fixed) from None
         below = f"{path}."
-        kept = {here: known for here, known in self.replaced.items() if not here.startswith(below)}
+        origins = {here: before for here, before in self.replaced.items() if not here.startswith(below)}
         parts = {here: part for here, part in self.parts.items() if here != path}
-        return replace(self, tables=tables, replaced={**kept, path: origin}, parts=parts)
+        return replace(self, tables=tables, replaced={**origins, path: origin}, parts=parts)
 
     def with_part(self, section: str, part: Document, tables: TomlTable) -> Document:
         """Replace a section, such as the name of a file, by tables of another document; errors report that document."""
@@ -147,9 +147,9 @@ class Document:
         return replace(self, tables={key: table for key, table in self.tables.items() if key not in sections})
 
     def _no_path(self, path: str, origin: Origin, fixed: Collection[str] = ()) -> InputError:
-        known = [other for other in self.paths() if other.partition(".")[0] not in fixed]
-        near = difflib.get_close_matches(path, known, n=1, cutoff=0.5)
-        remedy = f"did you mean '{near[0]}'?" if near else f"known paths: {', '.join(known)}"
+        paths = [other for other in self.paths() if other.partition(".")[0] not in fixed]
+        near = difflib.get_close_matches(path, paths, n=1, cutoff=0.5)
+        remedy = f"did you mean '{near[0]}'?" if near else f"known paths: {', '.join(paths)}"
         return InputError(f"{origin.label}: no such path", file=self.file, line=origin.line, field=path, remedy=remedy)
 
     def paths(self) -> list[str]:
@@ -192,9 +192,9 @@ class Document:
         file, line, label = self.location(path)
         other = f"{error.file}: " if error.file is not None and Path(error.file) != self.file else ""
         text = f"{f'{label}: ' if label else ''}{other}{error.message}"
-        found = type(error)(text, file=file, line=line, field=self.dotted(path), remedy=error.remedy)
-        found.located = True
-        return found
+        located = type(error)(text, file=file, line=line, field=self.dotted(path), remedy=error.remedy)
+        located.located = True
+        return located
 
     @contextmanager
     def errors_at(self, *path: str | int) -> Iterator[None]:

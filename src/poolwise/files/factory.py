@@ -89,9 +89,9 @@ def scheduler_of(section: SchedulerSection, warm_up: int = 0) -> Scheduler:
 
 def warm_up_policy(sections: Iterable[SchedulerSection]) -> str:
     """Name the policy of a warm-up: FCFS without backfilling for schedulers with order, backfill and placement."""
-    known = {section.kind: section.kind == "list" or _has_parts(scheduler_of(section)) for section in sections}
-    others = sorted(kind for kind, has_parts in known.items() if not has_parts)
-    if len(others) == len(known):
+    parts_of_kind = {section.kind: section.kind == "list" or _has_parts(scheduler_of(section)) for section in sections}
+    others = sorted(kind for kind, has_parts in parts_of_kind.items() if not has_parts)
+    if len(others) == len(parts_of_kind):
         return "the scheduler's own policy"
     return "FCFS without backfilling" + (f"; {', '.join(others)} under its own policy" if others else "")
 
@@ -110,10 +110,10 @@ def check_parts(section: SchedulerSection) -> None:
     """Raise InputError if a section names a component that its kind of scheduler does not support."""
     if section.kind == "list":
         return
-    known = getattr(registry.find("schedulers", section.kind), "__dataclass_fields__", {})
+    fields = getattr(registry.find("schedulers", section.kind), "__dataclass_fields__", {})
     scope = [] if section.scope is None else ["scope"]
     for part in (*_chosen(section), *scope, *_optional(section)):
-        if part not in known or part in OPTIONAL:  # list scheduling only; other kinds may have a setting of that name
+        if part not in fields or part in OPTIONAL:  # list scheduling only; other kinds may have a setting of that name
             raise InputError(
                 f"scheduler '{section.kind}' does not support '{part}'", field=part, remedy="remove it, or choose another kind"
             )
@@ -163,8 +163,8 @@ def models_of(section: PerformanceSection, seed: int) -> tuple[PerformanceModel,
 
 def _seeded(model: Any, component: Component, seed: int) -> Any:
     """Return a model, and each of its nested `models`, with the cell's seed if it has a seed and none is configured."""
-    known = getattr(model, "__dataclass_fields__", {})
-    if "models" in known and "models" in component.settings:
+    fields = getattr(model, "__dataclass_fields__", {})
+    if "models" in fields and "models" in component.settings:
         parts = [Component.model_validate(part) for part in component.settings["models"]]
         model = replace(model, models=tuple(_seeded(*each, seed) for each in zip(model.models, parts, strict=True)))
-    return replace(model, seed=seed) if "seed" in known and "seed" not in component.settings else model
+    return replace(model, seed=seed) if "seed" in fields and "seed" not in component.settings else model

@@ -21,7 +21,7 @@ def lines(text: str) -> dict[Path, int]:
     A path consists of keys and positions in arrays of tables: ("pool", 0, "memory"). Items inside an inline table or an
     array have the line of its key.
     """
-    found: dict[Path, int] = {}
+    numbers: dict[Path, int] = {}
     here: Path = ()
     count: dict[Path, int] = {}
     inside = _Value()
@@ -33,16 +33,16 @@ def lines(text: str) -> dict[Path, int]:
             here = _resolve(_split(table[2]), count)
             if table[1] == "[[":
                 count[here] = count.get(here, 0) + 1
-                found.setdefault(here, number)
+                numbers.setdefault(here, number)
                 here = (*here, count[here] - 1)
-            found.setdefault(here, number)
+            numbers.setdefault(here, number)
         elif entry := _ENTRY.match(line):
             path = here
             for part in _split(entry[1]):
                 path = (*path, part)
-                found.setdefault(path, number)
+                numbers.setdefault(path, number)
             inside.read(line[entry.end() :])
-    return found
+    return numbers
 
 
 def line_of(lines: Mapping[Path, int], path: Path) -> int | None:

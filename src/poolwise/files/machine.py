@@ -126,13 +126,13 @@ def _built(form: MachineFormat, document: Document, path: FieldPath) -> Machine:
 def check_machine(document: Document, path: FieldPath = ()) -> MachineFile:
     """Validate the machine at `path` of a document; raises InputError with file, line and field."""
     machine = validate(MachineFile, document, path)
-    known = [node.name for node in machine.node]
+    types = [node.name for node in machine.node]
     with document.errors_at(*path):
         _check_names(machine)
         for k, rack in enumerate(machine.rack):
             for name in rack.nodes:
-                if name not in known:
-                    raise UnknownNameError.of("node type", name, known).at("rack", k, "nodes")
+                if name not in types:
+                    raise UnknownNameError.of("node type", name, types).at("rack", k, "nodes")
     return machine
 
 

@@ -90,8 +90,8 @@ def _homes(device: Device, owners: Sequence[BuiltOwner], racks: int, k: int) -> 
     else:
         nodes = [(number, o) for number, o in enumerate(owners) if o.kind is Kind.NODE and fnmatchcase(o.type, device.at)]
         if not nodes:
-            known = ["rack", "machine", *sorted({o.type for o in owners if o.kind is Kind.NODE})]
-            raise UnknownNameError.of("location", device.at, known).at("device", k, "at")
+            locations = ["rack", "machine", *sorted({o.type for o in owners if o.kind is Kind.NODE})]
+            raise UnknownNameError.of("location", device.at, locations).at("device", k, "at")
         for number, node in nodes:
             if "nodes" in node.amounts:
                 raise InputError(
@@ -218,8 +218,8 @@ def _members(machine: Machine, patterns: Sequence[str], *path: str | int) -> Boo
             or matches(machine.owners[owner], pattern)
         ]
         if not named:
-            known = sorted({machine.type[owner] for owner in nodes} | {machine.owners[owner] for owner in nodes[:8]})
-            raise UnknownNameError.of("nodes", pattern, known).at(*path, k)
+            names = sorted({machine.type[owner] for owner in nodes} | {machine.owners[owner] for owner in nodes[:8]})
+            raise UnknownNameError.of("nodes", pattern, names).at(*path, k)
         mask[named] = True
     return mask
 
@@ -241,8 +241,8 @@ def _check_names(section: str, entries: Sequence[PartitionSection | QosSection |
 def _check_amounts(machine: Machine, qos: QosSection, k: int) -> None:
     """Raise InputError for a limit on an amount that jobs on this machine cannot request."""
     devices = {machine.type[owner] for owner in machine.of_kind(Kind.DEVICE).tolist()}
-    known = {"jobs", "nodes", *machine.resources, *devices} - {"devices"}
+    amounts = {"jobs", "nodes", *machine.resources, *devices} - {"devices"}
     for scope in ("per_user", "total"):
         for name in getattr(qos, scope):
-            if name not in known:
-                raise UnknownNameError.of("amount", name, known).at("qos", k, scope, name)
+            if name not in amounts:
+                raise UnknownNameError.of("amount", name, amounts).at("qos", k, scope, name)

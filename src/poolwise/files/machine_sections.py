@@ -202,5 +202,5 @@ def _section_tables(section: Any) -> Any:
 
 
 def _entry(entry: dict[str, Any]) -> dict[str, Any]:
-    given = {key: value for key, value in entry.items() if value not in (None, {}, [])}
-    return {key: f"{value} {_UNITS[key]}" if key in _UNITS else value for key, value in given.items()}
+    settings = {key: value for key, value in entry.items() if value not in (None, {}, [])}
+    return {key: f"{value} {_UNITS[key]}" if key in _UNITS else value for key, value in settings.items()}

@@ -80,14 +80,14 @@ def load_mix(path: Path) -> tuple[MixFile, NvmeSharing]:
     """
     document = Document.read(path)
     file = validate(MixFile, document)
-    known = [kind.name for kind in file.kind]
+    kinds = [kind.name for kind in file.kind]
     tables: dict[str, SharingTable | str] = {}
     for k, kind in enumerate(file.kind):
-        if known.index(kind.name) != k:
+        if kinds.index(kind.name) != k:
             raise document.error(("kind", k, "name"), f"duplicate kind '{kind.name}'", "give each kind a unique name")
         for partner in kind.partners:
-            if partner not in known:
-                raise document.unknown(("kind", k, "partners"), "kind", partner, known)
+            if partner not in kinds:
+                raise document.unknown(("kind", k, "partners"), "kind", partner, kinds)
         if kind.table is not None:
             tables[kind.name] = SharingTable.read(kind.table)
         elif kind.partners:

@@ -30,12 +30,12 @@ def validate(model: type[T], document: Document, path: FieldPath = ()) -> T:
         document.check_version(path, required=False)
     problems, table = Problems(), document.table(path)
     with problems.attempt():
-        found = _checked(model, _resolved(model, table, path, document.location, problems), table, path, problems)
+        section = _checked(model, _resolved(model, table, path, document.location, problems), table, path, problems)
     if not problems.errors:
-        return found
+        return section
     errors = sorted(map(document.located, problems.errors), key=lambda error: error.line or 0)
-    once = {(one.file, one.line, one.field): one for one in reversed(errors)}  # a value may fail each of its alternatives
-    raise ManyErrors.of([one for one in errors if once[one.file, one.line, one.field] is one])
+    once = {(e.file, e.line, e.field): e for e in reversed(errors)}  # a value may fail each of its alternatives
+    raise ManyErrors.of([e for e in errors if once[e.file, e.line, e.field] is e])
 
 
 def _resolved(model: type[BaseModel], table: Any, path: FieldPath, locate: Locate, problems: Problems) -> Any:
@@ -109,7 +109,7 @@ def _checked(model: type[T], value: Any, table: Any, path: FieldPath, problems: 
         details = error.errors(include_url=False)
         inside = {e["loc"][:k] for e in details for k in range(len(e["loc"]))}
         real = [e for e in details if e["type"] != "too_short" or e["loc"] not in inside]
-        *first, last = (_explain(model, table, one).at(*path) for one in real)
+        *first, last = (_explain(model, table, detail).at(*path) for detail in real)
         problems.errors += first
         raise last from None
 
@@ -140,8 +140,8 @@ def map_files(model: type[BaseModel], table: Any, change: Callable[[str], str]) 
 def _only_section(annotation: Any) -> type[BaseModel] | None:
     """Return the section that a field requires, or one of which it requires a list; None for other fields."""
     kinds = [part for part in get_args(annotation) if part is not type(None)] or [annotation]
-    one = kinds[0] if len(kinds) == 1 and isinstance(kinds[0], type) else None
-    return one if one is not None and issubclass(one, BaseModel) and one is not Component else None
+    section = kinds[0] if len(kinds) == 1 and isinstance(kinds[0], type) else None
+    return section if section is not None and issubclass(section, BaseModel) and section is not Component else None
 
 
 def _explain(model: type[BaseModel], table: Any, error: ErrorDetails) -> InputError:
@@ -154,10 +154,10 @@ def _explain(model: type[BaseModel], table: Any, error: ErrorDetails) -> InputEr
     message, remedy = _EXPECTED.get(kind) or error["msg"][0].lower() + error["msg"][1:], "correct the value"
     message = f"{message}, got {error['input']!r}"
     if kind == "literal_error":
-        known = [word.strip("' ") for word in str(context["expected"]).replace(" or ", ", ").split(", ")]
-        near = difflib.get_close_matches(str(error["input"]), known, n=1, cutoff=0.5)
+        choices = [word.strip("' ") for word in str(context["expected"]).replace(" or ", ", ").split(", ")]
+        near = difflib.get_close_matches(str(error["input"]), choices, n=1, cutoff=0.5)
         hint = f"did you mean '{near[0]}'? " if near else ""
-        message, remedy = f"invalid value {error['input']!r}", f"{hint}valid values: {', '.join(known)}"
+        message, remedy = f"invalid value {error['input']!r}", f"{hint}valid values: {', '.join(choices)}"
     elif kind == "value_error":
         message = str(context["error"])
     elif kind == "string_pattern_mismatch":
@@ -188,14 +188,14 @@ def _existing(value: Any, path: FieldPath) -> FieldPath:
 
 def known_keys(model: type[BaseModel], path: FieldPath) -> Mapping[str, Any]:
     """Return the fields of the section at `path` in a model, or of the innermost section that the path reaches."""
-    found = model
+    section = model
     for part in path:
-        if isinstance(part, str) and part in found.model_fields:
-            inner = _section(found.model_fields[part].annotation)
+        if isinstance(part, str) and part in section.model_fields:
+            inner = _section(section.model_fields[part].annotation)
             if inner is None:
                 break
-            found = inner
-    return found.model_fields
+            section = inner
+    return section.model_fields
 
 
 def _section(annotation: Any) -> type[BaseModel] | None:

@@ -93,7 +93,7 @@ class ForecastAnswer:
             "by": None if self.by is None else self.time((self.by - self.now) / SECOND),
             "policy": self.policy,
             "jobs": [self._plain(job) for job in self.jobs],
-            "changes": [{"change": one.words, **self._plain(one.forecast)} for one in self.changes],
+            "changes": [{"change": change.words, **self._plain(change.forecast)} for change in self.changes],
             "notes": self.notes,
         }
 
@@ -132,7 +132,7 @@ class ForecastAnswer:
 
     def change_sentences(self) -> list[str]:
         """Return one line per change, with its effect on the start of the requested job."""
-        return [f"{one.words}: {self._against(one.forecast)}" for one in self.changes]
+        return [f"{change.words}: {self._against(change.forecast)}" for change in self.changes]
 
     def _sentence(self, job: JobForecast) -> str:
         low, middle, high = job.wait_s.tolist()
@@ -191,20 +191,20 @@ class ForecastAnswer:
 
     def figure(self) -> Figure:
         """Return a chart of the jobs, earliest first, with median starts and 80 % intervals."""
-        known = [job for job in self.jobs if _finite(float(job.wait_s[2])) is not None][:SHOWN]
-        waits = np.array([job.wait_s for job in known]).reshape(-1, 3)
+        shown = [job for job in self.jobs if _finite(float(job.wait_s[2])) is not None][:SHOWN]
+        waits = np.array([job.wait_s for job in shown]).reshape(-1, 3)
         size, unit = shared_time_unit(float(waits.max(initial=0.0)))
         low, middle, high = (waits / size).T.tolist()
-        rows = [float(k) for k in range(len(known))]
+        rows = [float(k) for k in range(len(shown))]
         return Scatter(
             "forecast",
             "When waiting jobs start",
             "Median starts with 80 % intervals.",
             series={"start": (middle, rows)},
             spread={"start": (low, high, rows, rows)},
-            descriptions={"start": [self._sentence(job) for job in known]},
+            descriptions={"start": [self._sentence(job) for job in shown]},
             x_axis=Axis(f"{unit} from now", limits=(0.0, None)),
-            y_axis=Axis("job", ticks=dict(zip(rows, (job.name for job in known), strict=True)), limits=(len(known), -1.0)),
+            y_axis=Axis("job", ticks=dict(zip(rows, (job.name for job in shown), strict=True)), limits=(len(shown), -1.0)),
         )
 
 
@@ -228,10 +228,10 @@ def forecast_answer(
         notes.append(f"the scheduler keeps {situation.scheduler.keeps_state}, which the cluster state does not include")
     if not len(sought):
         return ForecastAnswer(epoch + situation.now, [], [], request.by, policy, notes, local)
-    known = RuntimeDistributions.of(situation)
-    mean = plan(known, sought, known.means())
+    distributions = RuntimeDistributions.of(situation)
+    mean = plan(distributions, sought, distributions.means())
     horizon = horizon_of(float(((mean[mean < NEVER] - situation.now) / SECOND).max(initial=0.0)))
-    found, obstacle = _forecast(known, sought, request, horizon, called)
+    forecasts, obstacle = _forecast(distributions, sought, request, horizon, called)
     if obstacle is not None:
         notes.append(f"replayed on the reference engine: {obstacle}")
     changed = []
@@ -239,9 +239,9 @@ def forecast_answer(
         for change in request_changes(situation, int(sought[0])):
             (other,), _ = _forecast(RuntimeDistributions.of(change.situation), sought, request, horizon, called)
             changed.append(ChangedForecast(change.words, other))
-    found.sort(key=lambda job: float(job.wait_s[1]))
+    forecasts.sort(key=lambda job: float(job.wait_s[1]))
     by = None if request.by is None else epoch + request.by
-    return ForecastAnswer(epoch + situation.now, found, changed, by, policy, notes, local)
+    return ForecastAnswer(epoch + situation.now, forecasts, changed, by, policy, notes, local)
 
 
 def _forecast(

@@ -166,10 +166,10 @@ def forecasts(
         sought = situation.waiting
         if len(sought) > settings.jobs:
             sought = np.sort(g.choice(sought, settings.jobs, replace=False))
-        job, known = rows[sought], RuntimeDistributions.of(situation)
-        requested = _waits(plan(known, sought, known.requests()), time)
-        mean = _waits(plan(known, sought, known.means()), time)
-        starts, _ = sample_starts(known, sought, settings.samples, settings.seed, horizon_of(float(mean.max())))
+        job, distributions = rows[sought], RuntimeDistributions.of(situation)
+        requested = _waits(plan(distributions, sought, distributions.requests()), time)
+        mean = _waits(plan(distributions, sought, distributions.means()), time)
+        starts, _ = sample_starts(distributions, sought, settings.samples, settings.seed, horizon_of(float(mean.max())))
         drawn, corrections = sample_quantiles(starts, time), Corrections(ours.moves(time, start), planned.moves(time, start))
         corrected, widened = corrections.apply(drawn, mean), corrections.widened(mean)
         ours.remember(time, job, drawn)
@@ -199,13 +199,13 @@ def _instants(schedule: Schedule, settings: BacktestSettings) -> list[int]:
     start, _ = _times(schedule)
     waited = np.flatnonzero(start > submit)
     times = np.unique(submit[waited])
-    found = []
+    instants = []
     g = np.random.default_rng(settings.seed)
     for low, high in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
         here = times[np.searchsorted(times, low) : np.searchsorted(times, high)]
         if len(here):
-            found.append(int(here[g.integers(len(here))]) + 1)
-    return found
+            instants.append(int(here[g.integers(len(here))]) + 1)
+    return instants
 
 
 @dataclass(frozen=True, eq=False)
@@ -318,10 +318,10 @@ def _scores(every: Scored, weight: FloatArray) -> dict[str, float | None]:
 
 
 def _range(values: list[float | None]) -> tuple[float, float] | None:
-    known = [value for value in values if value is not None]
-    if len(known) < len(values):
+    numbers = [value for value in values if value is not None]
+    if len(numbers) < len(values):
         return None
-    low, high = np.quantile(known, [0.05, 0.95]).tolist()
+    low, high = np.quantile(numbers, [0.05, 0.95]).tolist()
     return low, high
 
 

@@ -120,6 +120,7 @@ def with_limits(workload: Workload) -> tuple[Workload, tuple[str, ...]]:
         limit, which = int(workload.requested[~unknown].max()), "the longest request of the log"
     else:
         longest = int(workload.duration.max())
-        limit, which = next((one for one in ROUND if one >= longest), longest), "a round limit that no job of the log exceeds"
+        limit = next((time for time in ROUND if time >= longest), longest)
+        which = "a round limit that no job of the log exceeds"
     note = f"{count:,} jobs have no requested time: they count as requesting {format_time(to_seconds(limit))}, {which}"
     return replace(workload, requested=np.where(unknown, limit, workload.requested)), (note,)

@@ -60,13 +60,13 @@ class Recalibration:
         """
         if not self.past:
             return np.zeros(len(LEVELS))
-        off, known, weight = [np.zeros((1, len(LEVELS)))], [np.ones(1, dtype=np.bool_)], [np.array([self.prior])]
+        off, started, weight = [np.zeros((1, len(LEVELS)))], [np.ones(1, dtype=np.bool_)], [np.array([self.prior])]
         for then in self.past:
             begun = np.minimum(start[then.job], now)
             off.append(np.log((begun - then.now) / SECOND + SOFT)[:, None] - np.log(then.quantiles + SOFT))
-            known.append(start[then.job] <= now)
+            started.append(start[then.job] <= now)
             weight.append(np.full(len(then.job), 1.0 / np.sqrt(len(then.job))))
-        errors, over, size = np.concatenate(off), np.concatenate(known), np.concatenate(weight)
+        errors, over, size = np.concatenate(off), np.concatenate(started), np.concatenate(weight)
         return np.array([_quantile(errors[:, k], over, size, level) for k, level in enumerate(LEVELS.tolist())])
 
     def remember(self, now: int, job: IntArray, quantiles: FloatArray) -> None:

@@ -51,13 +51,13 @@ def rows_named(situation: KnownState, names: list[str]) -> list[int]:
     jobs, waiting = situation.jobs, list[int](situation.waiting.tolist())
     if not names:
         return waiting
-    known = {jobs.name(row): row for row in waiting} | {str(int(jobs.id[row])): row for row in waiting}
+    row_of = {jobs.name(row): row for row in waiting} | {str(int(jobs.id[row])): row for row in waiting}
     for name in names:
-        if name not in known:
+        if name not in row_of:
             running = {jobs.name(run.job) for run in situation.running}
             problem = f"job {name} is already running" if name in running else f"no job {name} is waiting"
             raise InputError(problem, field="--job", remedy="choose a job of waiting.csv")
-    return [known[name] for name in names]
+    return [row_of[name] for name in names]
 
 
 def new_job(situation: KnownState, text: str) -> tuple[KnownState, int]:
@@ -74,9 +74,9 @@ def new_job(situation: KnownState, text: str) -> tuple[KnownState, int]:
         if name in jobs.attributes or name == "user":
             attributes[name] = value
             continue
-        known = ["time", "nodes", *machine.resources, *machine.per_node, *jobs.requests]
-        if name not in known:
-            raise UnknownNameError.of("part of a new job", name, [*known, *jobs.attributes, "user"], field="--new")
+        parts = ["time", "nodes", *machine.resources, *machine.per_node, *jobs.requests]
+        if name not in parts:
+            raise UnknownNameError.of("part of a new job", name, [*parts, *jobs.attributes, "user"], field="--new")
         try:
             requests[name] = parse(value, _DIMENSIONS.get(name, "count"))
         except ValueError as error:

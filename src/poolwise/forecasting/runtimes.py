@@ -115,46 +115,46 @@ class RuntimeModel:
 
     def __init__(self, classes: IntArray, seen: FloatArray, over: BoolArray) -> None:
         self._classes, self._seen, self._over = classes, seen, over
-        known = np.flatnonzero(over | (seen > 0))
+        informative = np.flatnonzero(over | (seen > 0))
         self._members = []
         for level in classes:
-            order = known[np.argsort(level[known], kind="stable")]
+            order = informative[np.argsort(level[informative], kind="stable")]
             self._members.append((level[order], order))
         self._estimates: dict[tuple[int, int], tuple[Lifetimes, int]] = {}
         self._mixtures: dict[int, Lifetimes] = {}
 
     def _estimate(self, level: int, number: int) -> tuple[Lifetimes, int]:
         """Return the distribution of a class and its number of completed jobs."""
-        found = self._estimates.get((level, number))
-        if found is None:
+        estimate = self._estimates.get((level, number))
+        if estimate is None:
             numbers, rows = self._members[level]
             low, high = np.searchsorted(numbers, [number, number + 1])
             recent = rows[low:high][-RECENT * (1 + 4 * (level == len(self._classes) - 1)) :]
             over = self._over[recent]
-            found = self._estimates[level, number] = kaplan_meier(self._seen[recent], over), int(over.sum())
-        return found
+            estimate = self._estimates[level, number] = kaplan_meier(self._seen[recent], over), int(over.sum())
+        return estimate
 
     def lifetimes(self, job: int, request: float, elapsed: float = 0.0) -> Lifetimes:
         """Return the distribution of a job's total runtime in seconds, given that it has run for `elapsed`."""
         kind = int(self._classes[0, job])
         if kind not in self._mixtures:
             self._mixtures[kind] = self._mixture(job, request)
-        found = self._mixtures[kind].after(elapsed)
-        return found if len(found.value) else _overrun(request, elapsed)
+        remaining = self._mixtures[kind].after(elapsed)
+        return remaining if len(remaining.value) else _overrun(request, elapsed)
 
     def _mixture(self, job: int, request: float) -> Lifetimes:
         """Return the runtime distribution of jobs of one kind: same user, nodes and request."""
         values, masses, rest = [], [], 1.0
         last = len(self._classes) - 1
         for level, numbers in enumerate(self._classes):
-            found, count = self._estimate(level, int(numbers[job]))
+            distribution, count = self._estimate(level, int(numbers[job]))
             share = rest if level == last else rest * count / (count + PRIOR)
             rest -= share
-            values.append(found.value if level < 2 else np.minimum(found.value, request))
-            masses.append(share * found.mass)
+            values.append(distribution.value if level < 2 else np.minimum(distribution.value, request))
+            masses.append(share * distribution.mass)
             if np.isfinite(request):
                 values.append(np.array([request]))
-                masses.append(np.array([share * found.beyond]))
+                masses.append(np.array([share * distribution.beyond]))
         value, mass = np.concatenate(values), np.concatenate(masses)
         order = np.argsort(value, kind="stable")
         order = order[mass[order] > 0]

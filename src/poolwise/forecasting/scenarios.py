@@ -45,9 +45,9 @@ def draw_arrivals(submit: IntArray, now: int, horizon: int, g: np.random.Generat
     none = np.zeros(0, dtype=np.int64)
     if not len(submit) or now <= int(submit[0]):
         return ComingJobs(none, none)
-    known = now - int(submit[0])
-    block = DAY if known >= 2 * DAY else max(known // 4, 1)
-    shifts = known // block
+    span = now - int(submit[0])
+    block = DAY if span >= 2 * DAY else max(span // 4, 1)
+    shifts = span // block
     likes, times, at, count = [], [], 0, 0
     while at < horizon and count < MOST:
         first = now - int(g.integers(1, shifts + 1)) * block
@@ -116,7 +116,7 @@ class RuntimeDistributions:
 
     def means(self) -> IntArray:
         """Return the (k,) mean runtimes, ns."""
-        return _ns(np.array([mean_of(found) for found in self.lifetimes]))
+        return _ns(np.array([mean_of(distribution) for distribution in self.lifetimes]))
 
     def requests(self) -> IntArray:
         """Return the (k,) requested times, ns; for jobs past their request, the earliest end that the scheduler expects."""
@@ -129,13 +129,13 @@ class RuntimeDistributions:
         own = uniform(seed, "forecast.own", self.situation.jobs.id[self.rows][None, :], sample)
         like = uniform(seed, "forecast.like", self.kinds[self.rows][None, :], sample)
         level = ndtr(np.sqrt(LIKENESS) * _normal(like) + np.sqrt(1.0 - LIKENESS) * _normal(own))
-        drawn = [found.quantiles(level[:, k]) for k, found in enumerate(self.lifetimes)]
+        drawn = [distribution.quantiles(level[:, k]) for k, distribution in enumerate(self.lifetimes)]
         return np.stack([_ns(column) for column in drawn], axis=1) if drawn else np.zeros((samples, 0), dtype=np.int64)
 
 
 def _normal(level: FloatArray) -> FloatArray:
-    found: FloatArray = ndtri(np.clip(level, 1e-12, 1 - 1e-12))
-    return found
+    deviates: FloatArray = ndtri(np.clip(level, 1e-12, 1 - 1e-12))
+    return deviates
 
 
 def _ns(seconds: FloatArray) -> IntArray:
@@ -143,12 +143,12 @@ def _ns(seconds: FloatArray) -> IntArray:
 
 
 class ScenarioReplay:
-    """Replays scenarios of a known state with one stream of arrivals, up to an instant (ns).
+    """Replays scenarios of a known state with one stream of arrivals.
 
     `rows` are the (k,) running jobs, then the waiting jobs of the state; `sought` are the (m,) requested ones among these.
     """
 
-    def __init__(self, situation: KnownState, rows: IntArray, sought: IntArray, coming: ComingJobs, until: int = NEVER) -> None:
+    def __init__(self, situation: KnownState, rows: IntArray, sought: IntArray, coming: ComingJobs) -> None:
         jobs = situation.jobs
         self._order = np.lexsort((jobs.id[rows], jobs.submit[rows]))
         all_rows = np.concatenate([rows[self._order], coming.like])
@@ -168,7 +168,7 @@ class ScenarioReplay:
         initial = Initial(situation.now, runs)
         parts = RunSpec(self._workload, situation.machine, situation.scheduler, Ideal(), situation.estimate, initial=initial)
         wanted = np.array([place[row] for row in sought.tolist()], dtype=np.int64)
-        self._sampler, self.obstacle = sampler_of(parts, wanted, until)
+        self._sampler, self.obstacle = sampler_of(parts, wanted, NEVER)
 
     def starts(self, durations: IntArray, later: IntArray) -> IntArray:
         """Return the (m,) starts of the sought jobs, ns, given (k,) durations of the rows and those of the arrivals."""

@@ -37,7 +37,7 @@ def request_changes(situation: KnownState, row: int) -> Iterator[RequestChange]:
         yield RequestChange(words, _with_job(situation, row, requests={"memory": memory // 2}))
     if requested < UNKNOWN:
         for part in (2, 4):
-            limits = [format_time(to_seconds(one)) for one in (requested // part, requested)]
+            limits = [format_time(to_seconds(limit)) for limit in (requested // part, requested)]
             yield RequestChange(
                 f"with a limit of {' instead of '.join(limits)}", _with_job(situation, row, requested=max(requested // part, 1))
             )

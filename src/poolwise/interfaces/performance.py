@@ -117,7 +117,7 @@ def fixed_slowdown(model: PerformanceModel, table: JobTable, rows: slice, machin
 
     Raises PolicyError for a slowdown of -1 or less, or NaN: with it, no run could progress.
     """
-    found = model.fixed(table, rows, machine) if statement_holds(type(model), "fixed") else None
-    if found is not None and not all(bool(((x > -1) & (x * found.weight > -1) & np.isfinite(x)).all()) for x in found[:2]):
+    fixed = model.fixed(table, rows, machine) if statement_holds(type(model), "fixed") else None
+    if fixed is not None and not all(bool(((x > -1) & (x * fixed.weight > -1) & np.isfinite(x)).all()) for x in fixed[:2]):
         raise PolicyError(f"{type(model).__name__}.fixed must return finite slowdowns above -1")
-    return found
+    return fixed

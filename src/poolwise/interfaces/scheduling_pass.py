@@ -72,15 +72,15 @@ class SchedulingPass:
 
         With preemption, a job that does not fit now is placed as if the runs in `stops` had stopped.
         """
-        found = self.placement.place(self.queue.job(job), snapshot)
+        answer = self.placement.place(self.queue.job(job), snapshot)
         self.stops.pop(job, None)
-        if self.preempt is not None and isinstance(found, Refusal) and snapshot.now == self.snapshot.now:
+        if self.preempt is not None and isinstance(answer, Refusal) and snapshot.now == self.snapshot.now:
             preempted = self.preempt(self, job, snapshot)
             if preempted is not None:
-                found, self.stops[job] = preempted
-        if job in self.explain and isinstance(found, Refusal):
-            self.record(job, WaitCause.SHORT, found.reason, found)
-        return found
+                answer, self.stops[job] = preempted
+        if job in self.explain and isinstance(answer, Refusal):
+            self.record(job, WaitCause.SHORT, answer.reason, answer)
+        return answer
 
     def prefilter(self, jobs: IntArray, snapshot: Snapshot) -> BoolArray:
         """Return (k,) False for jobs, (k,) rows, that surely do not fit in a state, except those to explain (see `place`)."""

@@ -37,14 +37,14 @@ def statement_holds(kind: type, statement: str) -> bool:
         Method that makes the statement, such as "rule".
     """
     mro = kind.__mro__
-    stating = next((k for k, one in enumerate(mro) if statement in vars(one)), None)
+    stating = next((k for k, base in enumerate(mro) if statement in vars(base)), None)
     if stating is None:
         return False
     behavior = {
         name
-        for one in mro[stating:]
-        for name, value in vars(one).items()
+        for base in mro[stating:]
+        for name, value in vars(base).items()
         if not name.startswith("__")
         and (callable(value) or isinstance(value, property | cached_property | classmethod | staticmethod))
     }
-    return behavior.isdisjoint({name for one in mro[:stating] for name in vars(one)} - {"check"})
+    return behavior.isdisjoint({name for base in mro[:stating] for name in vars(base)} - {"check"})

@@ -104,8 +104,8 @@ class LiveMetrics:
         jobs = queue.jobs
         for job in jobs[self._class_of[jobs] < 0].tolist():
             self._class_of[job] = self._classes.setdefault(self._platform.class_of(job), len(self._classes))
-        found: IntArray = self._class_of[jobs]
-        return found
+        numbers: IntArray = self._class_of[jobs]
+        return numbers
 
     def _pools(self, snapshot: Snapshot) -> None:
         machine = snapshot.machine

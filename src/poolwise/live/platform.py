@@ -36,8 +36,8 @@ class LivePlatform(Platform, Protocol):
 
 def without_starts(decisions: Decisions) -> tuple[tuple[Decision, ...], tuple[tuple[Decision, str], ...]]:
     """Return the decisions that shadow mode commits, and the starts and stops, which it refuses."""
-    refused = tuple((one, "shadow mode") for one in decisions if isinstance(one, Start | Stop))
-    return tuple(one for one in decisions if not isinstance(one, Start | Stop)), refused
+    refused = tuple((decision, "shadow mode") for decision in decisions if isinstance(decision, Start | Stop))
+    return tuple(decision for decision in decisions if not isinstance(decision, Start | Stop)), refused
 
 
 @dataclass(frozen=True)

@@ -100,8 +100,8 @@ class WaitReporter:
         jobs = [job for k, (job, name) in enumerate(names.items()) if k < self.most or name not in self._told]
         try:
             reasons = WaitReasons(self.scheduler, done.loop, snapshot, jobs)
-            found = ((job, reasons.of(job, expected=k < self.most)) for k, job in enumerate(jobs))
-            explained = [(job, why) for job, why in found if why is not None]
+            reasons_of_jobs = ((job, reasons.of(job, expected=k < self.most)) for k, job in enumerate(jobs))
+            explained = [(job, why) for job, why in reasons_of_jobs if why is not None]
         except PolicyError as error:
             log_event("wait_reason_missing", logging.ERROR, why=str(error))
             return
@@ -149,10 +149,10 @@ def _lent(job: int, snapshot: Snapshot) -> str:
     machine = snapshot.machine
     if "nodes" not in machine.resources:
         return ""
-    layout, asked = machine.racks, snapshot.table.job(job)
+    layout, request = machine.racks, snapshot.table.job(job)
     nodes = snapshot.free[layout.nodes, layout.node_column]
     best = int(np.argmax(nodes))
-    remote = max(0, asked.memory - int(layout.local[best]))
+    remote = max(0, request.memory - int(layout.local[best]))
     if not layout.pooled or not remote:
         return ""
     pool = int(snapshot.free[layout.pools[best], layout.memory_column])

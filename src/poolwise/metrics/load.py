@@ -57,19 +57,19 @@ def partition_loads(workload: Workload, machine: Machine, counted: BoolArray, fe
     if not machine.partitions:
         return []
     names = taking_partitions(machine, workload.table, slice(0, len(workload)))
-    found = []
+    loads = []
     for name in np.unique(names).tolist():
         if name not in ("", NO_PARTITION):
             here = eligible_owners(machine, name, "") | (machine.kind == Kind.POOL)
-            found += _loads(workload, machine, counted & (names == name), here, few, name)[:1]
-    return sorted(found, key=lambda one: -one.load)
+            loads += _loads(workload, machine, counted & (names == name), here, few, name)[:1]
+    return sorted(loads, key=lambda load: -load.load)
 
 
 def _loads(
     workload: Workload, machine: Machine, counted: BoolArray, here: BoolArray, few: int, partition: str
 ) -> list[ResourceLoad]:
     span = float(np.ptp(workload.submit) / SECOND) if len(workload) else 0.0
-    found = []
+    loads = []
     devices = (machine.kind == Kind.DEVICE) & np.where(machine.home >= 0, here[machine.home], True)
     whole = "nodes" in machine.resources  # their memory and cores are taken with the node
     for name in (["nodes"] if whole else sorted(set(workload.requests) - {"nodes"})) if span else ():
@@ -79,5 +79,5 @@ def _loads(
         if installed and work.any():
             most = np.sort(work)[::-1][:few].sum()
             offered = installed * span
-            found.append(ResourceLoad(name, float(work.sum() / offered), float((work.sum() - most) / offered), partition))
-    return sorted(found, key=lambda one: (-one.load, one.resource))
+            loads.append(ResourceLoad(name, float(work.sum() / offered), float((work.sum() - most) / offered), partition))
+    return sorted(loads, key=lambda load: (-load.load, load.resource))

@@ -55,14 +55,14 @@ class Waits(Measure):
 
     def of(self, run: MeasuredRun) -> Mapping[str, float]:
         """Compute the metrics; NaN without jobs."""
-        found = {"measured_jobs": float(np.count_nonzero(run.counted))}
+        metrics = {"measured_jobs": float(np.count_nonzero(run.counted))}
         for name, values in (
             ("wait_s", slowdown.wait_s(run.outcomes)),
             ("bounded_slowdown", slowdown.bounded_slowdown(run.outcomes, run.tau_s)),
             ("bounded_slowdown_local", slowdown.bounded_slowdown_local(run.outcomes, run.tau_s)),
         ):
-            found.update((f"{prefix}_{name}", value) for prefix, value in slowdown.spread(values[run.counted]).items())
-        return found
+            metrics.update((f"{prefix}_{name}", value) for prefix, value in slowdown.spread(values[run.counted]).items())
+        return metrics
 
 
 @register("metrics", "load")
@@ -346,9 +346,9 @@ class ResourceMeasure(Measure):
 
     def of(self, run: MeasuredRun) -> Mapping[str, float]:
         """Compute the metrics; no values for an empty window."""
-        found = resource_use(run.schedule, run.window)
-        used = {f"resource_used.{use.resource}": use.used for use in found}
-        return {**used, **{f"resource_stranded.{use.resource}": use.stranded for use in found}}
+        uses = resource_use(run.schedule, run.window)
+        used = {f"resource_used.{use.resource}": use.used for use in uses}
+        return {**used, **{f"resource_stranded.{use.resource}": use.stranded for use in uses}}
 
 
 @register("metrics", "devices")

@@ -100,20 +100,20 @@ def degradation(outcomes: Outcomes) -> FloatArray:
     return np.where(outcomes.finished, _extra_ns(outcomes) / outcomes.duration, np.nan)
 
 
-def degradation_histogram(outcomes: Outcomes, population: BoolArray, width_percent: int = 5) -> Histogram:
-    """Return the share of a population's finished jobs in each bin of degradation, from 0 (or the minimum) to the maximum."""
-    bins = _degradation_bins(outcomes, width_percent)[population & outcomes.finished]
+def degradation_histogram(outcomes: Outcomes, population: BoolArray) -> Histogram:
+    """Return the share of a population's finished jobs in each 5 % bin of degradation, from 0 (or the minimum) up."""
+    bins = _degradation_bins(outcomes)[population & outcomes.finished]
     if not len(bins):
-        return Histogram(np.array([0.0, width_percent / 100]), np.zeros(0, dtype=np.float64))
+        return Histogram(np.array([0.0, 0.05]), np.zeros(0, dtype=np.float64))
     low, high = min(0, int(bins.min())), int(bins.max())
-    edges = np.arange(low, high + 2) * width_percent / 100
+    edges = np.arange(low, high + 2) * 5 / 100
     return Histogram(edges, np.bincount(bins - low, minlength=high - low + 1) / len(bins))
 
 
 def share_under_5pct(outcomes: Outcomes, population: BoolArray) -> float:
     """Return the share of a population's finished jobs with a degradation below 5 %; NaN without jobs."""
     counted = population & outcomes.finished
-    return float((_degradation_bins(outcomes, 5)[counted] < 1).mean()) if counted.any() else float("nan")
+    return float((_degradation_bins(outcomes)[counted] < 1).mean()) if counted.any() else float("nan")
 
 
 def share_remote(outcomes: Outcomes, population: BoolArray) -> float:
@@ -145,10 +145,10 @@ def _extra_ns(outcomes: Outcomes) -> IntArray:
     return outcomes.end - outcomes.start - outcomes.duration
 
 
-def _degradation_bins(outcomes: Outcomes, width_percent: int) -> IntArray:
-    """Return (n_job,) floor(degradation / width), in integer arithmetic so that a job at exactly 15 % is in the bin above.
+def _degradation_bins(outcomes: Outcomes) -> IntArray:
+    """Return (n_job,) floor(degradation / 5 %), in integer arithmetic so that a job at exactly 15 % is in the bin above.
 
     The products fit into int64 for runs of up to 2.9 years.
     """
-    bins: IntArray = (100 * _extra_ns(outcomes)) // (width_percent * outcomes.duration)
+    bins: IntArray = (100 * _extra_ns(outcomes)) // (5 * outcomes.duration)
     return bins

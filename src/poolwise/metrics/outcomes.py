@@ -131,8 +131,8 @@ class Outcomes:
 
         Raises InputError for a missing column or fact, an unknown status, an empty cell or a non-numeric column.
         """
-        for kind, required, found in (("column", _COLUMNS, frame.columns), ("fact", _FACTS, facts)):
-            if missing := [name for name in required if name not in found]:
+        for kind, required, names in (("column", _COLUMNS, frame.columns), ("fact", _FACTS, facts)):
+            if missing := [name for name in required if name not in names]:
                 raise InputError(
                     f"{kind} '{missing[0]}' is missing", field=missing[0], remedy="write it with Outcomes.to_frame"
                 )

@@ -45,7 +45,7 @@ def owner_averages(schedule: Schedule, window: Window, *, system: bool = False) 
     machine, rows = schedule.machine, _Rows.of(schedule)
     each = machine.per_node.get("memory", np.zeros(machine.n_owner, dtype=np.int64))
     whole = machine.capacity[:, machine.resource("nodes")] if "nodes" in machine.resources else np.zeros_like(each)
-    found = []
+    averages = []
     for owner in range(machine.n_owner):
         resources = [(name, int(machine.capacity[owner, k]), rows.held([owner], k)) for k, name in enumerate(machine.resources)]
         resources.append(("memory", int(each[owner] * whole[owner]), rows.local(owner, int(each[owner]))))
@@ -55,8 +55,8 @@ def owner_averages(schedule: Schedule, window: Window, *, system: bool = False) 
                 taken = rows.held(gates, rows.primary)
                 total = float(machine.capacity[gates, rows.primary].sum())
                 many = bool(whole[owner]) and name != "nodes"
-                found.append(OwnerAverage(owner, name, installed, *_shares(window, installed, held, taken, total, many)))
-    return tuple(found)
+                averages.append(OwnerAverage(owner, name, installed, *_shares(window, installed, held, taken, total, many)))
+    return tuple(averages)
 
 
 _Steps = tuple[IntArray, IntArray, FloatArray]

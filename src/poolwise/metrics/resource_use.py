@@ -36,12 +36,12 @@ def resource_use(schedule: Schedule, window: Window) -> tuple[ResourceUse, ...]:
     """Measure every resource that jobs request; return an empty tuple for an empty window."""
     if window.end <= window.begin:
         return ()
-    found = []
+    uses = []
     for name in sorted(schedule.workload.requests):
         capacity, column = owners_with(schedule.machine, name)
         if total := int(capacity.sum()):
-            found.append(_use(schedule, window, name, total, capacity > 0, column))
-    return tuple(found)
+            uses.append(_use(schedule, window, name, total, capacity > 0, column))
+    return tuple(uses)
 
 
 def owners_with(machine: Machine, name: str) -> tuple[IntArray, int]:

@@ -22,14 +22,14 @@ STANDARD: Sequence[Measure] = (Waits(), Throughput(), Fairness(), MemoryMeasure(
 
 def metrics_of(measures: Iterable[Measure]) -> Mapping[str, Metric]:
     """Return name -> metric over several measures; raise InputError if two measures define a metric of the same name."""
-    found: dict[str, Metric] = {}
+    metrics: dict[str, Metric] = {}
     for measure in measures:
         for name, metric in measure.metrics.items():
-            if name in found:
+            if name in metrics:
                 problem = f"two measures define the metric '{name}'"
                 raise InputError(problem, field="metrics", remedy=f"rename the metric of {type(measure).__name__}")
-            found[name] = metric
-    return found
+            metrics[name] = metric
+    return metrics
 
 
 METRICS: Mapping[str, Metric] = metrics_of(STANDARD)
@@ -44,7 +44,7 @@ def every_measure(requested: Sequence[Measure] = ()) -> tuple[Measure, ...]:
     kinds = {type(measure) for measure in requested}
     first = (OfferedLoad(), *STANDARD)
     registered = [registry.make("metrics", name) for name in registry.names("metrics")]
-    further = [measure for measure in registered if type(measure) not in {type(known) for known in first}]
+    further = [measure for measure in registered if type(measure) not in {type(measure_first) for measure_first in first}]
     return tuple(measure for measure in (*first, *further) if type(measure) not in kinds) + tuple(requested)
 
 
@@ -54,11 +54,11 @@ def measure_run(run: MeasuredRun, measures: Sequence[Measure]) -> dict[str, floa
     A metric is NaN where undefined. Raises InputError for a measure whose values do not match its `metrics`.
     """
     metrics_of(measures)
-    found: dict[str, float] = {}
+    values: dict[str, float] = {}
     for measure in measures:
         if _applies(measure, run):
-            found.update(_values(measure, run))
-    return found
+            values.update(_values(measure, run))
+    return values
 
 
 def metric_columns(measures: Iterable[Measure], rows: Collection[Iterable[str]]) -> tuple[str, ...]:
@@ -76,12 +76,12 @@ def metric_columns(measures: Iterable[Measure], rows: Collection[Iterable[str]])
 def metrics_named(measures: Iterable[Measure], names: Iterable[str]) -> dict[str, Metric]:
     """Return name -> metric for names that `measure_run` returned; the description of a part includes its name."""
     metrics = metrics_of(measures)
-    found: dict[str, Metric] = {}
+    named: dict[str, Metric] = {}
     for name in names:
         whole, _, part = name.partition(".")
         metric = metrics[whole]
-        found[name] = metric._replace(description=f"{metric.description}: {part}") if part else metric
-    return found
+        named[name] = metric._replace(description=f"{metric.description}: {part}") if part else metric
+    return named
 
 
 def summarize(
@@ -108,8 +108,8 @@ def summarize(
     measured = population & after_warm_up(outcomes, warm_up)
     run = MeasuredRun(outcomes, measured, window, warm_up, baseline, memory_baseline, tau_s, dollars_per_gb, workload, schedule)
     chosen = (*STANDARD, *measures)
-    found = measure_run(run, chosen)
-    return {name: found.get(name, math.nan) for name in metric_columns(chosen, [found])}
+    values = measure_run(run, chosen)
+    return {name: values.get(name, math.nan) for name in metric_columns(chosen, [values])}
 
 
 def _applies(measure: Measure, run: MeasuredRun) -> bool:

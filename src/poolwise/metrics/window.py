@@ -80,11 +80,11 @@ def common_population(runs: Iterable[Outcomes], warm_up: int) -> BoolArray:
     first = next(each, None)
     if first is None:
         raise InputError("no runs to compare", remedy="give at least one run")
-    found = after_warm_up(first, warm_up) & first.finished
+    counted = after_warm_up(first, warm_up) & first.finished
     for other in each:  # one at a time, since there may be a million runs
         check_same_jobs(first, other)
-        found &= other.finished
-    return found
+        counted &= other.finished
+    return counted
 
 
 def check_same_jobs(outcomes: Outcomes, other: Outcomes) -> None:

@@ -65,7 +65,7 @@ def taking_partitions(machine: Machine, table: JobTable, rows: slice) -> Column:
             taking[which] = ""
         for part in parts:
             fits = which & ((requested <= part.max_time) | (requested >= UNKNOWN)) & (nodes <= part.max_nodes)
-            taking[fits] = [part.name if known == NO_PARTITION else f"{known},{part.name}" for known in taking[fits].tolist()]
+            taking[fits] = [part.name if names == NO_PARTITION else f"{names},{part.name}" for names in taking[fits].tolist()]
     return taking.astype(np.str_)
 
 
@@ -93,12 +93,12 @@ def named_partitions(machine: Machine, text: str) -> tuple[Partition, ...]:
     """Return the partitions that a job names, or the default one if it names none; raises UnknownNameError."""
     if text in _NOTHING:
         text = default_of(machine.partitions)
-    known = {part.name: part for part in machine.partitions}
+    partitions = {part.name: part for part in machine.partitions}
     names = [name.strip() for name in text.split(",")] if text else []
     for name in names:
-        if name not in known:
-            raise UnknownNameError.of(PARTITION, name, known, field=PARTITION)
-    return tuple(known[name] for name in dict.fromkeys(names))
+        if name not in partitions:
+            raise UnknownNameError.of(PARTITION, name, partitions, field=PARTITION)
+    return tuple(partitions[name] for name in dict.fromkeys(names))
 
 
 def has_tiers(machine: Machine) -> bool:
@@ -109,11 +109,11 @@ def has_tiers(machine: Machine) -> bool:
 
 def tiers(machine: Machine, table: JobTable) -> IntArray:
     """Return (n_job,) the highest tier among the partitions that accept each job, 1 for a job outside partitions."""
-    known = {part.name: part.tier for part in machine.partitions}
+    tier_of = {part.name: part.tier for part in machine.partitions}
 
     def of(table: JobTable, rows: slice) -> IntArray:
         texts, which = np.unique(taking_partitions(machine, table, rows), return_inverse=True)
-        highest = [max(known.get(name, 1) for name in text.split(",")) for text in texts.tolist()]
+        highest = [max(tier_of.get(name, 1) for name in text.split(",")) for text in texts.tolist()]
         return np.array(highest, dtype=np.int64)[which]
 
     return table.derived(("tier", machine.partitions), of)
@@ -165,8 +165,8 @@ def eligible_nodes(machine: Machine, table: JobTable, jobs: IntArray, owners: In
     """Return (k, n) whether each of (k,) jobs may run on each of (n,) owners."""
     sets = eligible_sets(machine, table)
     allowed = np.array([eligible_owners(machine, *value)[owners] for value in sets.value], dtype=np.bool_)
-    found: BoolArray = allowed.reshape(-1, len(owners))[sets.of[jobs]]
-    return found
+    eligible: BoolArray = allowed.reshape(-1, len(owners))[sets.of[jobs]]
+    return eligible
 
 
 def _members(machine: Machine, name: str, field: str) -> BoolArray:

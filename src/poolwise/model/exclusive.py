@@ -68,7 +68,7 @@ class ExclusiveNodes:
             owner=schedule.owner[keep],
             resource=resource[keep],
             amount=amount[keep],
-            resizes=tuple(replace(one, placement=self.placement(one.placement)) for one in schedule.resizes),
+            resizes=tuple(replace(resize, placement=self.placement(resize.placement)) for resize in schedule.resizes),
         )
 
     def like(self, workload: Workload) -> Workload:
@@ -127,15 +127,15 @@ def exclusive_nodes(workload: Workload, machine: Machine, initial: Initial | Non
 
 def exclusive_jobs(workload: Workload, machine: Machine) -> BoolArray:
     """Return (n_job,) exclusive jobs: those with the attribute, and those that an exclusive partition accepts."""
-    found = np.zeros(len(workload), dtype=np.bool_)
+    alone = np.zeros(len(workload), dtype=np.bool_)
     if EXCLUSIVE in workload.attributes:
-        found = _flags(workload.attributes[EXCLUSIVE], workload.id)
+        alone = _flags(workload.attributes[EXCLUSIVE], workload.id)
     names = {part.name for part in machine.partitions if part.exclusive}
     if names:
         taking = taking_partitions(machine, workload.table, slice(0, len(workload)))
         texts, which = np.unique(taking, return_inverse=True)
-        found = found | np.array([not names.isdisjoint(text.split(",")) for text in texts.tolist()], dtype=np.bool_)[which]
-    return found
+        alone = alone | np.array([not names.isdisjoint(text.split(",")) for text in texts.tolist()], dtype=np.bool_)[which]
+    return alone
 
 
 def flag(text: str) -> bool | None:
@@ -145,9 +145,9 @@ def flag(text: str) -> bool | None:
 
 def _flags(values: NDArray[np.generic], ids: IntArray) -> BoolArray:
     if values.dtype.kind in "UO":
-        found = [flag(str(value)) for value in values.tolist()]
-        bad = np.array([one is None for one in found], dtype=np.bool_)
-        flags = np.array([bool(one) for one in found], dtype=np.bool_)
+        parsed = [flag(str(value)) for value in values.tolist()]
+        bad = np.array([parsed_flag is None for parsed_flag in parsed], dtype=np.bool_)
+        flags = np.array([bool(parsed_flag) for parsed_flag in parsed], dtype=np.bool_)
     else:
         numbers = np.nan_to_num(values.astype(np.float64))
         bad, flags = (numbers != 0) & (numbers != 1), numbers == 1
@@ -161,8 +161,8 @@ def _flags(values: NDArray[np.generic], ids: IntArray) -> BoolArray:
 def _shared(machine: Machine) -> BoolArray:
     """Return (n_owner,) shared nodes with capacity. Jobs are alone on whole nodes anyway."""
     whole = machine.capacity[:, machine.resource("nodes")] > 0 if "nodes" in machine.resources else False
-    found: BoolArray = (machine.kind == Kind.NODE) & machine.capacity.any(axis=1) & ~np.asarray(whole)
-    return found
+    shared: BoolArray = (machine.kind == Kind.NODE) & machine.capacity.any(axis=1) & ~np.asarray(whole)
+    return shared
 
 
 @lru_cache(maxsize=8)  # a machine is compared by identity, and so are the caches of what depends on it
@@ -174,16 +174,16 @@ def _with_share(machine: Machine) -> Machine:
 def _with_shares(runs: Sequence[InitialRun], machine: Machine, amounts: IntArray) -> list[InitialRun]:
     """Return initial runs with their shares; an exclusive job that is not alone on its node takes what is left there."""
     free = machine.capacity[:, -1].copy()
-    found: dict[int, InitialRun] = {}
+    shared_runs: dict[int, InitialRun] = {}
     for k in sorted(range(len(runs)), key=lambda k: int(amounts[runs[k].job])):
         rows: list[tuple[int, int, int, int]] = []
-        given = runs[k].placement.rows()
-        for at, row in enumerate(given):
+        held = runs[k].placement.rows()
+        for at, row in enumerate(held):
             rows.append(row)
-            last = at + 1 == len(given) or given[at + 1][:2] != row[:2]
-            if last and machine.capacity[row[1], -1] and not any(one[:2] == row[:2] for one in given[at + 1 :]):
+            last = at + 1 == len(held) or held[at + 1][:2] != row[:2]
+            if last and machine.capacity[row[1], -1] and not any(later[:2] == row[:2] for later in held[at + 1 :]):
                 share = min(int(amounts[runs[k].job]), int(free[row[1]]))
                 free[row[1]] -= share
                 rows.append((row[0], row[1], len(machine.resources) - 1, share))
-        found[k] = runs[k]._replace(placement=Placement.of(rows))
-    return [found[k] for k in range(len(runs))]
+        shared_runs[k] = runs[k]._replace(placement=Placement.of(rows))
+    return [shared_runs[k] for k in range(len(runs))]

@@ -34,11 +34,11 @@ class Fabric:
 
     @cached_property
     def _neighbors(self) -> dict[int, list[tuple[int, int]]]:
-        found: dict[int, list[tuple[int, int]]] = {}
+        neighbors: dict[int, list[tuple[int, int]]] = {}
         for k, (a, b) in enumerate(self.ends.tolist()):
-            found.setdefault(a, []).append((k, b))
-            found.setdefault(b, []).append((k, a))
-        return found
+            neighbors.setdefault(a, []).append((k, b))
+            neighbors.setdefault(b, []).append((k, a))
+        return neighbors
 
     @cached_property
     def _paths(self) -> dict[tuple[int, int], tuple[int, ...]]:
@@ -52,10 +52,10 @@ class Fabric:
         a, b = int(self.vertex[here]), int(self.vertex[there])
         if a == b:
             return ()
-        found = self._paths.get((a, b))
-        if found is None:
-            found = self._paths[a, b] = self._search(a, b, (here, there))
-        return found
+        links = self._paths.get((a, b))
+        if links is None:
+            links = self._paths[a, b] = self._search(a, b, (here, there))
+        return links
 
     def _search(self, a: int, b: int, owners: tuple[int, int]) -> tuple[int, ...]:
         reached_by: dict[int, tuple[int, int]] = {a: (-1, -1)}
@@ -82,8 +82,8 @@ class Fabric:
     def connected(self, owner: int) -> tuple[int, ...]:
         """Return the links (positions) of the connected part of the network that contains an owner, ascending."""
         start = int(self.vertex[owner])
-        found = self._components.get(start)
-        if found is None:
+        component = self._components.get(start)
+        if component is None:
             links: set[int] = set()
             seen, front = {start}, deque([start])
             while front:
@@ -92,9 +92,9 @@ class Fabric:
                     if to not in seen:
                         seen.add(to)
                         front.append(to)
-            found = tuple(sorted(links))
-            self._components.update(dict.fromkeys(seen, found))
-        return found
+            component = tuple(sorted(links))
+            self._components.update(dict.fromkeys(seen, component))
+        return component
 
     @cached_property
     def _components(self) -> dict[int, tuple[int, ...]]:

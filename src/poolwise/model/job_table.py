@@ -165,10 +165,10 @@ class JobTable:
         held: NDArray[Scalar] | None
         view: NDArray[Scalar]
         n, refills = self._length, len(self._refilled)
-        held, done, view, known = self._derived.get(key, _NOTHING)
-        if held is not None and done == n and known == refills:
+        held, done, view, seen_refills = self._derived.get(key, _NOTHING)
+        if held is not None and done == n and seen_refills == refills:
             return view
-        for rows in self._refilled[known:] if held is not None else ():
+        for rows in self._refilled[seen_refills:] if held is not None else ():
             part = np.asarray(make(self, rows))
             held = grown(held, done, part[:0])
             held[rows] = part
@@ -186,15 +186,15 @@ class JobTable:
         `columns(table, rows)` returns the columns of some rows. Kinds are numbered in the order in which they are first seen,
         so a job keeps its number when others arrive.
         """
-        known = self._kinds.get(key)
-        if known is None:
-            known = self._kinds[key] = Kinds(refills=len(self._refilled))
-        for rows in self._refilled[known.refills :]:
-            known.refill(rows, columns(self, rows))
-        known.refills = len(self._refilled)
-        if len(known.of) < self._length:
-            known.append(columns(self, slice(len(known.of), self._length)))
-        return known
+        numbered = self._kinds.get(key)
+        if numbered is None:
+            numbered = self._kinds[key] = Kinds(refills=len(self._refilled))
+        for rows in self._refilled[numbered.refills :]:
+            numbered.refill(rows, columns(self, rows))
+        numbered.refills = len(self._refilled)
+        if len(numbered.of) < self._length:
+            numbered.append(columns(self, slice(len(numbered.of), self._length)))
+        return numbered
 
     def _standard(self, key: str, make: Callable[[JobTable, slice], NDArray[Scalar]]) -> NDArray[Scalar]:
         """Cache the columns below, like `derived`; a table that is part of another one takes them from that table."""
@@ -300,9 +300,9 @@ class JobTable:
 
         Events about the other jobs must have been handled before.
         """
-        kept = np.fromiter(live, np.int64)
-        spare = np.setdiff1d(np.arange(self._length), kept)
-        n = int(kept.max(initial=-1)) + 1
+        live_rows = np.fromiter(live, np.int64)
+        spare = np.setdiff1d(np.arange(self._length), live_rows)
+        n = int(live_rows.max(initial=-1)) + 1
         table = self.taken(np.arange(n))
         table._spare = spare[spare < n].tolist()
         return table

@@ -36,7 +36,7 @@ def license_requests(machine: Machine, table: JobTable) -> dict[str, IntArray]:
     >>> license_requests(machine, workload.table)
     {'matlab': array([1, 0])}
     """
-    found = dict[str, IntArray]()
+    requested = dict[str, IntArray]()
     for column in table.attributes if machine.licenses else ():
         name = column.removeprefix(LICENSE)
         if name == column:
@@ -50,8 +50,8 @@ def license_requests(machine: Machine, table: JobTable) -> dict[str, IntArray]:
         if counts.any():
             if name not in machine.licenses:
                 raise UnknownNameError.of("license", name, machine.licenses, field=column)
-            found[name] = counts
-    return found
+            requested[name] = counts
+    return requested
 
 
 def exceeded_licenses(machine: Machine, table: JobTable, job: int) -> Refusal | None:

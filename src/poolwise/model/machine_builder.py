@@ -208,8 +208,8 @@ class MachineBuilder:
     def _fabric(self) -> Fabric | None:
         if not self._links:
             return None
-        known, at = self._vertices, self._at
-        vertex = [known.get(at.get(k, k), known.get(owner.home, -1)) for k, owner in enumerate(self.owners)]
+        vertices, at = self._vertices, self._at
+        vertex = [vertices.get(at.get(k, k), vertices.get(owner.home, -1)) for k, owner in enumerate(self.owners)]
         links = np.array(self._links, dtype=np.int64)
         return Fabric(np.array(vertex, dtype=np.int64), links[:, 0].copy(), links[:, 1:3].copy(), links[:, 3].copy())
 

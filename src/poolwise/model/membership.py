@@ -17,15 +17,15 @@ def parts_of(machine: Machine) -> tuple[tuple[int, ...], ...]:
 
     Pools of shared nodes and links are in no group: they stay.
     """
-    found: list[tuple[int, ...]] = []
+    parts: list[tuple[int, ...]] = []
     whole = "nodes" in machine.resources
     pools = machine.of_kind(Kind.POOL)
     devices = machine.of_kind(Kind.DEVICE)
     for node in machine.of_kind(Kind.NODE).tolist():
         with_it = pools[machine.rack[pools] == machine.rack[node]] if whole else devices[machine.home[devices] == node]
-        found.append((node, *with_it.tolist()))
-    found += [(device,) for device in devices[machine.home[devices] < 0].tolist()]
-    return tuple(found)
+        parts.append((node, *with_it.tolist()))
+    parts += [(device,) for device in devices[machine.home[devices] < 0].tolist()]
+    return tuple(parts)
 
 
 def left(machine: Machine, owners: tuple[int, ...]) -> Machine:

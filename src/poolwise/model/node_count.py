@@ -15,12 +15,12 @@ def used_nodes(placement: Placement, machine: Machine) -> IntArray:
     """Return the nodes of a placement, (n_owner,): whole nodes, and 1 for each shared node."""
     amounts = np.zeros((machine.n_owner, len(machine.resources)), dtype=np.int64)
     placement.give_to(amounts)
-    found: IntArray = ((machine.kind == Kind.NODE) & (amounts > 0).any(axis=1)).astype(np.int64)
+    nodes: IntArray = ((machine.kind == Kind.NODE) & (amounts > 0).any(axis=1)).astype(np.int64)
     if "nodes" in machine.resources:
         column = machine.resource("nodes")
         whole = machine.capacity[:, column] > 0
-        found[whole] = amounts[whole, column]
-    return found
+        nodes[whole] = amounts[whole, column]
+    return nodes
 
 
 def node_count(run: Run, machine: Machine) -> int:

@@ -125,7 +125,7 @@ class Schedule:
         parts += [(k, *row, since[k], int(self.end[k])) for k, rows in last.items() for row in rows]
         steady = ~np.isin(run, list(since))
         table = np.array(parts, dtype=np.int64).reshape(-1, 6).T
-        return Holdings(*(np.concatenate([one[steady], two]) for one, two in zip(whole, table, strict=True)))
+        return Holdings(*(np.concatenate([original[steady], changed]) for original, changed in zip(whole, table, strict=True)))
 
     @property
     def n_run(self) -> int:

@@ -86,7 +86,7 @@ def log10(values: IntArray | FloatArray) -> FloatArray:
     """Return (n,) log10 of positive values (n,) by `math.log10`; integers with few distinct values are looked up in a table."""
     most = int(values.max(initial=0))
     if values.dtype == np.int64 and most < len(values):
-        known = np.array([math.log10(v) for v in range(1, most + 1)], dtype=np.float64)
-        found: FloatArray = known[values.astype(np.int64, copy=False) - 1]
-        return found
+        table = np.array([math.log10(v) for v in range(1, most + 1)], dtype=np.float64)
+        logarithms: FloatArray = table[values.astype(np.int64, copy=False) - 1]
+        return logarithms
     return np.array([math.log10(v) for v in values.tolist()], dtype=np.float64)

@@ -66,13 +66,13 @@ class TaskGraph:
         """Rows in an order in which each follows those that it waits for, without the rows in a cycle and behind one."""
         left, after = self.counts.tolist(), self.reversed
         offset, successor = after.offset.tolist(), after.before.tolist()
-        found = [row for row, count in enumerate(left) if not count]
-        for row in found:  # grows while it is read
+        ordered = [row for row, count in enumerate(left) if not count]
+        for row in ordered:  # grows while it is read
             for later in successor[offset[row] : offset[row + 1]]:
                 left[later] -= 1
                 if not left[later]:
-                    found.append(later)
-        return found
+                    ordered.append(later)
+        return ordered
 
     def cycle(self) -> list[int]:
         """Return the rows of a cycle, each of which waits for the next and the last for the first; empty without one."""
@@ -106,15 +106,15 @@ def graph_of(id: IntArray, named: NDArray[np.generic] | None) -> TaskGraph | Non
     if not any(texts):
         return None
     row_of = {str(job): row for row, job in enumerate(id.tolist())}
-    found: list[list[int]] = []
+    predecessors: list[list[int]] = []
     for row, text in enumerate(texts):
         words = [word.strip() for word in text.split(",")] if text else []
         for word in words:
             if word not in row_of:
                 remedy = "write ids of jobs of this workload, separated by commas"
                 raise InputError(f"job {id[row]} waits for '{word}', which is not a job", field=PREDECESSORS, remedy=remedy)
-        found.append([row_of[word] for word in words])
-    graph = TaskGraph.of(found)
+        predecessors.append([row_of[word] for word in words])
+    graph = TaskGraph.of(predecessors)
     if cycle := graph.cycle():
         raise InputError(cycle_problem("job", [str(id[row]) for row in cycle]), field=PREDECESSORS, remedy=CYCLE_REMEDY)
     return graph

@@ -17,11 +17,11 @@ def front(points: FloatArray) -> BoolArray:
     Equal points are either all on the front or all off it. Points with a NaN are never on it.
     """
     points = np.asarray(points, dtype=np.float64)
-    kept: BoolArray = np.asarray(~np.isnan(points).any(axis=1))
-    for k in np.flatnonzero(kept).tolist():
+    mask: BoolArray = np.asarray(~np.isnan(points).any(axis=1))
+    for k in np.flatnonzero(mask).tolist():
         no_worse = (points <= points[k]).all(axis=1)
-        kept[k] = not (no_worse & (points < points[k]).any(axis=1)).any()
-    return kept
+        mask[k] = not (no_worse & (points < points[k]).any(axis=1)).any()
+    return mask
 
 
 def layers(points: FloatArray) -> IntArray:
@@ -31,9 +31,9 @@ def layers(points: FloatArray) -> IntArray:
     depth = 0
     while left.any():
         rows = np.flatnonzero(left)
-        found = rows[front(points[rows])]
-        layer[found] = depth
-        left[found] = False
+        on_front = rows[front(points[rows])]
+        layer[on_front] = depth
+        left[on_front] = False
         depth += 1
     return layer
 
@@ -52,7 +52,7 @@ def search_front(elements: Sequence[Element], measure: FrontMeasure, rungs: int,
     Returns the elements evaluated at the last rung, in order. Their front may miss points: it is not proven complete. Source:
     Jamieson and Talwalkar 2016, here with layers of the front instead of a single loss.
     """
-    known = set(elements)
+    members = set(elements)
     order = np.argsort(uniform(seed, "front", np.arange(len(elements))), kind="stable")
     chosen = [elements[k] for k in order[:sample].tolist()]
     for rung in range(rungs - 1):
@@ -63,7 +63,7 @@ def search_front(elements: Sequence[Element], measure: FrontMeasure, rungs: int,
     points = measure(seen, rungs - 1)
     while True:
         best_now = [seen[k] for k in np.flatnonzero(front(points)).tolist()]
-        around = dict.fromkeys(n for element in best_now for n in _neighbors(element) if n in known)
+        around = dict.fromkeys(n for element in best_now for n in _neighbors(element) if n in members)
         fresh = [element for element in around if element not in set(seen)]
         if not fresh:
             return seen

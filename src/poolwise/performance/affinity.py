@@ -73,9 +73,9 @@ def slowdown(time: int, work: int) -> float:
 @lru_cache(maxsize=8)  # a machine is compared by identity
 def rates(machine: Machine) -> FloatArray:
     """Return operations per microsecond, (n_task_type, n_owner); (0, n_owner) for a machine without affinities."""
-    found: list[FloatArray] = []
-    while (column := machine.attributes.get(f"{PREFIX}{len(found)}")) is not None:
-        found.append(column)
-    table: FloatArray = np.array(found, dtype=np.float64).reshape(len(found), machine.n_owner)
+    columns: list[FloatArray] = []
+    while (column := machine.attributes.get(f"{PREFIX}{len(columns)}")) is not None:
+        columns.append(column)
+    table: FloatArray = np.array(columns, dtype=np.float64).reshape(len(columns), machine.n_owner)
     table.setflags(write=False)
     return table

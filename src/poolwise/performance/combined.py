@@ -35,7 +35,7 @@ class Combined(PerformanceModel):
 
     def fetch(self, run: Run, snapshot: Snapshot) -> Fetch | None:
         """Return the fetch of the first model that has one."""
-        return next((found for model in self.models if (found := model.fetch(run, snapshot)) is not None), None)
+        return next((fetch for model in self.models if (fetch := model.fetch(run, snapshot)) is not None), None)
 
     def fetch_slowdown(self, run: Run, snapshot: Snapshot) -> float:
         """Return the total slowdown while the run fetches, as in `slowdown`."""

@@ -47,12 +47,12 @@ class CpuFrequency(SimpleModel):
         share = remote / (local + remote) if local + remote else 0.0
         pace = 1.0
         if "frequency" in workload.attributes and node >= 0:
-            given = machine.attributes.get("frequency")
-            if given is None or not given[node] > 0:
+            frequency = machine.attributes.get("frequency")
+            if frequency is None or not frequency[node] > 0:
                 raise InputError(
                     f"node '{machine.owners[node]}' has no frequency", field="frequency", remedy="add it to the attributes"
                 )
-            pace = float(profile.pace(float(workload.attributes["frequency"][run.job]), float(given[node])))
+            pace = float(profile.pace(float(workload.attributes["frequency"][run.job]), float(frequency[node])))
         return (1 + float(profile.at(share))) * pace - 1
 
 

@@ -69,16 +69,16 @@ class DeviceNetwork(PerformanceModel):
 
 def _profile(reference: str, table: JobTable, job: int) -> DeviceProfile | None:
     """Return the profile of a job, None without one. Cached, since every speed change asks for it."""
-    found: DeviceProfile | None = table.derived(("device profile", reference), partial(_profiles, reference))[job]
-    return found
+    profile: DeviceProfile | None = table.derived(("device profile", reference), partial(_profiles, reference))[job]
+    return profile
 
 
 def _profiles(reference: str, table: JobTable, rows: slice) -> Column:
     """Return the profiles of some jobs, (k,); None for jobs without one."""
-    known, kinds = read_device_profiles(reference), table.attributes.get("kind")
+    profiles, kinds = read_device_profiles(reference), table.attributes.get("kind")
     values = np.full(len(table.id[rows]), None, dtype=np.object_)
     if kinds is not None:
-        values[:] = [known.get(str(kind)) for kind in kinds[rows].tolist()]
+        values[:] = [profiles.get(str(kind)) for kind in kinds[rows].tolist()]
     return values
 
 

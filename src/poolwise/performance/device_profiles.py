@@ -149,7 +149,7 @@ def learn_device_profiles(schedule: Schedule, profiles: Mapping[str, DeviceProfi
         placement = Placement.of([(0, *row) for row in schedule.placement_of(run)])
         state = str(np.asarray(kinds)[schedule.job[run]]), sites(placement, schedule.machine).remote
         seen.setdefault(state, []).append(int(schedule.end[run] - schedule.start[run]))
-    found = {}
+    learned_profiles = {}
     for kind, profile in profiles.items():
         local, remote = (
             float(np.mean(seen[kind, away])) / SECOND if (kind, away) in seen else profile.time(away) for away in (False, True)
@@ -157,20 +157,20 @@ def learn_device_profiles(schedule: Schedule, profiles: Mapping[str, DeviceProfi
         loaded = remote * (1.0 + profile.sensitivity)
         learned = {name for name, away in (("local_s", False), ("remote_s", True)) if (kind, away) in seen}
         assumed = tuple(name for name in profile.assumed if name not in learned)
-        found[kind] = replace(profile, local_s=local, remote_s=remote, loaded_s=loaded, assumed=assumed)
-    return found
+        learned_profiles[kind] = replace(profile, local_s=local, remote_s=remote, loaded_s=loaded, assumed=assumed)
+    return learned_profiles
 
 
 def _read(path: Path) -> Mapping[str, DeviceProfile]:
-    found: dict[str, DeviceProfile] = {}
+    profiles: dict[str, DeviceProfile] = {}
     with path.open(newline="", encoding="utf-8") as file:
         for line, row in table_rows(file, path, COLUMNS):
             profile = _profile(row, path, line)
-            if profile.kind in found:
+            if profile.kind in profiles:
                 problem = f"duplicate kind '{profile.kind}'"
                 raise InputError(problem, file=path, line=line, field="kind", remedy="keep one of them")
-            found[profile.kind] = profile
-    return MappingProxyType(found)
+            profiles[profile.kind] = profile
+    return MappingProxyType(profiles)
 
 
 def _profile(row: dict[str, str], path: Path, line: int) -> DeviceProfile:

@@ -109,8 +109,8 @@ def _curve(remote: FloatArray, slowdown: FloatArray, knots: FloatArray, convex: 
         hinges = np.maximum(at[:, None] - knots[None, :-1], 0.0)
         return hinges if convex else np.minimum(hinges, np.diff(knots)[None, :])
 
-    found: FloatArray = basis(knots) @ nnls(basis(remote), slowdown)[0]
-    return found
+    curve: FloatArray = basis(knots) @ nnls(basis(remote), slowdown)[0]
+    return curve
 
 
 def _frequency(measured: CompletionTimes) -> tuple[float, Errors | None]:
@@ -147,11 +147,11 @@ def read_measurements(file: Path) -> list[CompletionTimes]:
             rows.setdefault(row["workload"], []).append((remote, frequency, seconds))
     if not rows:
         raise InputError("no measurements", file=file, remedy="write one row per run")
-    found = []
+    measurements = []
     for name, values in rows.items():
         remote_, frequency_, seconds_ = np.array(values, dtype=np.float64).T
-        found.append(CompletionTimes(name, remote_, frequency_ / frequency_.min(), seconds_))
-    return found
+        measurements.append(CompletionTimes(name, remote_, frequency_ / frequency_.min(), seconds_))
+    return measurements
 
 
 def to_csv(profiles: list[Profile]) -> str:

@@ -64,15 +64,15 @@ def _sites(machine: Machine, task: bytes, owner: bytes) -> UsedOwners:
 
 def _away(machine: Machine, rows: list[tuple[int, int]], kind: list[int]) -> list[tuple[int, int, int]]:
     """Return (task, lowest node of the task, device) for each device that is at none of its task's nodes."""
-    found = []
+    remote_devices = []
     place = np.full(machine.n_owner, -1) if machine.fabric is None else machine.fabric.vertex
     for task, device in rows:
         if kind[device] == Kind.DEVICE:
             nodes = sorted({o for t, o in rows if t == task and kind[o] == Kind.NODE})
             here = any(int(machine.home[device]) == n or (place[device] >= 0 and place[device] == place[n]) for n in nodes)
             if nodes and not here:
-                found.append((task, nodes[0], device))
-    return found
+                remote_devices.append((task, nodes[0], device))
+    return remote_devices
 
 
 @lru_cache(maxsize=8)

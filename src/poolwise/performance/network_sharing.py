@@ -47,10 +47,10 @@ class NetworkSharing(SimpleModel):
     def touches(self, placement: Placement, snapshot: Snapshot) -> tuple[int, ...]:
         """Return all links of the connected network, if the placement has any flow."""
         fabric = snapshot.machine.fabric
-        found = routes(placement, snapshot.machine)
-        if fabric is None or not found:
+        flows = routes(placement, snapshot.machine)
+        if fabric is None or not flows:
             return ()
-        links = {k for route in found for k in fabric.connected(route.remote)}
+        links = {k for route in flows for k in fabric.connected(route.remote)}
         return tuple(sorted(fabric.link_owners(sorted(links))))
 
 
@@ -79,14 +79,14 @@ def _slowdowns(snapshot: Snapshot) -> dict[int, float]:
         return _share(snapshot, capacity, {})[1]
     key = (arrangement, capacity.tobytes())
     if not (_latest and _latest[0].key == key):
-        known, slowdown = _share(snapshot, capacity, _latest[0].known if _latest else {})
-        _latest[:] = [_Shares(key, known, slowdown)]
+        routes_of_runs, slowdown = _share(snapshot, capacity, _latest[0].known if _latest else {})
+        _latest[:] = [_Shares(key, routes_of_runs, slowdown)]
     return _latest[0].slowdown
 
 
 def _share(snapshot: Snapshot, capacity: IntArray, before: _Known) -> tuple[_Known, dict[int, float]]:
     """Share the links of `capacity` (n_link,) MB/s among all runs, reusing the routes in `before`."""
-    known: _Known = {}
+    routes_of_runs: _Known = {}
     runs: list[int] = []
     demand: list[float] = []
     paths: list[tuple[int, ...]] = []
@@ -94,11 +94,13 @@ def _share(snapshot: Snapshot, capacity: IntArray, before: _Known) -> tuple[_Kno
         if run.fetch is not None:
             flows = [(float(run.fetch.bandwidth), path) for path in run.fetch.routes]
         elif requested := snapshot.table.job(run.job).request("bandwidth"):
-            placement, found = before.get(run.id, (None, []))
+            placement, routes_of_run = before.get(run.id, (None, []))
             if placement is not run.placement:
-                found = routes(run.placement, snapshot.machine)
-            known[run.id] = run.placement, found
-            flows = [(requested / sum(other.task == route.task for other in found), route.links) for route in found]
+                routes_of_run = routes(run.placement, snapshot.machine)
+            routes_of_runs[run.id] = run.placement, routes_of_run
+            flows = [
+                (requested / sum(other.task == route.task for other in routes_of_run), route.links) for route in routes_of_run
+            ]
         else:
             continue
         for wanted, path in flows:
@@ -114,7 +116,7 @@ def _share(snapshot: Snapshot, capacity: IntArray, before: _Known) -> tuple[_Kno
             problem = f"run {number} requires a link without bandwidth: {', '.join(_names(snapshot.machine, path, capacity))}"
             raise InputError(problem, field="bandwidth", remedy="give the link bandwidth, or place nothing behind it")
         slowdown[number] = max(slowdown.get(number, 0.0), wanted / got - 1.0)
-    return known, slowdown
+    return routes_of_runs, slowdown
 
 
 def _names(machine: Machine, path: tuple[int, ...], capacity: IntArray) -> list[str]:

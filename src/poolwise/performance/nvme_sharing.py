@@ -46,10 +46,10 @@ class NvmeSharing(SimpleModel):
 
     @cached_property
     def _read(self) -> dict[str, SharingTable]:
-        found = {kind: SharingTable.read(table) if isinstance(table, str) else table for kind, table in self.tables.items()}
+        tables = {kind: SharingTable.read(table) if isinstance(table, str) else table for kind, table in self.tables.items()}
         return {
             kind: replace(table, partners=tuple(self.partners[kind])) if kind in self.partners else table
-            for kind, table in found.items()
+            for kind, table in tables.items()
         }
 
     def table(self, kind: str) -> SharingTable | None:

@@ -125,28 +125,28 @@ def read_profiles(file: Path) -> dict[str, Profile]:
             numbers = [number(row[name], file, line, name) for name in COLUMNS[1:4]]
             knots.setdefault(row["workload"], []).append((numbers[0], numbers[1]))
             about[row["workload"]] = (numbers[2], row["source"] or "")
-    found = {}
+    profiles = {}
     for name, points in knots.items():
         remote, slowdown = zip(*points, strict=True)
         try:
-            found[name] = Profile(name, remote, slowdown, *about[name])
+            profiles[name] = Profile(name, remote, slowdown, *about[name])
         except InputError as error:
             raise InputError(error.message, file=file, field=error.field, remedy=error.remedy) from None
-    return found
+    return profiles
 
 
 @lru_cache(maxsize=1)
 def shipped_profiles() -> dict[str, Profile]:
     """Return the profiles shipped with Poolwise, by name."""
-    found: dict[str, Profile] = {}
+    profiles: dict[str, Profile] = {}
     for file in sorted((catalog.FOLDER / "memory_profiles").glob("*.csv")):
-        found |= read_profiles(file)
-    return found
+        profiles |= read_profiles(file)
+    return profiles
 
 
 def find_profile(name: str, own: Sequence[Profile] = ()) -> Profile:
     """Return a profile by name, among `own` ones and the shipped ones. Raises UnknownNameError."""
-    known = shipped_profiles() | {profile.name: profile for profile in own}
-    if name not in known:
-        raise UnknownNameError.of("profile", name, known, field="profile")
-    return known[name]
+    profiles = shipped_profiles() | {profile.name: profile for profile in own}
+    if name not in profiles:
+        raise UnknownNameError.of("profile", name, profiles, field="profile")
+    return profiles[name]

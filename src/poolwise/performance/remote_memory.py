@@ -166,9 +166,9 @@ class RemoteMemory(SimpleModel):
     def __post_init__(self) -> None:
         if self.latency is None:
             return
-        given, built = (self.near_ns, self.far_ns), (self.latency.near_ns, self.latency.far_ns)
-        if given not in ((NEAR_NS, FAR_NS), built):
-            problem = f"conflicting latencies: {given[0]} and {given[1]} ns, and parts of {built[0]} and {built[1]} ns"
+        stated, built = (self.near_ns, self.far_ns), (self.latency.near_ns, self.latency.far_ns)
+        if stated not in ((NEAR_NS, FAR_NS), built):
+            problem = f"conflicting latencies: {stated[0]} and {stated[1]} ns, and parts of {built[0]} and {built[1]} ns"
             raise InputError(problem, field="latency", remedy="give the parts, or near_ns and far_ns")
         object.__setattr__(self, "near_ns", built[0])  # engines and copies read the sums, whichever form was given
         object.__setattr__(self, "far_ns", built[1])
@@ -199,15 +199,15 @@ class RemoteMemory(SimpleModel):
         remote = {g: max(0, memory - int(layout.local[g])) for g in counts}
         if self.expect == "none" or not any(remote.values()):
             return 0.0
-        wanted, given = dict[int, int](), dict[int, int]()
+        wanted, borrowed = dict[int, int](), dict[int, int]()
         for g, count in counts.items():
             rack = int(layout.rack[g])
             wanted[rack] = wanted.get(rack, 0) + count * remote[g]
         for _, owner, resource, amount in run.placement.rows():
             if resource == layout.memory_column:
                 rack = int(snapshot.machine.rack[owner])
-                given[rack] = given.get(rack, 0) + amount
-        inside = {rack: min(given.get(rack, 0), amount) / amount for rack, amount in wanted.items() if amount}
+                borrowed[rack] = borrowed.get(rack, 0) + amount
+        inside = {rack: min(borrowed.get(rack, 0), amount) / amount for rack, amount in wanted.items() if amount}
         if self.spread == "paper" and min(inside.values()) < 1.0:
             inside = dict.fromkeys(inside, 0.0)
         each = {

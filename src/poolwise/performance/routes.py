@@ -41,11 +41,11 @@ def routes(placement: Placement, machine: Machine) -> list[Route]:
     fabric = machine.fabric
     if fabric is None:
         return []
-    found: list[Route] = []
+    remote_routes: list[Route] = []
     for task, nodes in homes(placement, machine).items():
         held = {owner for row, owner, _, _ in placement.rows() if row == task and machine.kind[owner] != Kind.LINK}
         for remote in sorted(held - set(nodes)):
             links = min((fabric.path(node, remote) for node in sorted(nodes)), key=len)
             if links:
-                found.append(Route(task, remote, links))
-    return found
+                remote_routes.append(Route(task, remote, links))
+    return remote_routes

@@ -116,9 +116,9 @@ def _at(place: tuple[int, int], machine: Machine) -> int:
 @lru_cache(maxsize=8)  # a machine is compared by identity
 def places(machine: Machine) -> dict[tuple[int, int], int]:
     """Return the lowest owner on the network at each position (x, y)."""
-    found: dict[tuple[int, int], int] = {}
+    lowest: dict[tuple[int, int], int] = {}
     if machine.fabric is not None:
         for owner in np.flatnonzero(machine.fabric.vertex >= 0).tolist():
             x, y = machine.position[owner].tolist()
-            found.setdefault((x, y), owner)
-    return found
+            lowest.setdefault((x, y), owner)
+    return lowest

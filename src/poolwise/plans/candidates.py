@@ -246,8 +246,8 @@ class CandidateRuns:
         with_reference = [None] if self.relative else []
         for which in (element, self.largest, *with_reference):
             for cell in self.cells(which)[:seeds]:
-                for one in (cell, cell.baseline()) if needs_fcfs(self.targets) else (cell,):
-                    required[one.key] = one
+                for compared in (cell, cell.baseline()) if needs_fcfs(self.targets) else (cell,):
+                    required[compared.key] = compared
         missing = [cell for key, cell in required.items() if key not in self.simulated]
         self.runner.run(Cells(), missing)
         self.simulated |= required

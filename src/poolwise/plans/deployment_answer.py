@@ -130,8 +130,8 @@ def deployment_figures(measured: MeasuredDeployments, best: int | None) -> list[
         x = sorted({share for rows in gains.values() for share, _, _ in rows})
         series = {}
         for policy, rows in gains.items():
-            known = {share: 100 * gain for share, gain, _ in rows}
-            series[humanize_name(policy)] = [known.get(share, float("nan")) for share in x]
+            gain_at = {share: 100 * gain for share, gain, _ in rows}
+            series[humanize_name(policy)] = [gain_at.get(share, float("nan")) for share in x]
         figures.append(
             Curves(
                 "few_units",

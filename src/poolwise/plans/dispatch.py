@@ -102,8 +102,8 @@ class DispatchPlan:
 def _check_names(section: DispatchSection, document: Document) -> None:
     types = Types.of(section.types)
     check_types(document, "unit type", types.units, ((("units",), name) for name in section.units or {}))
-    given = ((("stream", k, "type"), stream.type) for k, stream in enumerate(section.stream))
-    check_types(document, "task type", types.tasks, given)
+    task_types = ((("stream", k, "type"), stream.type) for k, stream in enumerate(section.stream))
+    check_types(document, "task type", types.tasks, task_types)
     for k, stream in enumerate(section.stream):
         check_gaps(stream.inter_arrival, document, "stream", k, "inter_arrival")
     check_placements(section, document)

@@ -11,7 +11,7 @@ from poolwise.plans.search import Search, search
 from poolwise.studies.cells import workload_of
 
 
-def leave_out(runs: CandidateRuns, cost: FloatArray, found: Search) -> tuple[LeftOut, ...]:
+def leave_out(runs: CandidateRuns, cost: FloatArray, searched: Search) -> tuple[LeftOut, ...]:
     """Repeat the search without the few largest jobs, for each sized resource; return () if no few jobs stand out.
 
     Cached runs are reused. If the check would take too long, `LeftOut.text` states that.
@@ -21,7 +21,7 @@ def leave_out(runs: CandidateRuns, cost: FloatArray, found: Search) -> tuple[Lef
     groups = {group.what: group for group in (largest_jobs(workload, size.key) for size in runs.sizes) if group.ids}
     if not groups:
         return ()
-    if found.best == (0,) * cost.ndim:
+    if searched.best == (0,) * cost.ndim:
         return (LeftOut("The answer does not depend on a few jobs: it is already the cheapest candidate."),)
     engines = {str((runs.store.facts(cell) or {}).get("engine")) for cell in runs.simulated.values()}
     obstacle = reason_to_skip(engines, len(workload), len(runs.simulated))
@@ -34,12 +34,12 @@ def leave_out(runs: CandidateRuns, cost: FloatArray, found: Search) -> tuple[Lef
         return search(runs.without(ids), cost, 0.0, 0).best
 
     def describe(element: Element | None) -> tuple[str, Json | None]:
-        if element == found.best:
+        if element == searched.best:
             return "the answer is the same", None
         if element is None:
             return "no candidate is shown to meet the targets", None
         sizes = {size.key: size.written[k] for size, k in zip(runs.sizes, element, strict=True)}
-        instead = "" if found.best is None else f" instead of {runs.label(found.best)}"
+        instead = "" if searched.best is None else f" instead of {runs.label(searched.best)}"
         return f"{runs.label(element)} is enough{instead}", {"sizes": sizes, "cost_dollars": float(cost[element])}
 
-    return tuple(leave_out_few(group, found.best, again, describe, "answer") for group in groups.values())
+    return tuple(leave_out_few(group, searched.best, again, describe, "answer") for group in groups.values())

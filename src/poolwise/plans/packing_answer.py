@@ -25,11 +25,11 @@ def packing_answer(cells: Sequence[Cell], results: Sequence[Json], device: str) 
         name = combination_label(cell.parameters)
         runs.setdefault(name, []).append(result)
         parameters[name] = cell.parameters
-    rows = [_row(parameters[name], found, runs[next(iter(runs))], device) for name, found in runs.items()]
+    rows = [_row(parameters[name], counts, runs[next(iter(runs))], device) for name, counts in runs.items()]
     order = sorted(range(len(rows)), key=lambda k: -rows[k]["fit"])
     for row in rows:
         row["verdict"] = "fits most" if row["fit"] == rows[order[0]]["fit"] else ""
-    names, one = list(runs), results[0]
+    names, first_result = list(runs), results[0]
     first, chosen = names[0], names[order[0]]
     frame, described = pl.DataFrame([rows[k] for k in order]), [{"case": name, **_content(runs[name])} for name in names]
     ranking = CandidateRanking.of(order, lambda k: "keeps", lambda k: -float(rows[k]["fit"]))  # no target excludes any
@@ -45,7 +45,7 @@ def packing_answer(cells: Sequence[Cell], results: Sequence[Json], device: str) 
             "Jobs are drawn from the trace with replacement and submitted at once. No job ends, and each is tried once.",
             f"A {device} is stranded if it is idle while a waiting job accepts its type.",
             f"Numbers are means over {len(runs[first])} seeds. The plan ignores the speed of {device}s over the network.",
-            *(f"{count:,} rows of the trace were excluded: {reason}." for reason, count in one["excluded"].items()),
+            *(f"{count:,} rows of the trace were excluded: {reason}." for reason, count in first_result["excluded"].items()),
         ],
         inputs={Path(cell.workload.path).name: cell.workload.sha256 for cell in cells},
         seeds=sorted({cell.seed for cell in cells}),
@@ -153,9 +153,9 @@ def _because(runs: Mapping[str, list[Json]], chosen: str, first: str, device: st
 def _by_type(runs: Mapping[str, list[Json]], device: str) -> Table:
     """Return a table of stranded devices of each type under each combination."""
     rows = []
-    for kind, found in next(iter(runs.values()))[0]["types"].items():
+    for kind, counts in next(iter(runs.values()))[0]["types"].items():
         stranded = (fmean(run["types"][kind]["stranded"] for run in each) for each in runs.values())
-        rows.append([kind, f"{found['installed']:,.0f}", *(f"{value:,.1f}" for value in stranded)])
+        rows.append([kind, f"{counts['installed']:,.0f}", *(f"{value:,.1f}" for value in stranded)])
     note = f"{device}s that are idle while a waiting job accepts their type; means over the seeds."
     return Table(f"Stranded {device}s by type", ["type", "installed", *runs], rows, note)
 

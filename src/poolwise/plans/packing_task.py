@@ -67,8 +67,8 @@ def pack(cell: Cell, resource: str, load: float) -> Json:
     column = machine.resource(resource)
     devices = devices[machine.capacity[devices, column] > 0]
     source = workload_of(cell)
-    for field, found in ((EXCLUSIVE, exclusive_nodes(source, machine)), (PREDECESSORS, source.task_graph)):
-        if found is not None:
+    for field, feature in ((EXCLUSIVE, exclusive_nodes(source, machine)), (PREDECESSORS, source.task_graph)):
+        if feature is not None:
             problem = f"a packing plan does not support the attribute {field} of jobs"
             raise InputError(problem, field=field, remedy=f"remove the column or setting {field}")
     workload = draw_jobs(source, resource, int(load * machine.capacity[devices, column].sum()), cell.seed)
@@ -152,21 +152,21 @@ def _accepted(workload: Workload, waiting: BoolArray) -> set[str] | None:
 def _idle(snapshot: Snapshot, devices: IntArray, column: int, unit: int, accepted: set[str] | None) -> dict[str, Json]:
     free, installed = snapshot.free[devices, column], snapshot.capacity[devices, column]
     kind = np.array([snapshot.machine.type[device] for device in devices.tolist()])
-    found: dict[str, Json] = {}
+    counts: dict[str, Json] = {}
     for name in sorted(set(kind.tolist())):
         of_type = kind == name
         idle = float(free[of_type].sum() / unit)
-        found[name] = {
+        counts[name] = {
             "installed": float(installed[of_type].sum() / unit),
             "idle": idle,
             "whole": int((free[of_type] == installed[of_type]).sum()),
             "stranded": idle if accepted is None or name in accepted else 0.0,
         }
-    return found
+    return counts
 
 
 def _curve(requested: IntArray, placed: BoolArray, total: int) -> list[list[float]]:
     """Return (POINTS, 2) requested and granted amounts / `total`, after growing numbers of jobs."""
     at = np.linspace(0, len(requested), POINTS + 1).astype(np.int64)[1:] - 1
-    asked, granted = np.cumsum(requested) / total, np.cumsum(requested * placed) / total
-    return [[float(asked[k]), float(granted[k])] for k in at.tolist()]
+    demanded, granted = np.cumsum(requested) / total, np.cumsum(requested * placed) / total
+    return [[float(demanded[k]), float(granted[k])] for k in at.tolist()]

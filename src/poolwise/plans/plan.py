@@ -236,18 +236,18 @@ def plan(
     store = CellStore(Path("results") / loaded.name if out is None else Path(out))
     with store.writing():
         runner = TaskRunner(store, Local(jobs) if executor is None else executor, LineProgress(tell))
-        found = loaded.problem.answer(runner, tell)
+        answer = loaded.problem.answer(runner, tell)
     provenance = {
         "poolwise": __version__,
         "plan": loaded.name,
         "plan_sha256": loaded.sha256,
         "sources_sha256": sources(),
-        "inputs_sha256": dict(found.inputs),
-        "seeds": list(found.seeds),
+        "inputs_sha256": dict(answer.inputs),
+        "seeds": list(answer.seeds),
         "python": platform.python_version(),
         "numpy": np.__version__,
         "polars": pl.__version__,
     }
-    result = PlanResult(loaded, store.folder, replace(found, title=loaded.title, provenance=provenance))
+    result = PlanResult(loaded, store.folder, replace(answer, title=loaded.title, provenance=provenance))
     result.write()
     return result

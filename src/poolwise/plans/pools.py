@@ -109,13 +109,13 @@ class Pools:
         runs = self._candidate_runs(runner, tell)
         prices = Prices(self.sizes, bought(self.sizes, self.document))
         cost = priced(self.sizes, prices.amounts)
-        found = search(runs, cost, self.section.sensitivity, self.section.checks, prices.other_costs)
+        searched = search(runs, cost, self.section.sensitivity, self.section.checks, prices.other_costs)
         changes = None
-        if found.best is not None:
-            changes = runs.compare_with_today(found.best, found.verdicts[found.best].seeds)
-            if (today := runs.today(found.best)) is not None:
+        if searched.best is not None:
+            changes = runs.compare_with_today(searched.best, searched.verdicts[searched.best].seeds)
+            if (today := runs.today(searched.best)) is not None:
                 prices = replace(prices, today=bought_today(self.sizes, self.document, today.machine_tables))
-        answer = pools_answer(runs, prices, found, leave_out(runs, cost, found))
+        answer = pools_answer(runs, prices, searched, leave_out(runs, cost, searched))
         if changes is None:
             return answer
         sections = {today_heading(changes): today_sentences(changes), **answer.sections}

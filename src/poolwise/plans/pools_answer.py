@@ -156,7 +156,7 @@ def pools_answer(runs: CandidateRuns, prices: Prices, search: Search, left_out: 
         frame,
         partial(candidate_content, runs, cost, search),
         {
-            "sanity": diagnostics.to_dict() | {"decisive": [one.to_dict() for one in left_out]},
+            "sanity": diagnostics.to_dict() | {"decisive": [check.to_dict() for check in left_out]},
             **pools_content(runs, cost, search),
             "prices": at_other_prices(runs, prices, search),
         },
@@ -172,7 +172,7 @@ def pools_answer(runs: CandidateRuns, prices: Prices, search: Search, left_out: 
         cost=bill,
         inputs=dict(sorted({Path(cell.workload.path).name: cell.workload.sha256 for cell in cells}.items())),
         seeds=sorted({cell.seed for cell in cells}),
-        first=[*diagnostics.sentences, *(one.text for one in left_out)],
+        first=[*diagnostics.sentences, *(check.text for check in left_out)],
         decision=pools_decision(runs, prices, search),
         tables=[candidates_table(runs, cost, search)],
     )
@@ -333,10 +333,10 @@ def _measured(runs: CandidateRuns, verdict: CandidateVerdict) -> str:
 
 def _margin(runs: CandidateRuns, verdict: CandidateVerdict, k: int) -> str:
     """Describe the margin of a target and its interval; a negative margin misses the target."""
-    found, target = verdict.margins[k], runs.targets[k]
-    if found.mean < 0:
-        return f"beyond the target by {_interval_text(runs, target, (-found.mean, -found.high, -found.low))}"
-    return f"inside the target by {_interval_text(runs, target, (found.mean, found.low, found.high))}"
+    margin, target = verdict.margins[k], runs.targets[k]
+    if margin.mean < 0:
+        return f"beyond the target by {_interval_text(runs, target, (-margin.mean, -margin.high, -margin.low))}"
+    return f"inside the target by {_interval_text(runs, target, (margin.mean, margin.low, margin.high))}"
 
 
 def _interval_text(runs: CandidateRuns, target: Target, values: tuple[float, float, float], to: str = " to ") -> str:

@@ -55,8 +55,8 @@ class Prices:
 def bill(sizes: Sequence[Size], amounts: Sequence[float], today: FloatArray | None = None) -> Cost:
     """Return the bill of amounts of sizes, in the units of their prices, and of those of today."""
     current = np.zeros(len(sizes)) if today is None else today
-    found = zip(sizes, amounts, current.tolist(), strict=True)
-    return Cost(tuple(CostLine(size.paid, size.unit, float(n), now, size.price) for size, n, now in found), today is not None)
+    lines = zip(sizes, amounts, current.tolist(), strict=True)
+    return Cost(tuple(CostLine(size.paid, size.unit, float(n), now, size.price) for size, n, now in lines), today is not None)
 
 
 def bought_today(sizes: Sequence[Size], document: Document, machine: Json) -> FloatArray | None:

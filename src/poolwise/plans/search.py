@@ -135,14 +135,14 @@ def _settle(cost: FloatArray, judge: Judge, checks: int, verdicts: dict[Element,
 
 def _nearest_below(cost: FloatArray, best: Element, verdicts: dict[Element, CandidateVerdict], count: int) -> Sequence[Element]:
     """Return the most expensive candidates below the best in cost that have not been judged."""
-    found: list[Element] = []
+    cheaper: list[Element] = []
     for place in np.argsort(cost, axis=None, kind="stable")[::-1]:
         element = tuple(int(k) for k in np.unravel_index(place, cost.shape))
-        if len(found) == count:
+        if len(cheaper) == count:
             break
         if cost[element] < cost[best] and element not in verdicts:
-            found.append(element)
-    return found
+            cheaper.append(element)
+    return cheaper
 
 
 def _rival(cost: FloatArray, judge: Judge, best: Element, verdicts: dict[Element, CandidateVerdict]) -> Element | None:
@@ -158,16 +158,16 @@ def _moved(runs: CandidateRuns, cost: FloatArray, share: float, verdicts: dict[E
     targets = tuple(target.tightened(share) for target in runs.targets)
     # A candidate that misses the targets also misses tighter ones; one that meets them also meets looser ones.
     state, answer = ("breaks", False) if share > 0 else ("keeps", True)
-    known = {element: answer for element, verdict in verdicts.items() if verdict.state == state}
-    found = cheapest(cost, lambda element: runs.judge(element, targets).state == "keeps", known)
-    return Sensitivity(share, targets, found)
+    settled = {element: answer for element, verdict in verdicts.items() if verdict.state == state}
+    best = cheapest(cost, lambda element: runs.judge(element, targets).state == "keeps", settled)
+    return Sensitivity(share, targets, best)
 
 
 def _worse(
     runs: CandidateRuns, verdicts: dict[Element, CandidateVerdict]
 ) -> tuple[tuple[tuple[Element, Element, Target], ...], int]:
     """Compare every pair of judged candidates in which one has at least as much of everything: it must not be worse."""
-    found: list[tuple[Element, Element, Target]] = []
+    contradictions: list[tuple[Element, Element, Target]] = []
     finished = {element: verdict for element, verdict in verdicts.items() if not verdict.unfinished}
     pairs = [(x, y) for x in finished for y in finished if x != y and below(x, y)]
     for x, y in pairs:
@@ -175,5 +175,5 @@ def _worse(
         for target in runs.targets:
             gained = runs.margins(y, target, seeds) - runs.margins(x, target, seeds)
             if runs.interval(gained).high < 0:
-                found.append((x, y, target))
-    return tuple(found), len(pairs)
+                contradictions.append((x, y, target))
+    return tuple(contradictions), len(pairs)

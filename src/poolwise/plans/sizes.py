@@ -196,9 +196,9 @@ def _price(text: str, document: Document, path: tuple[str | int, ...]) -> tuple[
     if match is None:
         raise document.error(path, f"'{text}' is not a price", 'write "4.9 $/GiB", or "900 $" per counted item')
     unit = match[3] or ""
-    known = [unit for dimension in _PAID for unit in UNITS[dimension]]
-    if unit and unit not in known:
-        raise document.unknown(path, "unit", unit, known)
+    units = [unit for dimension in _PAID for unit in UNITS[dimension]]
+    if unit and unit not in units:
+        raise document.unknown(path, "unit", unit, units)
     return unit, float(match[1]) * UNITS["money"][match[2]]
 
 

@@ -166,10 +166,10 @@ def none_if_nan(value: float) -> float | None:
 
 
 def check_types(
-    document: Document, what: str, names: Sequence[str], given: Iterable[tuple[tuple[str | int, ...], str]]
+    document: Document, what: str, names: Sequence[str], names_at: Iterable[tuple[tuple[str | int, ...], str]]
 ) -> None:
     """Raise InputError for the first of some (path, name) that is not a type."""
-    for path, name in given:
+    for path, name in names_at:
         if name not in names:
             raise document.unknown(("plan", *path), what, name, list(names))
 

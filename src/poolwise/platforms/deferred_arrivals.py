@@ -58,10 +58,10 @@ class DeferredArrivals(Simulation):
     def _apply(self, event: Any) -> Iterable[Event]:
         if not isinstance(event, _Submission):
             return super()._apply(event)
-        one = self._source.table.taken(np.array([event.row]), submit=np.array([self.now], dtype=np.int64))
+        job = self._source.table.taken(np.array([event.row]), submit=np.array([self.now], dtype=np.int64))
         self._place[event.row] = len(self._row)
         self._row.append(event.row)
-        return (self._add_job(one, self._source.duration[event.row : event.row + 1]),)
+        return (self._add_job(job, self._source.duration[event.row : event.row + 1]),)
 
 
 def columns_of(workload: Workload, rows: IntArray) -> dict[str, Any]:

@@ -68,16 +68,16 @@ class DependentTasks(DeferredArrivals):
         """
         rejected = {self._row[job]: why for job, why in loop.rejected.items()}
         waiting = {self._row[job] for job in loop.waiting}
-        failed = {one: "was rejected" for one in rejected}
-        failed |= {one: "did not finish" for one in self._row if self._left[one] and one not in failed and one not in waiting}
-        for one in self._graph.order:
-            if one in self._place:
+        failed = {row: "was rejected" for row in rejected}
+        failed |= {row: "did not finish" for row in self._row if self._left[row] and row not in failed and row not in waiting}
+        for row in self._graph.order:
+            if row in self._place:
                 continue
-            for before in self._graph.predecessors(one):
+            for before in self._graph.predecessors(row):
                 if before in failed:
-                    rejected[one] = f"it waits for job {self._source.table.name(before)}, which {failed[before]}"
-                    failed[one] = "was rejected"
+                    rejected[row] = f"it waits for job {self._source.table.name(before)}, which {failed[before]}"
+                    failed[row] = "was rejected"
                     break
             else:
-                waiting.add(one)
+                waiting.add(row)
         return rejected, waiting

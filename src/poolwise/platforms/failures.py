@@ -32,11 +32,11 @@ def draw_failures(workload: Workload, machine: Machine, seed: int) -> FailingMac
     last = int(workload.submit.max()) if len(workload) else 0
     for owner in range(machine.n_owner):
         for number in range(_nodes(machine, owner)):
-            given = [(outage.down, outage.up) for outage in failures.outages if owner in outage.owners]
+            stated = [(outage.down, outage.up) for outage in failures.outages if owner in outage.owners]
             random_outages = (
                 _random_outages(failures, seed, owner, number, min(failures.until, last)) if owner in failures.owners else ()
             )
-            for down, up in merged([*given, *random_outages]):
+            for down, up in merged([*stated, *random_outages]):
                 changes += _changes(machine, owner, down, -1)
                 changes += _changes(machine, owner, up, 1)
     in_order = tuple(sorted(changes, key=lambda change: change.time))

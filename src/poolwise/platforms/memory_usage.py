@@ -102,8 +102,8 @@ class MemoryUsageMachine(Simulation):
         if number in self._stalled:
             self.recorder.stalled(number, self._stalled.pop(number), self.now)
             outcome = Outcome.OUT_OF_MEMORY if outcome is Outcome.STOPPED else outcome
-        for known in (self._used, self._step, self._step_at):
-            known.pop(number, None)
+        for entries in (self._used, self._step, self._step_at):
+            entries.pop(number, None)
         return super()._end(number, outcome, requeue, touched)
 
     def _pace(self, run: Run, true: Snapshot, seen: Snapshot) -> None:

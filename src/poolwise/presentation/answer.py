@@ -189,5 +189,5 @@ class Answer:
     @property
     def charts(self) -> list[tuple[Figure, bool]]:
         """All figures, the main one first, each with whether it is drawn wide."""
-        small = [*self.small_figures, *(shown for found in self.further.values() for shown in found)]
+        small = [*self.small_figures, *(shown for figures in self.further.values() for shown in figures)]
         return [*([] if self.main is None else [(self.main, True)]), *((shown, False) for shown in small)]

@@ -131,9 +131,9 @@ def _labels(figure: Curves, x: Spec, y: Spec, color: Spec) -> Spec:
     """Label each line at its end, with labels moved apart."""
     ends = {}
     for label, values in figure.series.items():
-        known = [k for k, v in enumerate(values) if math.isfinite(v)]
-        if known:
-            ends[label] = (float(figure.x[known[-1]]), float(values[known[-1]]))
+        finite = [k for k, v in enumerate(values) if math.isfinite(v)]
+        if finite:
+            ends[label] = (float(figure.x[finite[-1]]), float(values[finite[-1]]))
     moved = spread_labels([end[1] for end in ends.values()], tuple(y["scale"]["domain"]), WIDE[1], 15, figure.y_axis.log)
     rows = [{"x": end[0], "y": at, "series": label} for (label, end), at in zip(ends.items(), moved, strict=True)]
     mark = {"type": "text", "align": "left", "dx": 9, "fontWeight": 600, "aria": False}
@@ -215,8 +215,8 @@ def _bars(figure: Bars) -> Spec:
     ]  # fmt: skip
     color = series_style(names, len(names) > 1)[0]["color"]
     printed = [v for values in figure.published.values() for v in values]
-    known = [value for value in (*(row["y"] for row in rows), *printed) if value > 0 or not figure.y_axis.log]
-    y = channel("y", figure.y_axis, [*known, *([] if figure.y_axis.log else [0.0])])
+    drawable = [value for value in (*(row["y"] for row in rows), *printed) if value > 0 or not figure.y_axis.log]
+    y = channel("y", figure.y_axis, [*drawable, *([] if figure.y_axis.log else [0.0])])
     texts = {str(k): group for k, group in enumerate(figure.groups)}
     level = max(map(len, figure.groups), default=0) * max(1, len(figure.groups)) * 7 < SMALL[0]
     angle = 0 if level else -30
@@ -248,7 +248,7 @@ def _boxes(figure: Boxes) -> Spec:
     x, y = channel("x", figure.x_axis, across), channel("y", figure.y_axis, up)
     color = series_style(list(figure.series), len(figure.series) > 1)[0]["color"]
     drawn = zip(figure.series, color["scale"]["range"], strict=True)
-    color["scale"]["range"] = ["var(--grid)" if name in figure.pale else found for name, found in drawn]
+    color["scale"]["range"] = ["var(--grid)" if name in figure.pale else color_of for name, color_of in drawn]
     mark = {"type": "rect", "stroke": "var(--paper)", "strokeWidth": 0.4, "clip": True}
     area = {"x": x, "x2": {"field": "right"}, "y": y, "y2": {"field": "high"}}
     encoding = {**area, "color": color, **described(), **faded()}

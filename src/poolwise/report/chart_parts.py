@@ -62,8 +62,8 @@ _FONT = "system-ui, sans-serif"
 
 def tick_positions(values: Sequence[float], axis: Axis) -> list[float]:
     """Return tick positions; the first and the last are the ends of the axis."""
-    known = [float(v) for v in values if math.isfinite(v) and (v > 0 or not axis.log)]
-    low, high = (min(known), max(known)) if known else (1.0, 10.0)
+    drawable = [float(v) for v in values if math.isfinite(v) and (v > 0 or not axis.log)]
+    low, high = (min(drawable), max(drawable)) if drawable else (1.0, 10.0)
     low = axis.limits[0] if axis.limits[0] is not None else low
     high = axis.limits[1] if axis.limits[1] is not None else high
     if axis.ticks is not None:
@@ -82,13 +82,13 @@ def tick_positions(values: Sequence[float], axis: Axis) -> list[float]:
     return even if not axis.log or even[0] > 0 else [low, *(tick for tick in even if tick > low)]
 
 
-def even_ticks(low: float, high: float, intervals: int = 5) -> list[float]:
-    """Return ticks that enclose low < high in at most `intervals` equal steps of 1, 2, 2.5 or 5 times a power of ten."""
-    magnitude = 10.0 ** math.floor(math.log10((high - low) / intervals))
+def even_ticks(low: float, high: float) -> list[float]:
+    """Return ticks that enclose low < high in at most five equal steps of 1, 2, 2.5 or 5 times a power of ten."""
+    magnitude = 10.0 ** math.floor(math.log10((high - low) / 5))
     for factor in (1.0, 2.0, 2.5, 5.0, 10.0, 20.0, 25.0, 50.0):
         step = factor * magnitude
         first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
-        if last - first <= intervals:
+        if last - first <= 5:
             break
     return [k * factor * magnitude if magnitude >= 1 else k * factor / (1 / magnitude) for k in range(first, last + 1)]
 
@@ -169,12 +169,12 @@ def faded() -> Spec:
 
 def selections(figure: Figure) -> list[Spec]:
     """Return the interactive selections: series in the legend and, for long time lines, the zoomed range."""
-    found: list[Spec] = [
+    parameters: list[Spec] = [
         {"name": "shown", "select": {"type": "point", "fields": ["series"], "toggle": "true"}, "bind": "legend"}
     ]
     if (isinstance(figure, Boxes) and len(figure.boxes) > 40) or (isinstance(figure, Curves) and len(figure.x) > 40):
-        found.append({"name": "zoom", "select": {"type": "interval", "encodings": ["x"]}, "bind": "scales"})
-    return found
+        parameters.append({"name": "zoom", "select": {"type": "interval", "encodings": ["x"]}, "bind": "scales"})
+    return parameters
 
 
 def rule_at(channel: str, value: float, dash: list[int]) -> Spec:
@@ -238,13 +238,13 @@ def spread_labels(values: Sequence[float], domain: tuple[float, float], height: 
             block = ((first * count + (block[0] - count * gap) * block[1]) / total, total)
         top = height - (block[1] - 1) * gap
         blocks.append((min(max(block[0], 0.0), top), block[1]))
-    found = [first + k * gap for first, count in blocks for k in range(count)]
-    for k in range(len(found) - 2, -1, -1):
-        found[k] = min(found[k], found[k + 1] - gap)
-    for k in range(1, len(found)):
-        found[k] = max(found[k], found[k - 1] + gap)
+    spread = [first + k * gap for first, count in blocks for k in range(count)]
+    for k in range(len(spread) - 2, -1, -1):
+        spread[k] = min(spread[k], spread[k + 1] - gap)
+    for k in range(1, len(spread)):
+        spread[k] = max(spread[k], spread[k - 1] + gap)
     moved = [0.0] * len(values)
-    for k, at in zip(order, found, strict=True):
+    for k, at in zip(order, spread, strict=True):
         scaled = low + min(max(at, 0.0), height) / height * (high - low)
         moved[k] = math.exp(scaled) if log else scaled
     return moved

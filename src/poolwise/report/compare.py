@@ -62,8 +62,8 @@ def _differences(comparison: Comparison, title: str, names: Sequence[str]) -> Ta
             [description, comparison.labels[0], value_text(float(comparison.metrics[0][name].mean()), unit), "", "", ""]
         )
         for d in (d for d in comparison.differences if d.metric == name):
-            known = d.interval.low == d.interval.low  # not NaN
-            bounds = f"{change_text(d.interval.low, unit)} to {change_text(d.interval.high, unit)}" if known else ""
+            certain = d.interval.low == d.interval.low  # not NaN
+            bounds = f"{change_text(d.interval.low, unit)} to {change_text(d.interval.high, unit)}" if certain else ""
             change = change_text(d.interval.mean, unit)
             marks[len(rows)] = _MARKS.get(d.verdict, "")
             rows.append(["", comparison.labels[d.run], value_text(d.value, unit), change, bounds, d.verdict])

@@ -128,10 +128,10 @@ def _scheduler_value(cell: Cell, path: str) -> str:
 
 def _slowdown_rows(changes: Comparison, name: str) -> list[list[str]]:
     """Return the slowdown under the recommendation and today, over the same jobs, and the difference with its verdict."""
-    for found in changes.differences:
-        if found.metric == GOAL:
-            text = f"{format_interval(found.interval, '+')}; {verdict_text(found)}"
-            values = format_number(found.value), format_number(found.first)
+    for difference in changes.differences:
+        if difference.metric == GOAL:
+            text = f"{format_interval(difference.interval, '+')}; {verdict_text(difference)}"
+            values = format_number(difference.value), format_number(difference.first)
             return [["Mean bounded slowdown", *values], [f"Difference in slowdown from {name}", text, ""]]
     return []
 
@@ -185,7 +185,7 @@ def resources_decision(result: StudyResult, ranked: Sequence[CombinationResult],
     that is the recommended machine.
     """
     best, today = ranked[0], result.study.today
-    base = next((one for one in ranked if one.machine == first != best.machine), None) if not today else None
+    base = None if today else next((other for other in ranked if other.machine == first != best.machine), None)
     name = str(next(iter(today.values())).parameters["today"]) if today else first if base is not None else ""
     others = [result.today(cell) if base is None else result.outcomes(base.cells[k]) for k, cell in enumerate(best.cells)]
     paired = zip(best.cells, others, strict=True)

@@ -28,8 +28,8 @@ def chart_svg(figure: Figure, wide: bool = False) -> str:
 
 def _with_own_ids(svg: str, figure: Figure) -> str:
     """Rename ids per picture, since vl-convert numbers them across pictures."""
-    known: dict[str, str] = {}
-    return _ID.sub(lambda match: known.setdefault(match[0], f"{figure.name}-{len(known)}"), svg)
+    ids: dict[str, str] = {}
+    return _ID.sub(lambda match: ids.setdefault(match[0], f"{figure.name}-{len(ids)}"), svg)
 
 
 def chart_json(figure: Figure, wide: bool = False) -> str:

@@ -71,7 +71,7 @@ def _low(k: int, top: float) -> float:
 def _name(machine: Machine, owner: int, column: int) -> str:
     rack, resource = int(machine.rack[owner]), machine.resources[column]
     kind = "pool" if machine.type[owner] in ("memory", "pool") and resource == "memory" else f"{machine.type[owner]} pool"
-    several = sum(one == owner for one, _ in _drawn(machine)) > 1
+    several = sum(lane_owner == owner for lane_owner, _ in _drawn(machine)) > 1
     return f"{kind}{f' {resource}' if several else ''}{f' {rack}' if rack >= 0 else ''}"
 
 
@@ -102,9 +102,9 @@ def _memory(explanation: Explanation) -> list[Figure]:
     """Draw the memory that the job held and used over its runs, as steps; empty if its memory does not change."""
     if not explanation.memory:
         return []
-    ends = [(one, time) for one in explanation.memory for time in (one.begin, one.end)]
-    held = [(one.local + one.pooled) / 1024 for one, _ in ends]
-    used = [float("nan") if one.used is None else one.used / 1024 for one, _ in ends]
+    ends = [(stretch, time) for stretch in explanation.memory for time in (stretch.begin, stretch.end)]
+    held = [(stretch.local + stretch.pooled) / 1024 for stretch, _ in ends]
+    used = [float("nan") if stretch.used is None else stretch.used / 1024 for stretch, _ in ends]
     return [
         Curves(
             "memory",
@@ -157,7 +157,7 @@ def gantt(explanation: Explanation, schedule: Schedule) -> Boxes:
     blocking = {e.reason.blocker for e in explanation.episodes}
     placed = list(_jobs(explanation, schedule, window, blocking))
     boxes = [box for _, box in placed]
-    ranked = sorted((one for one in placed if one[1].series == _OTHERS), key=lambda one: -_area(one[1]))
+    ranked = sorted((pair for pair in placed if pair[1].series == _OTHERS), key=lambda pair: -_area(pair[1]))
     others = [box for _, box in ranked[:MAX_BOXES]]
     hidden, jobs = len(ranked[MAX_BOXES:]), len({job for job, _ in ranked[MAX_BOXES:]})
     top = float(height.max())
@@ -245,11 +245,11 @@ def _lanes(machine: Machine) -> IntArray:
 
 def _ticks(machine: Machine, base: IntArray) -> dict[float, str]:
     """Return the label of each rack in the middle of its lanes."""
-    found: dict[float, str] = {}
+    labels: dict[float, str] = {}
     for rack in sorted(set(machine.rack[machine.kind == Kind.NODE].tolist())):
         mine = np.flatnonzero((machine.rack == rack) & (machine.kind == Kind.NODE))
-        found[float(base[mine[0]] + base[mine[-1] + 1]) / 2] = f"rack {rack}"
-    return found
+        labels[float(base[mine[0]] + base[mine[-1] + 1]) / 2] = f"rack {rack}"
+    return labels
 
 
 def _hours(ns: int) -> float:

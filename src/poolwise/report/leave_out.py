@@ -25,14 +25,14 @@ def leave_out(result: StudyResult, executor: Executor) -> LeftOut | None:
     Returns None if the study recommends no size or has too few jobs. The runs are cached in `FOLDER` of the results.
     """
     sweep = Sweep.of(result)
-    found = answer(result, sweep)
-    if found is None or not sweep.x_name.startswith("machine."):
+    recommended = answer(result, sweep)
+    if recommended is None or not sweep.x_name.startswith("machine."):
         return None
     study = result.study
     group = largest_jobs(workload_of(study.cells[0]), sweep.x_name)
     if not group.ids:
         return None
-    if found.at == 0:
+    if recommended.at == 0:
         return LeftOut("The size does not depend on a few jobs: it is already the smallest size of the study.")
     obstacle = reason_to_skip({cell.engine for cell in result.cells}, group.jobs, len(result.cells))
     if any(facts.get("resources", {}).get("use") for facts in result.facts.values()):
@@ -53,10 +53,10 @@ def leave_out(result: StudyResult, executor: Executor) -> LeftOut | None:
     def describe(at: int | None) -> tuple[str, Json | None]:
         if at is None:
             return "no size is enough", None
-        if at == found.at:
+        if at == recommended.at:
             return f"the size is the same, {sweep.labels[at]}", None
-        return f"{sweep.labels[at]} is enough instead of {sweep.labels[found.at]}", {sweep.x_name: sweep.labels[at]}
+        return f"{sweep.labels[at]} is enough instead of {sweep.labels[recommended.at]}", {sweep.x_name: sweep.labels[at]}
 
-    here: int | None = found.at
+    here: int | None = recommended.at
     with store.writing():
         return leave_out_few(group, here, again, describe, "size")

@@ -35,17 +35,17 @@ def machine_of_schedule(schedule: Schedule, window: Window, where: str = "", *, 
     """Draw each rack as a column and each kind of part as a row, with its average use over a window."""
     machine = schedule.machine
     parts: dict[tuple[int, str, str], list[OwnerAverage]] = {}
-    for one in owner_averages(schedule, window, system=system):
-        parts.setdefault((_RANK[Kind(machine.kind[one.owner])], machine.type[one.owner], one.resource), []).append(one)
-    idle_links = [row for row, found in parts.items() if row[0] == _RANK[Kind.LINK] and not any(one.used for one in found)]
+    for mean in owner_averages(schedule, window, system=system):
+        parts.setdefault((_RANK[Kind(machine.kind[mean.owner])], machine.type[mean.owner], mean.resource), []).append(mean)
+    idle_links = [row for row, owners in parts.items() if row[0] == _RANK[Kind.LINK] and not any(mean.used for mean in owners)]
     for row in idle_links:  # a schedule does not record traffic over links, so drawing them as free would be wrong
         del parts[row]
     racks = sorted({int(rack) for rack in machine.rack.tolist() if rack >= 0})
     rows = sorted(parts, reverse=True)
     boxes = []
     for k, row in enumerate(rows):
-        for rack in sorted({int(machine.rack[one.owner]) for one in parts[row]}):
-            here = [one for one in parts[row] if machine.rack[one.owner] == rack]
+        for rack in sorted({int(machine.rack[mean.owner]) for mean in parts[row]}):
+            here = [mean for mean in parts[row] if machine.rack[mean.owner] == rack]
             at = racks.index(rack) if rack >= 0 else 0
             across = (at + 0.04, at + 0.96) if rack >= 0 else (0.04, len(racks) - 0.04)
             name = f"{_label(row)}{f' in rack {rack}' if rack >= 0 else ' of the machine'}"
@@ -69,7 +69,7 @@ def machine_of_schedule(schedule: Schedule, window: Window, where: str = "", *, 
 
 def _bar(here: Sequence[OwnerAverage], across: tuple[float, float], k: int, name: str, resource: str) -> list[Box]:
     """Return the parts of one kind in one rack as a bar of three boxes: used, out of reach, free."""
-    installed = np.array([one.installed for one in here], dtype=np.float64)
+    installed = np.array([mean.installed for mean in here], dtype=np.float64)
     total = float(installed.sum())
     used, beyond = (
         float((installed * share).sum()) / total for share in ([o.used for o in here], [o.unreachable for o in here])

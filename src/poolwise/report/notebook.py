@@ -168,22 +168,22 @@ def save_figures(result: Drawable, folder: str | Path) -> list[Path]:
 
 def _saved(reference: str) -> SimulatedRun:
     """Simulate a saved run again."""
-    found = [(run, seed) for run in read_runs(reference) for seed in run.outcomes]
-    if len(found) > 1:
+    matches = [(run, seed) for run in read_runs(reference) for seed in run.outcomes]
+    if len(matches) > 1:
         remedy = "select one, such as FOLDER:order=fm,seed=0"
-        raise InputError(f"the reference matches {len(found)} runs", file=reference, remedy=remedy)
-    ((run, seed),) = found
+        raise InputError(f"the reference matches {len(matches)} runs", file=reference, remedy=remedy)
+    ((run, seed),) = matches
     return measured(run.schedule(seed), "", 0.0)
 
 
 def _all_figures(run: SimulatedRun) -> list[Figure]:
-    found: list[Figure] = [_slowdown(run)]
+    figures: list[Figure] = [_slowdown(run)]
     for draw in (_utilization, _waiting, _gantt):
         try:
-            found.append(draw(run))
+            figures.append(draw(run))
         except InputError:  # this machine or this run does not have what it shows
             continue
-    return found
+    return figures
 
 
 def _slowdown(run: SimulatedRun) -> Figure:

@@ -114,11 +114,13 @@ def choose(sweep: Sweep, jobs: Slowdowns) -> Recommendation | None:
     jobs = lru_cache(maxsize=64)(jobs)
 
     @cache
-    def compare(one: str, other: str) -> Alternative:
-        return _compare(jobs(other, at), one, jobs(one, at))
+    def compare(alternative: str, other: str) -> Alternative:
+        return _compare(jobs(other, at), alternative, jobs(alternative, at))
 
     series = fairest(
-        ranked, lambda s: sweep.value(ADDED_WAIT, s, at), lambda one, other: compare(one, other).interval or _UNKNOWN
+        ranked,
+        lambda s: sweep.value(ADDED_WAIT, s, at),
+        lambda a, b: compare(a, b).interval or _UNKNOWN,
     )
     choice = jobs(series, at)
     rivals = tuple(compare(s, series) for s in ranked if s != series)

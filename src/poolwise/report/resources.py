@@ -106,21 +106,24 @@ def standings(result: StudyResult, sweep: Sweep) -> list[CombinationResult]:
 
     Among the policies on the best machine that no others are shown to beat, those that add the least wait come first.
     """
-    found = []
+    combinations = []
     for series in sweep.series if len(sweep.x) == 1 else ():
         cells = sweep.cells[series, 0]
         used = [resources(result, cell) for cell in cells]
-        measured = [one for one in used if one is not None]
+        measured = [combination for combination in used if combination is not None]
         if len(measured) < len(cells):
             return []
         machine = str(cells[0].parameters.get("machine", "")).removeprefix(PREFIX)
-        found.append(CombinationResult(series, machine, cells, measured, cache(partial(_slowdowns, result, cells[0]))))
-    ranked = sorted((one for one in found if one.slowdown == one.slowdown), key=lambda one: one.slowdown)
+        combinations.append(CombinationResult(series, machine, cells, measured, cache(partial(_slowdowns, result, cells[0]))))
+    ranked = sorted(
+        (combination for combination in combinations if not isnan(combination.slowdown)),
+        key=lambda combination: combination.slowdown,
+    )
     if not ranked:
         return []
-    here = [one for one in ranked if one.machine == ranked[0].machine]
-    first = fairest(here, lambda one: fmean(one.metric(ADDED_WAIT)), CombinationResult.behind)
-    return [first, *(one for one in ranked if one is not first)]
+    here = [combination for combination in ranked if combination.machine == ranked[0].machine]
+    first = fairest(here, lambda combination: fmean(combination.metric(ADDED_WAIT)), CombinationResult.behind)
+    return [first, *(combination for combination in ranked if combination is not first)]
 
 
 def _slowdowns(result: StudyResult, cell: CellResult) -> FloatArray:
@@ -130,7 +133,7 @@ def _slowdowns(result: StudyResult, cell: CellResult) -> FloatArray:
 
 def equals(ranked: Sequence[CombinationResult]) -> list[CombinationResult]:
     """Return the combinations whose mean slowdown is not distinguishable from the best one's; empty without intervals."""
-    return [one for one in ranked[1:] if one.behind(ranked[0]).low <= 0]
+    return [combination for combination in ranked[1:] if combination.behind(ranked[0]).low <= 0]
 
 
 def lead(ranked: Sequence[CombinationResult]) -> str:
@@ -142,9 +145,9 @@ def because(ranked: Sequence[CombinationResult]) -> list[str]:
     """Describe the slowdown of the recommendation, its certainty, and the best combinations on other machines."""
     best, alike = ranked[0], equals(ranked)
     seeds = len(best.cells)
-    known = any(one.behind(best).n > 1 for one in ranked[1:])
+    certain = any(combination.behind(best).n > 1 for combination in ranked[1:])
     spread = f" Intervals (95 %) are over {seeds} seeds." if seeds > 1 else ""
-    spread = " Intervals (95 %) are over the jobs, from a block bootstrap." if known and seeds == 1 else spread
+    spread = " Intervals (95 %) are over the jobs, from a block bootstrap." if certain and seeds == 1 else spread
     sentences = [
         f"The mean bounded slowdown is {format_interval(mean_interval(best.metric(GOAL)))}: time from submission to end over "
         f"the runtime with local resources.{spread}"
@@ -152,13 +155,13 @@ def because(ranked: Sequence[CombinationResult]) -> list[str]:
     if len(ranked) > 1:
         more = [f"{len(alike) - NAMED + 1} more"] if len(alike) >= NAMED else []
         verdict = "the certainty of the order is unknown with one seed"
-        if known:
+        if certain:
             verdict = "the recommended one differs significantly from all others"
         if alike:
-            others = either([*(one.description for one in alike[: NAMED - 1]), *more])
+            others = either([*(combination.description for combination in alike[: NAMED - 1]), *more])
             verdict = f"the slowdown of the recommended one is not distinguishable from that of {others}"
         sentences.append(f"{len(ranked)} combinations were simulated; {verdict}.")
-    rivals = [one for one in ranked[1:] if one.machine == best.machine][:1]
+    rivals = [combination for combination in ranked[1:] if combination.machine == best.machine][:1]
     rivals += [top for name, top in _best_by_machine(ranked).items() if name != best.machine]
     for rival in rivals:
         behind = rival.behind(best)
@@ -178,12 +181,12 @@ def sections(ranked: Sequence[CombinationResult], first: str) -> dict[str, list[
         for name, top in tops.items()
     ]
     stranded.append("A resource is stranded while it is free and waiting jobs request at least as much of it.")
-    found = {"Stranded resources": stranded}
+    sentences = {"Stranded resources": stranded}
     base = tops.get(first)
     others = [top for name, top in tops.items() if name != first]
     if base is not None and others:
-        found["Returns and costs of other machines"] = [line for top in others for line in _costs(base, top)]
-    return found
+        sentences["Returns and costs of other machines"] = [line for top in others for line in _costs(base, top)]
+    return sentences
 
 
 def _costs(base: CombinationResult, other: CombinationResult) -> list[str]:
@@ -201,7 +204,7 @@ def _costs(base: CombinationResult, other: CombinationResult) -> list[str]:
     if watts.mean == watts.mean:
         share = 100 * watts.mean / mean_interval(base.watts).mean
         sentences.append(f"Mean power: {format_interval(watts, '+')} W ({share:+.0f} %), each over its own measured time.")
-    rejected = [max(sum(cell.rejected.values()) for cell in one.cells) for one in (base, other)]
+    rejected = [max(sum(cell.rejected.values()) for cell in side.cells) for side in (base, other)]
     if rejected[0] != rejected[1]:
         sentences.append(
             f"Jobs that can never run: {rejected[1]} instead of {rejected[0]}; slowdowns exclude them on both machines."
@@ -212,23 +215,23 @@ def _costs(base: CombinationResult, other: CombinationResult) -> list[str]:
 def table(ranked: Sequence[CombinationResult]) -> Table:
     """Return a table of every combination, best first; power and price have columns only if they are known."""
     amounts = {
-        "mean power (W)": [mean_interval(one.watts).mean for one in ranked],
-        "price ($)": [one.dollars for one in ranked],
+        "mean power (W)": [mean_interval(combination.watts).mean for combination in ranked],
+        "price ($)": [combination.dollars for combination in ranked],
     }
-    known = {name: values for name, values in amounts.items() if not all(map(isnan, values))}
+    amount_columns = {name: values for name, values in amounts.items() if not all(map(isnan, values))}
     rows = []
-    for k, one in enumerate(ranked):
-        behind = "" if one is ranked[0] else format_interval(one.behind(ranked[0]), "+")
-        worst = max(one.resources, key=lambda name: mean_interval(one.stranded(name)).mean)
+    for k, combination in enumerate(ranked):
+        behind = "" if combination is ranked[0] else format_interval(combination.behind(ranked[0]), "+")
+        worst = max(combination.resources, key=lambda name: mean_interval(combination.stranded(name)).mean)
         rows.append(
             [
-                one.label,
-                format_interval(mean_interval(one.metric(GOAL))),
+                combination.label,
+                format_interval(mean_interval(combination.metric(GOAL))),
                 behind,
-                format_time(mean_interval(one.metric("mean_wait_s")).mean),
-                f"{100 * mean_interval(one.metric('mean_degradation')).mean:.1f}",
-                f"{worst} {_percent(mean_interval(one.stranded(worst)))}",
-                *(_amount(values[k]) for values in known.values()),
+                format_time(mean_interval(combination.metric("mean_wait_s")).mean),
+                f"{100 * mean_interval(combination.metric('mean_degradation')).mean:.1f}",
+                f"{worst} {_percent(mean_interval(combination.stranded(worst)))}",
+                *(_amount(values[k]) for values in amount_columns.values()),
             ]
         )
     columns = [
@@ -238,7 +241,7 @@ def table(ranked: Sequence[CombinationResult]) -> Table:
         "mean wait",
         "longer runtimes (%)",
         "most stranded resource",
-        *known,
+        *amount_columns,
     ]
     return Table("Machines and policies", columns, rows, _CAPTION, chosen=0)
 
@@ -254,16 +257,16 @@ def by_tables(result: StudyResult, ranked: Sequence[CombinationResult]) -> Table
     """
     rows = []
     for top in _best_by_machine(ranked).values():
-        found: dict[str, list[CellResult]] = {}
+        cells_by_label: dict[str, list[CellResult]] = {}
         keys = {cell.key for cell in top.cells}
         for cell in result.cells:
             if cell.key in keys:
                 chosen = [(path, value) for path, value in cell.parameters.items() if path.startswith(("power", "prices"))]
                 label = ", ".join(f"{path} {str(value).removeprefix(PREFIX)}" for path, value in chosen)
-                found.setdefault(label, []).append(cell)
-        if len(found) < 2:
+                cells_by_label.setdefault(label, []).append(cell)
+        if len(cells_by_label) < 2:
             return None
-        for label, cells in found.items():
+        for label, cells in cells_by_label.items():
             watts = format_interval(mean_interval([cell.watts for cell in cells]))
             rows.append([top.label, label, watts, _amount(cells[0].dollars)])
     caption = "The same runs, measured with each table: power tables and price lists do not affect the schedule."
@@ -285,7 +288,7 @@ def figures(ranked: Sequence[CombinationResult]) -> list[Figure]:
         },
         y_axis=Axis("stranded share (%)"),
     )
-    if any(watts != watts for one in ranked for watts in one.watts):
+    if any(watts != watts for combination in ranked for watts in combination.watts):
         return [bars]
     points = {
         name: [(mean_interval(o.metric(GOAL)), mean_interval([w / 1000 for w in o.watts])) for o in ranked if o.machine == name]
@@ -304,9 +307,9 @@ def figures(ranked: Sequence[CombinationResult]) -> list[Figure]:
     return [bars, scatter]
 
 
-def difference(one: Sequence[float], other: Sequence[float]) -> Interval:
+def difference(series: Sequence[float], other: Sequence[float]) -> Interval:
     """Return the paired difference over the seeds."""
-    return mean_interval([a - b for a, b in zip(one, other, strict=True)])
+    return mean_interval([a - b for a, b in zip(series, other, strict=True)])
 
 
 def _bounds(pairs: Sequence[tuple[Interval, Interval]]) -> tuple[list[float], list[float], list[float], list[float]]:
@@ -316,10 +319,10 @@ def _bounds(pairs: Sequence[tuple[Interval, Interval]]) -> tuple[list[float], li
 
 
 def _best_by_machine(ranked: Sequence[CombinationResult]) -> dict[str, CombinationResult]:
-    found: dict[str, CombinationResult] = {}
-    for one in ranked:
-        found.setdefault(one.machine, one)
-    return found
+    best: dict[str, CombinationResult] = {}
+    for combination in ranked:
+        best.setdefault(combination.machine, combination)
+    return best
 
 
 def format_interval(value: Interval, sign: str = "") -> str:

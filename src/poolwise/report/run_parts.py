@@ -235,8 +235,8 @@ def compromise_over_sizes(result: StudyResult, sweep: Sweep) -> Scatter | None:
         fronts.append(f"{label}: {', '.join(series for series in sweep.series if series in best)}")
     paths = {}
     for series in sweep.series:
-        found = [points[series, at] for at in range(len(sweep.x)) if (series, at) in points]
-        paths[series] = ([p[0] for p in found], [p[3] for p in found])
+        path = [points[series, at] for at in range(len(sweep.x)) if (series, at) in points]
+        paths[series] = ([p[0] for p in path], [p[3] for p in path])
     lowest = min(y for _, ys in paths.values() for y in ys)
     return Scatter(
         "compromise_over_sizes",

@@ -218,7 +218,7 @@ def certainty(recommendation: Recommendation) -> Certainty:
         return Certainty("unknown", remark="only one order was simulated")
     if rival.interval is None:
         return Certainty("unknown", remark="one run each, without intervals")
-    equals = [one.alternative for one in recommendation.equals]
+    equals = [tied.alternative for tied in recommendation.equals]
     interval, others = rival.interval, "" if equals else " and all others"
     better = f"{rival.alternative}{others}" if rival.certain else ""
     kind: Literal["better", "alike"] = "alike" if equals else "better"

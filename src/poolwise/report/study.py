@@ -40,27 +40,27 @@ from poolwise.studies.diagnostics import diagnostic_sentences
 from poolwise.studies.notes import seed_text
 
 
-def write_study_report(result: StudyResult, path: Path, first: Sequence[str] | None = None) -> None:
-    """Write the report of a study atomically. `first` contains sentences that the reader needs with the answer."""
-    write_report(study_answer(result, first), path)
+def write_study_report(result: StudyResult, path: Path) -> None:
+    """Write the report of a study atomically."""
+    write_report(study_answer(result), path)
 
 
 def study_answer(result: StudyResult, first: Sequence[str] | None = None) -> Answer:
     """Return the answer of a study; by default, diagnostics of its workload are the sentences to read with it."""
     sweep = Sweep.of(result)
-    found = answer(result, sweep)
-    sample = sweep.sample(GOAL, 0 if found is None else found.at)
+    choice = answer(result, sweep)
+    sample = sweep.sample(GOAL, 0 if choice is None else choice.at)
     omitted = len(sweep.series) - len(sample.series)
     whole = Answer(
         title=result.study.title,
         headline="No answer: none of the jobs that every run can run has finished.",
         first=diagnostic_sentences(result.diagnostics()) if first is None else first,
         notes=[*result.notes(), *([sentences.sampled(sample, omitted)] if omitted else [])],
-        figures=_size_figures(sample, found),
-        tables=[_results(result, sample, found), _workload(result), _rejections(sweep), _metrics(result)],
+        figures=_size_figures(sample, choice),
+        tables=[_results(result, sample, choice), _workload(result), _rejections(sweep), _metrics(result)],
         provenance={**result.provenance(), "seeds": seed_text(cell.seed for cell in result.cells)},
     )
-    return _with_resources(whole if found is None else _recommend(whole, result, sweep, sample, found), result, sweep)
+    return _with_resources(whole if choice is None else _recommend(whole, result, sweep, sample, choice), result, sweep)
 
 
 def _recommend(whole: Answer, result: StudyResult, sweep: Sweep, sample: Sweep, recommendation: Recommendation) -> Answer:
@@ -93,8 +93,8 @@ _FIXED = "The order and the size are chosen by slowdown, so they do not depend o
 def changes_against_today(result: StudyResult) -> Comparison | None:
     """Compare the answer with today; None if the study has no `[today]`, or if there is no answer."""
     sweep = Sweep.of(result)
-    found = answer(result, sweep) if result.study.today else None
-    return None if found is None else compare_with_today(result, sweep.cells[found.series, found.at])
+    choice = answer(result, sweep) if result.study.today else None
+    return None if choice is None else compare_with_today(result, sweep.cells[choice.series, choice.at])
 
 
 def _with_resources(whole: Answer, result: StudyResult, sweep: Sweep) -> Answer:
@@ -106,7 +106,7 @@ def _with_resources(whole: Answer, result: StudyResult, sweep: Sweep) -> Answer:
     tables = resources.by_tables(result, ranked)
     columns = [name.replace("bounded_slowdown", "bounded_slowdown_local") for name in _COLUMNS]  # as in the answer
     results = _results(result, sweep, None, columns)
-    rest = [found for found in whole.tables if found.title not in (WAITS, RESULTS)]
+    rest = [table for table in whole.tables if table.title not in (WAITS, RESULTS)]
     return replace(
         whole,
         headline=resources.lead(ranked),
@@ -149,7 +149,7 @@ def _size_figures(sweep: Sweep, recommendation: Recommendation | None) -> list[F
     """Return metrics by size; empty for a single size."""
     if len(sweep.x) == 1:
         return []
-    return [curve for curve in (_curve(sweep, recommendation, *one) for one in _CURVES) if curve is not None]
+    return [curve for curve in (_curve(sweep, recommendation, *metric) for metric in _CURVES) if curve is not None]
 
 
 def _recommended_figures(result: StudyResult, sweep: Sweep, recommendation: Recommendation) -> Iterator[Figure]:
@@ -173,7 +173,7 @@ def main_chart(result: StudyResult, sweep: Sweep, recommendation: Recommendation
         return None
     spreads = [paired_block_bootstrap(slowdowns(result, sweep, recommendation.series, at)) for at in range(len(sweep.x))]
     series = {s: sweep.values(GOAL, s) for s in sweep.series}
-    known = [v for values in series.values() for v in values if math.isfinite(v)]
+    finite = [v for values in series.values() for v in values if math.isfinite(v)]
     chosen = recommendation.series
     return Curves(
         GOAL,
@@ -184,7 +184,7 @@ def main_chart(result: StudyResult, sweep: Sweep, recommendation: Recommendation
         x=sweep.x,
         series=series,
         x_axis=_size_axis(sweep),
-        y_axis=Axis("mean bounded slowdown of jobs", log=min(known) > 0),
+        y_axis=Axis("mean bounded slowdown of jobs", log=min(finite) > 0),
         interval={chosen: ([spread.low for spread in spreads], [spread.high for spread in spreads])},
         highlight=sweep.x[recommendation.at],
         target=(recommendation.target, "target"),
@@ -208,8 +208,8 @@ def _curve(
     elif unit == "fraction":
         scale, unit = 100.0, "%"
     series = {s: [scale * v for v in values] for s, values in series.items()}
-    known = [v for values in series.values() for v in values if math.isfinite(v)]
-    if not known:
+    finite = [v for values in series.values() for v in values if math.isfinite(v)]
+    if not finite:
         return None
     return Curves(
         metric,
@@ -218,7 +218,7 @@ def _curve(
         x=sweep.x,
         series=series,
         x_axis=_size_axis(sweep),
-        y_axis=Axis(f"{label} ({unit})" if unit else label, log=log and min(known) > 0),
+        y_axis=Axis(f"{label} ({unit})" if unit else label, log=log and min(finite) > 0),
         highlight=sweep.x[recommendation.at] if recommendation else None,
     )
 

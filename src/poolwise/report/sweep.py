@@ -102,8 +102,8 @@ class Sweep:
     def best(self, metric: str, at: int, better: str = "lower") -> list[str]:
         """Return the series with a value at x, best first (ties in study order)."""
         sign = 1.0 if better == "lower" else -1.0
-        known = [s for s in self.series if not np.isnan(self.value(metric, s, at))]
-        return sorted(known, key=lambda s: sign * self.value(metric, s, at))
+        measured = [s for s in self.series if not np.isnan(self.value(metric, s, at))]
+        return sorted(measured, key=lambda s: sign * self.value(metric, s, at))
 
 
 def value_label(path: str, value: object) -> str:

@@ -82,7 +82,7 @@ def _lanes(schedule: Schedule, runs: list[int]) -> tuple[list[tuple[int, int]], 
     """Return (run, lane) in start order, and the number of lanes."""
     busy: list[tuple[int, int]] = []  # (end, lane)
     free: list[int] = []
-    found, lanes = [], 0
+    lane_of_runs, lanes = [], 0
     for run in runs:
         while busy and busy[0][0] <= schedule.start[run]:
             heapq.heappush(free, heapq.heappop(busy)[1])
@@ -90,9 +90,9 @@ def _lanes(schedule: Schedule, runs: list[int]) -> tuple[list[tuple[int, int]], 
             lane = heapq.heappop(free)
         else:
             lane, lanes = lanes, lanes + 1
-        found.append((run, lane))
+        lane_of_runs.append((run, lane))
         heapq.heappush(busy, (int(schedule.end[run]), lane))
-    return found, lanes
+    return lane_of_runs, lanes
 
 
 def _slice(schedule: Schedule, run: int, owner: int, thread: int, clock: ToMicroseconds) -> TraceEvent:

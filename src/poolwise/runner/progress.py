@@ -56,10 +56,10 @@ class Pace:
 
     def left_s(self, running: Sequence[Running] = ()) -> float | None:
         """Return the estimated seconds left; None without a basis."""
-        known = [one for one in running if isfinite(one.left)]
-        if not (self._new or known):
+        timed = [task for task in running if isfinite(task.left)]
+        if not (self._new or timed):
             return None
-        mean = (self._seconds + sum(one.seconds + one.left for one in known)) / (self._new + len(known))
+        mean = (self._seconds + sum(task.seconds + task.left for task in timed)) / (self._new + len(timed))
         others = max(0, self.total - self.done - len(running))
         kinds = [kind for kind, count in self._left.items() if count > 0]
         if len(self._means.keys() | set(kinds)) > 1:
@@ -71,7 +71,7 @@ class Pace:
         elif others and self._is_uneven():
             return None
         waiting = others * mean
-        own = [one.left if isfinite(one.left) else mean - one.seconds for one in running]
+        own = [task.left if isfinite(task.left) else mean - task.seconds for task in running]
         if not own:
             workers = max(1.0, self._seconds / max(self._last - self._begun, 1e-9))
             own = [waiting / workers - (time.monotonic() - self._last)]
@@ -175,7 +175,7 @@ class ConsoleProgress:
     def update(self) -> None:
         """Show the progress within running tasks: in the bar, or as a line if the last one is old."""
         running = [] if self._folder is None else read_running(self._folder)
-        completed = self._pace.done + sum(one.share for one in running)
+        completed = self._pace.done + sum(task.share for task in running)
         left = self._pace.text(running)
         if self._task is not None:
             self._bar.update(self._task, completed=completed, left=left)

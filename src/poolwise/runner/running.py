@@ -91,7 +91,7 @@ def task_progress(key: str) -> Iterator[None]:
 
 def read_running(folder: Path) -> list[Running]:
     """Return the progress of all running tasks that have reported."""
-    return [found for file in folder.iterdir() if not file.suffix if (found := _read(file)) is not None]
+    return [progress for file in folder.iterdir() if not file.suffix if (progress := _read(file)) is not None]
 
 
 def _read(file: Path) -> Running | None:

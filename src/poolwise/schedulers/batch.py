@@ -127,8 +127,8 @@ class ModuleLayout(SharedNodes):
 
         def attribute(name: str, default: float) -> FloatArray:
             column = machine.attributes.get(name)
-            known = np.full(len(nodes), np.nan) if column is None else column[nodes]
-            return np.where(np.isnan(known), default, known)
+            values = np.full(len(nodes), np.nan) if column is None else column[nodes]
+            return np.where(np.isnan(values), default, values)
 
         return cls(
             **vars(shared),
@@ -235,8 +235,8 @@ class BatchDispatcher(Dispatcher):
     def _hopeless(self, jobs: IntArray, snapshot: Snapshot) -> dict[int, str]:
         """Return the jobs that no pass could ever place, with reasons."""
         problem = self.problem(jobs, snapshot, snapshot.capacity)
-        found = ((job, impossible(problem, k)) for k, job in enumerate(jobs.tolist()))
-        return {job: why for job, why in found if why}
+        reasons = ((job, impossible(problem, k)) for k, job in enumerate(jobs.tolist()))
+        return {job: why for job, why in reasons if why}
 
     def _starts(self, jobs: IntArray, queue: Queue, solution: Solution, free: IntArray) -> list[Start]:
         """Return starts of the placed jobs in queue order, with memory in whole MiB; one without room after rounding waits."""

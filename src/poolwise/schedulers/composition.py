@@ -99,12 +99,12 @@ class CompositionDispatcher(Dispatcher):
         reasons, ahead = dict[int, Reason](), 0
         for job, like in zip(jobs[order].tolist(), likes[order].tolist(), strict=True):
             if like not in self._blocked or job in explain:
-                found = self._try(job, like, view)
-                if isinstance(found, Start):
-                    decisions.append(found)
+                answer = self._try(job, like, view)
+                if isinstance(answer, Start):
+                    decisions.append(answer)
                     continue
                 if job in explain:
-                    reasons[job] = Reason.of(WaitCause.SHORT, found.reason, found, ahead=ahead)
+                    reasons[job] = Reason.of(WaitCause.SHORT, answer.reason, answer, ahead=ahead)
                 if waiting <= self._blocked and not explain:
                     break
             ahead += 1

@@ -96,8 +96,8 @@ class GreedyDispatcher(Dispatcher):
             tasks = queue.tasks(job)
             if job in never:
                 continue
-            known = (shape, len(tasks)) in failed
-            placement = None if known else self._place(shape, int(queue.table.draw[job]), tasks, free, stock)
+            hopeless = (shape, len(tasks)) in failed
+            placement = None if hopeless else self._place(shape, int(queue.table.draw[job]), tasks, free, stock)
             if placement is not None:
                 decisions.append(Start(job, tasks, placement))
                 continue

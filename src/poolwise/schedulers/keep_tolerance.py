@@ -73,9 +73,9 @@ class KeepToleranceDispatcher(BatchDispatcher):
         free, local = snapshot.free.copy(), {job.run.id: job.local for job in jobs}
         pool, memory = self.layout.pool, self.layout.memory
         for job in jobs:
-            given = max(0, min(job.local - job.least, int(free[pool, memory]))) if pool >= 0 else 0
-            self._move(free, job, -given)
-            local[job.run.id] -= given
+            yielded = max(0, min(job.local - job.least, int(free[pool, memory]))) if pool >= 0 else 0
+            self._move(free, job, -yielded)
+            local[job.run.id] -= yielded
         decisions = self.decide_on(queue, snapshot, free)
         for start in decisions.starts:
             start.placement.take_from(free)
@@ -94,7 +94,7 @@ class KeepToleranceDispatcher(BatchDispatcher):
 
     def _running(self, snapshot: Snapshot) -> list[SplitMemory]:
         """Return the memory of running jobs, by run number."""
-        layout, found = self.layout, []
+        layout, running = self.layout, []
         runs = sorted(snapshot.runs(), key=lambda run: run.id)
         if not runs:
             return []
@@ -109,8 +109,8 @@ class KeepToleranceDispatcher(BatchDispatcher):
             # a job that exceeds its tolerance at any share keeps its memory
             least = local if math.isnan(share) else math.ceil(share * total - 1e-6)
             steps = () if math.isnan(share) else tuple(problem.steps(row, group))
-            found.append(SplitMemory(run, node, local, total, least, steps))
-        return found
+            running.append(SplitMemory(run, node, local, total, least, steps))
+        return running
 
     def _move(self, free: IntArray, job: SplitMemory, amount: int) -> None:
         """Move MiB of a job from the pool to its node in the free amounts (a negative amount from the node to the pool)."""
@@ -131,8 +131,8 @@ def _local_requests(job: SplitMemory, local: int) -> list[tuple[int, float]]:
 
     The memory that restores the tolerance comes first.
     """
-    found = [(job.least - local, math.inf)] if local < job.least else []
-    return found + [(math.ceil(size), gain) for size, gain in job.steps if gain > 0]
+    requests = [(job.least - local, math.inf)] if local < job.least else []
+    return requests + [(math.ceil(size), gain) for size, gain in job.steps if gain > 0]
 
 
 def _feasible_order(decisions: Iterable[Resize | Start], snapshot: Snapshot) -> list[Decision]:

@@ -28,7 +28,7 @@ def place_by_stopping(
     order = _candidates(policy, cycle, job)
     if not order or isinstance(_place(cycle, job, snapshot.without(stop.run for stop in order)), Refusal):
         return None
-    ranks, found, rounds = {stop.run: rank for rank, stop in enumerate(order)}, None, 0
+    ranks, chosen, rounds = {stop.run: rank for rank, stop in enumerate(order)}, None, 0
     while True:
         stopped, state = list[Stop](), snapshot
         for stop in order:
@@ -36,20 +36,20 @@ def place_by_stopping(
             state = state.without((stop.run,))
             placed = _place(cycle, job, state)
             if not isinstance(placed, Refusal):
-                found = placed
+                chosen = placed
                 break
         rounds += 1
-        if found is None or rounds > policy.reorder_count + 1 or len(order) <= rounds:
+        if chosen is None or rounds > policy.reorder_count + 1 or len(order) <= rounds:
             break
-        order = _reordered(order, stopped, found, snapshot, policy.strict_order)
-    if found is None:
+        order = _reordered(order, stopped, chosen, snapshot, policy.strict_order)
+    if chosen is None:
         return None
     needed = {stop.run: stop for stop in sorted(stopped, key=lambda stop: ranks[stop.run])}
     for number in reversed(list(needed)):
         others = snapshot.without(run for run in needed if run != number)
-        if not why_no_room(found, others.free):
+        if not why_no_room(chosen, others.free):
             del needed[number]
-    return found, tuple(needed.values())
+    return chosen, tuple(needed.values())
 
 
 def _candidates(policy: PreemptionPolicy, cycle: SchedulingPass, job: int) -> list[Stop]:

@@ -60,11 +60,11 @@ class TaskQueues:
     def add(self, queue: Queue, jobs: Sequence[int], snapshot: Snapshot) -> TaskQueueTurn:
         """Add the waiting tasks of jobs to their lanes; return the first of their turns."""
         turns = self._turns(queue.table, jobs, snapshot)
-        known = [queue.table.attributes[name] for name in self._columns if name in queue.table.attributes]
+        columns_present = [queue.table.attributes[name] for name in self._columns if name in queue.table.attributes]
         for job, turn in zip(jobs, turns, strict=True):
             tasks = queue.tasks(job)
             self.waiting[job] = len(tasks)
-            lane = tuple(column[job].item() for column in known)
+            lane = tuple(column[job].item() for column in columns_present)
             if lane not in self._lanes:
                 refusal = self._judge(job)
                 if refusal is not None:
@@ -101,8 +101,8 @@ class TaskQueues:
         queue = Queue(table)
         for job in jobs:
             queue.add(job)
-        found = dict(zip(queue.jobs.tolist(), _priorities(self._order, queue, snapshot).tolist(), strict=True))
-        return [TaskQueueTurn(-found[job], *table.order_key(job)) for job in jobs]
+        priority = dict(zip(queue.jobs.tolist(), _priorities(self._order, queue, snapshot).tolist(), strict=True))
+        return [TaskQueueTurn(-priority[job], *table.order_key(job)) for job in jobs]
 
 
 def _priorities(order: QueuePolicy, queue: Queue, snapshot: Snapshot) -> FloatArray:
@@ -122,7 +122,7 @@ def keeps_arrivals(order: QueuePolicy, machine: Machine, table: JobTable) -> boo
 
 def lanes_of(table: JobTable, columns: Iterable[str]) -> IntArray:
     """Return the (n_job,) lane number of each job; jobs with equal values in the columns share a lane."""
-    known = [table.attributes[name] for name in columns if name in table.attributes]
-    if not known or not len(table):
+    present = [table.attributes[name] for name in columns if name in table.attributes]
+    if not present or not len(table):
         return np.zeros(len(table), dtype=np.int64)
-    return np.unique(np.stack(known, axis=1), axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
+    return np.unique(np.stack(present, axis=1), axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)

@@ -120,9 +120,9 @@ class UsageBasedDispatcher(ListDispatcher):
         left = []
         for run, remote in zip(short, pools.wanted(short), strict=True):
             least = max(0, snapshot.memory_of(run) - pools.local)
-            given = list(pools.give(run, remote)) or list(pools.give(run, min(remote, least)))
-            yield from given
-            left += [] if given else [run.id]
+            resizes = list(pools.give(run, remote)) or list(pools.give(run, min(remote, least)))
+            yield from resizes
+            left += [] if resizes else [run.id]
         for run, remote in zip(others, wanted, strict=True):
             if remote > pools.remote(run):
                 yield from pools.give(run, remote)
@@ -144,12 +144,12 @@ class _Pools:
         """Return the remote MiB per node that each run should have: its use plus the margin, at most its request."""
         history, table = self._snapshot.history, self._snapshot.table
         ended = set() if history is None else set(np.intersect1d(history.job, [run.job for run in runs]).tolist())
-        found = []
+        remote = []
         for run in runs:
             requested, used = int(table.memory[run.job]), self._snapshot.memory_of(run)
             room = requested if run.job in ended else min(requested, math.ceil(used * (1.0 + self._margin)))
-            found.append(max(0, room - self.local))
-        return found
+            remote.append(max(0, room - self.local))
+        return remote
 
     def remote(self, run: Run) -> int:
         """Return the remote MiB that a run holds per node, rounded up."""

@@ -113,7 +113,7 @@ def load_search(path: str | Path, set: Mapping[str, Any] | None = None) -> Order
         (("objectives", "baseline"), objectives.baseline),
         *((("objectives", "beside"), name) for name in objectives.beside),
     )
-    known = [_known(document, name, place) for place, name in named]
+    orders = [_known(document, name, place) for place, name in named]
     splits = {name: tuple(_cells(document, name, getattr(read.splits, name))) for name in SPLITS}
     _check_disjoint(document, splits)
     problem = OrderSearchProblem(
@@ -123,8 +123,8 @@ def load_search(path: str | Path, set: Mapping[str, Any] | None = None) -> Order
         read.space,
         objectives,
         read.budget,
-        known[0],
-        tuple(known[1:]),
+        orders[0],
+        tuple(orders[1:]),
         splits,
         content,
     )

@@ -111,19 +111,19 @@ class _Site:
         return web.FileResponse(path, headers={"Content-Type": "text/html; charset=utf-8", "X-Poolwise-Report": "yes"})
 
     async def command(self, request: web.Request) -> web.Response:
-        found = self.commands.find(int(request.match_info["number"]))
-        if found is None:
+        started = self.commands.find(int(request.match_info["number"]))
+        if started is None:
             raise web.HTTPNotFound(text="Command not found.")
-        return web.json_response(found.to_dict())
+        return web.json_response(started.to_dict())
 
     async def ask(self, request: web.Request) -> web.Response:
         form = await request.post()
         file = self.folder.inside(_text(form, "study"))
         settings = []
-        for name, known in (("machine", _machines()), ("scheduler.order", registry.names("orders"))):
+        for name, choices in (("machine", _machines()), ("scheduler.order", registry.names("orders"))):
             value = str(form.get(name, ""))
-            if value and value not in known:
-                raise InputError(f"unknown {name} '{value}'", field=name, remedy=f"choose one of {', '.join(known)}")
+            if value and value not in choices:
+                raise InputError(f"unknown {name} '{value}'", field=name, remedy=f"choose one of {', '.join(choices)}")
             if value:
                 settings.append(f"{name}={'catalog:' if name == 'machine' else ''}{value}")
         if form.get("size_path"):
@@ -144,8 +144,8 @@ class _Site:
     async def keep(self, request: web.Request) -> web.Response:
         """Name and tag a run that was requested here."""
         form = await request.post()
-        folder, asked = self.folder.asked(_text(form, "results"))
-        replace(asked, name=_text(form, "name"), tags=str(form.get("tags", ""))).write(folder)
+        folder, run = self.folder.asked(_text(form, "results"))
+        replace(run, name=_text(form, "name"), tags=str(form.get("tags", ""))).write(folder)
         return web.json_response({})
 
     async def remove(self, request: web.Request) -> web.Response:

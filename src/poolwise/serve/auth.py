@@ -27,8 +27,8 @@ def guard(token: str) -> Callable[..., Awaitable[web.StreamResponse]]:
         origin = request.headers.get("Origin")
         if request.method != "GET" and origin != f"http://{request.host}":
             raise web.HTTPForbidden(text="This server accepts requests only from its own pages.")
-        given = request.query.get("token")
-        if given is not None and _same(given, token):
+        supplied = request.query.get("token")
+        if supplied is not None and _same(supplied, token):
             redirect = web.HTTPFound(request.path)
             redirect.set_cookie(f"{COOKIE}-{request.host.rpartition(':')[2]}", token, httponly=True, samesite="Strict")
             raise redirect
@@ -52,6 +52,6 @@ async def add_security_headers(request: web.Request, response: web.StreamRespons
     })  # fmt: skip
 
 
-def _same(one: str, other: str) -> bool:
+def _same(supplied: str, other: str) -> bool:
     """Compare in constant time."""
-    return hmac.compare_digest(one.encode(), other.encode())
+    return hmac.compare_digest(supplied.encode(), other.encode())

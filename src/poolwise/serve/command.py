@@ -74,13 +74,13 @@ class Commands:
 
     def start(self, arguments: Sequence[str]) -> int:
         """Start a command and return its number; an identical command that still runs is shared."""
-        for number, known in self._known.items():
-            if known.code is None and known.arguments == tuple(arguments):
+        for number, started in self._known.items():
+            if started.code is None and started.arguments == tuple(arguments):
                 return number
         command, number = Command(tuple(arguments)), self._next
         self._next += 1
         self._known[number] = command
-        finished = [k for k, known in self._known.items() if known.code is not None]
+        finished = [k for k, started in self._known.items() if started.code is not None]
         for k in finished[: max(0, len(finished) - KEPT)]:
             del self._known[k]
         task = asyncio.get_running_loop().create_task(self._run(command))

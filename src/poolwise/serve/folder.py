@@ -117,16 +117,16 @@ class StudyFolder:
     def results(self) -> list[SavedResults]:
         """Return the results of studies, the latest first."""
         files = [*self.root.glob("*/results.parquet"), *self.root.glob("*/*/results.parquet")]
-        found = [result for file in files if (result := self._results(file)) is not None]
-        return sorted(found, key=lambda result: result.at, reverse=True)
+        saved = [result for file in files if (result := self._results(file)) is not None]
+        return sorted(saved, key=lambda result: result.at, reverse=True)
 
     def _results(self, file: Path) -> SavedResults | None:
         frame, folder = pl.read_parquet(file), file.parent
         if "key" not in frame.columns:
             return None  # the results of a plan
-        asked, name = AskedRun.read(folder), str(folder.relative_to(self.root))
+        request, name = AskedRun.read(folder), str(folder.relative_to(self.root))
         varied = frame.columns[: frame.columns.index("seed")]
-        values = [] if asked is None else [*itertools.starmap(_named, asked.settings.items())]
+        values = [] if request is None else [*itertools.starmap(_named, request.settings.items())]
         runs = [
             {
                 "key": row["key"],
@@ -138,15 +138,15 @@ class StudyFolder:
         study = str(json.loads((folder / "provenance.json").read_bytes())["study"])
         at = datetime.fromtimestamp(file.stat().st_mtime).astimezone().isoformat(timespec="seconds")
         report = (folder / "report.html").is_file()
-        return SavedResults(name, asked.name if asked else name, study, at, report, asked, runs, len(frame))
+        return SavedResults(name, request.name if request else name, study, at, report, request, runs, len(frame))
 
     def asked(self, name: str) -> tuple[Path, AskedRun]:
         """Return the folder and the request of a kept run; raises InputError for any other folder."""
         folder = self.inside(name)
-        asked = AskedRun.read(folder) if folder.parent.suffix == ASKED else None
-        if asked is None:
+        request = AskedRun.read(folder) if folder.parent.suffix == ASKED else None
+        if request is None:
             raise InputError(f"'{name}' is not a run that was requested here", field="results", remedy="choose from the list")
-        return folder, asked
+        return folder, request
 
     def states(self) -> list[str]:
         """Return the state directories, whose waiting jobs can be forecast, by name."""
@@ -155,7 +155,7 @@ class StudyFolder:
 
     def studies(self) -> list[RunnableStudy]:
         """Return the study files, by name; other files are skipped."""
-        return [found for file in sorted(self.root.glob("*.toml")) if (found := self._study(file)) is not None]
+        return [study for file in sorted(self.root.glob("*.toml")) if (study := self._study(file)) is not None]
 
     def _study(self, file: Path) -> RunnableStudy | None:
         tables = Document.read(file).tables

@@ -70,17 +70,17 @@ def _ask(command_line: Callable[[], None], study_file: str, *settings: str) -> t
         print(f"error: {problem}", file=sys.stderr)
         return problem.exit_code, None
     folder = file.with_suffix(ASKED) / _key(study)
-    asked = AskedRun.read(folder)
-    if asked is None or loads_user_code():
+    request = AskedRun.read(folder)
+    if request is None or loads_user_code():
         options = ["--out", str(folder), "--json", *(["--jobs", "1"] if _has_few_jobs(study) else [])]
         set_options = [word for setting in settings for word in ("--set", setting)]
-        code, found = _run(command_line, ["run", study_file, *options, *set_options])
+        code, answer = _run(command_line, ["run", study_file, *options, *set_options])
         if code:
             return code, None
-        asked = asked or AskedRun.now(set_)
-        asked = replace(asked, population=found["population"])
-        asked.write(folder)
-    return 0, {"results": f"{folder.parent.name}/{folder.name}", "population": asked.population}
+        request = request or AskedRun.now(set_)
+        request = replace(request, population=answer["population"])
+        request.write(folder)
+    return 0, {"results": f"{folder.parent.name}/{folder.name}", "population": request.population}
 
 
 def _has_few_jobs(study: Study) -> bool:

@@ -281,41 +281,41 @@ def measured(
     engine_name: str,
     wall_s: float,
     baseline: Schedule | None = None,
-    asked: Sequence[Measure] = (),
-    said: Sequence[str] = (),
+    measures: Sequence[Measure] = (),
+    remarks: Sequence[str] = (),
     *,
     scheduler: Scheduler | None = None,
     warm_up: int = 0,
 ) -> SimulatedRun:
     """Measure a schedule over all jobs that finished after a warm-up; without one, from the first submission to the last end.
 
-    `asked` are measures in addition to the registered ones, and `said` are notes that follow those of the schedule; the
+    `measures` are those in addition to the registered ones, and `remarks` are notes that follow those of the schedule. The
     reference for fairness is a `baseline`, the schedule under FCFS without backfilling.
     """
-    run, measures = MeasuredRun.of(schedule, baseline, warm_up), every_measure(asked)
+    run, measures = MeasuredRun.of(schedule, baseline, warm_up), every_measure(measures)
     metrics = measure_run(run, measures)
     described = metrics_named(measures, metrics)
-    remarks = (*notes(schedule), *said)
+    remarks = (*notes(schedule), *remarks)
     return SimulatedRun(schedule, run.outcomes, metrics, described, engine_name, wall_s, remarks, scheduler, warm_up)
 
 
 def notes(schedule: Schedule) -> tuple[str, ...]:
     """Return the sentences that a reader of a schedule's metrics must know."""
     workload, machine = schedule.workload, schedule.machine
-    found = list(workload.notes)
+    sentences = list(workload.notes)
     if len(machine.of_kind(Kind.POOL)) and "nodes" in machine.resources and len(workload):
         share = float((workload.memory > machine.racks.local.max(initial=0)).mean())
         if share < SPARSE_SHARE:
-            found.append(f"only {100 * share:.2g} % of the jobs need remote memory: memory pools can have little effect")
+            sentences.append(f"only {100 * share:.2g} % of the jobs need remote memory: memory pools can have little effect")
     if lost := sum(outcome is Outcome.LOST for outcome in schedule.outcome):
         unfinished = int((np.bincount(schedule.job, minlength=len(workload)) > 0).sum() - schedule.done.sum())
-        found.append(f"{lost} runs lost a node to a failure; {unfinished} of their jobs never finished")
+        sentences.append(f"{lost} runs lost a node to a failure; {unfinished} of their jobs never finished")
     requeued = Counter(stop.reason for stop in schedule.stops if stop.requeue)
-    found += [f"jobs requeued after a stop ({reason}): {count:,}" for reason, count in sorted(requeued.items())]
-    found += [f"jobs canceled ({reason}): {count:,}" for reason, count in schedule.cancellations().items()]
+    sentences += [f"jobs requeued after a stop ({reason}): {count:,}" for reason, count in sorted(requeued.items())]
+    sentences += [f"jobs canceled ({reason}): {count:,}" for reason, count in schedule.cancellations().items()]
     if schedule.waiting:
-        found.append(f"{len(schedule.waiting)} jobs were still waiting when the simulation ended")
+        sentences.append(f"{len(schedule.waiting)} jobs were still waiting when the simulation ended")
     if schedule.refused:
         reasons = dict(schedule.refused)
-        found.append(f"the machine refused {sum(reasons.values())} decisions of the scheduler: {reasons}")
-    return tuple(found)
+        sentences.append(f"the machine refused {sum(reasons.values())} decisions of the scheduler: {reasons}")
+    return tuple(sentences)

@@ -46,7 +46,7 @@ def read_associations(path: Path) -> list[SlurmAssociation]:
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", file=path, remedy=REMEDY) from None
     match = list(_dumped(path, text.splitlines()) if re.search(r"^Cluster - ", text, re.MULTILINE) else _shown(path))
-    if not any(one.user for one in match):
+    if not any(association.user for association in match):
         raise InputError("no association has a user", file=path, field="User", remedy=REMEDY)
     return match
 
@@ -54,12 +54,12 @@ def read_associations(path: Path) -> list[SlurmAssociation]:
 def shares_text(associations: list[SlurmAssociation], path: Path) -> str:
     """Return the shares in the form of `sshare`, with no usage; raises InputError for shares that a tree does not have."""
     below: dict[str, list[SlurmAssociation]] = {}
-    for one in associations:
-        if not one.share.isdigit():
-            problem = f"share '{one.share}' is not modeled"
-            raise InputError(problem, file=path, line=one.line, field="Share", remedy="give the association its own shares")
-        below.setdefault(one.account if one.user else one.parent, []).append(one)
-    roots = [one for one in associations if not one.user and one.parent == ""]
+    for entry in associations:
+        if not entry.share.isdigit():
+            problem = f"share '{entry.share}' is not modeled"
+            raise InputError(problem, file=path, line=entry.line, field="Share", remedy="give the association its own shares")
+        below.setdefault(entry.account if entry.user else entry.parent, []).append(entry)
+    roots = [entry for entry in associations if not entry.user and entry.parent == ""]
     if len(roots) != 1:
         raise InputError(f"{len(roots)} accounts have no parent", file=path, field="Account", remedy=REMEDY)
     lines = ["Account|User|RawShares|RawUsage"]

@@ -53,14 +53,14 @@ def node_sizes(conf: SlurmConf, listing: Path | None = None) -> dict[str, NodeSi
 
     Raises InputError with file, line and field.
     """
-    found = {name: _size(node) for name, node in conf.by_host.items() if node.text("State").upper() != "FUTURE"}
+    sizes = {name: _size(node) for name, node in conf.by_host.items() if node.text("State").upper() != "FUTURE"}
     for name, size in {} if listing is None else dict(_listed(listing)).items():
-        if name in found:  # a listing may lack what slurm.conf has
-            conf_size = found[name]
+        if name in sizes:  # a listing may lack what slurm.conf has
+            conf_size = sizes[name]
             lacking = {name: getattr(conf_size, name) for name in ("cpus", "memory", "weight") if not getattr(size, name)}
             size = replace(size, **lacking)
-        found[name] = size if size.weight else replace(size, weight=1)
-    return found
+        sizes[name] = size if size.weight else replace(size, weight=1)
+    return sizes
 
 
 def _size(node: ConfSection) -> NodeSize:
@@ -115,12 +115,12 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
         for line, cells in rows(path, ("NODELIST", "CPUS", "MEMORY"), NODES_REMEDY):
             yield line, {_SINFO[name]: cell.strip() for name, cell in cells.items() if name in _SINFO}
         return
-    found: list[tuple[int, dict[str, str]]] = []
+    nodes: list[tuple[int, dict[str, str]]] = []
     for number, text in lines:
         if text.startswith("NodeName="):
-            found.append((number, {}))
-        found[-1][1].update({_SCONTROL[key]: value for key, value in pairs(text).items() if key in _SCONTROL})
-    yield from found
+            nodes.append((number, {}))
+        nodes[-1][1].update({_SCONTROL[key]: value for key, value in pairs(text).items() if key in _SCONTROL})
+    yield from nodes
 
 
 def pairs(text: str) -> dict[str, str]:
@@ -130,7 +130,7 @@ def pairs(text: str) -> dict[str, str]:
 
 def leaf_switches(path: Path) -> dict[str, tuple[str, int]]:
     """Return node name -> its leaf switch in a topology.conf, and the line of the switch; raises InputError."""
-    found: dict[str, tuple[str, int]] = {}
+    leaf_of: dict[str, tuple[str, int]] = {}
     for number, text in enumerate(_lines(path), start=1):
         text = text.partition("#")[0]
         values = {key.lower(): value for key, value in pairs(text).items()}
@@ -142,8 +142,8 @@ def leaf_switches(path: Path) -> dict[str, tuple[str, int]]:
             problem = str(error) if isinstance(error, ValueError) else f"'{text.strip()[:40]}' names no switch"
             remedy = "write SwitchName=s0 Nodes=n[001-016], or SwitchName=top Switches=s[0-3]"
             raise InputError(problem, file=path, line=number, field="SwitchName", remedy=remedy) from None
-        found |= dict.fromkeys(nodes, (name, number))
-    return found
+        leaf_of |= dict.fromkeys(nodes, (name, number))
+    return leaf_of
 
 
 def _lines(path: Path) -> list[str]:

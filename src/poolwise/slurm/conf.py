@@ -115,13 +115,13 @@ class ConfSection:
 
     def source(self, *keys: str) -> str:
         """Return where the first of some keys is set, such as "slurm.conf:12"; empty if none is."""
-        found = next((self.values[key.lower()] for key in keys if key in self), None)
-        return "" if found is None else f"{found.file.name}:{found.line}"
+        setting = next((self.values[key.lower()] for key in keys if key in self), None)
+        return "" if setting is None else f"{setting.file.name}:{setting.line}"
 
     def refuse(self, key: str, message: str, remedy: str) -> InputError:
         """Return an error about a value, with its file and line."""
-        found = self.values[key.lower()]
-        return InputError(message, file=found.file, line=found.line, field=key, remedy=remedy)
+        setting = self.values[key.lower()]
+        return InputError(message, file=setting.file, line=setting.line, field=key, remedy=remedy)
 
 
 @dataclass(frozen=True)
@@ -169,18 +169,18 @@ class SlurmConf(ConfSection):
     def _members(self, section: ConfSection, key: str) -> list[str]:
         if section.text(key).upper() == "ALL":
             return list(self.by_host)
-        found: list[str] = []
+        names: list[str] = []
         for name in section.hostnames(key):
             if name in self.node_sets:
-                found += self._members(self.node_sets[name], "Nodes")
+                names += self._members(self.node_sets[name], "Nodes")
                 feature = self.node_sets[name].text("Feature")
                 having = (host for host, node in self.by_host.items() if feature in node.text("Feature").split(","))
-                found += having if feature else ()
+                names += having if feature else ()
             elif name in self.by_host:
-                found.append(name)
+                names.append(name)
             else:
                 raise section.refuse(key, f"node '{name}' is not defined", "define it with NodeName=")
-        return list(dict.fromkeys(found))
+        return list(dict.fromkeys(names))
 
     def amount(self, hosts: list[str], key: str) -> int:
         """Return the sum of a key of NodeName lines (CPUs, RealMemory) over some nodes."""
@@ -189,11 +189,11 @@ class SlurmConf(ConfSection):
     @cached_property
     def by_host(self) -> dict[str, ConfSection]:
         """Node name -> its NodeName line."""
-        found: dict[str, ConfSection] = {}
+        sections: dict[str, ConfSection] = {}
         for section in self.nodes:
             for name in section.hostnames("NodeName"):
-                found[name] = section
-        return found
+                sections[name] = section
+        return sections
 
 
 class _Reader:

@@ -76,12 +76,12 @@ class QosLimits:
 
 def read_shares(path: Path) -> tuple[Association, ...]:
     """Read the tree of shares, parents before children; raises InputError with file, line and field."""
-    found: list[Association] = []
+    associations: list[Association] = []
     above: list[int] = []  # the last account at each depth
     for line, row in rows(path, ("Account", "User", "RawShares", "RawUsage"), SHARES_REMEDY):
         name, user = row["Account"], row["User"].strip()
         depth = len(name) - len(name.lstrip(" "))
-        if depth > len(above) or (depth == 0 and found):
+        if depth > len(above) or (depth == 0 and associations):
             problem = "the account is indented deeper than its parent" if depth else "the dump has a second root"
             raise InputError(problem, file=path, line=line, field="Account", remedy=SHARES_REMEDY)
         if row["RawShares"].strip().lower() == "parent":
@@ -91,18 +91,18 @@ def read_shares(path: Path) -> tuple[Association, ...]:
         usage = _whole(row["RawUsage"].strip() or "0", path, line, "RawUsage")
         parent = above[depth - 1] if depth else -1
         if not user:
-            above[depth:] = [len(found)]
+            above[depth:] = [len(associations)]
         effective = _share(row.get("EffectvUsage", "").strip(), path, line)
-        found.append(Association(name.strip(), user, parent, shares, float(usage), effective))
-    if not any(one.user for one in found):
+        associations.append(Association(name.strip(), user, parent, shares, float(usage), effective))
+    if not any(association.user for association in associations):
         raise InputError("no user has shares", file=path, field="User", remedy=SHARES_REMEDY)
-    return tuple(found)
+    return tuple(associations)
 
 
 def read_priorities(path: Path) -> dict[str, int]:
     """Read the priorities of the qualities of service, by name; raises InputError with file, line and field."""
-    found = rows(path, ("Name", "Priority"), QOS_REMEDY)
-    return {row["Name"].strip(): _whole(row["Priority"].strip() or "0", path, line, "Priority") for line, row in found}
+    table = rows(path, ("Name", "Priority"), QOS_REMEDY)
+    return {row["Name"].strip(): _whole(row["Priority"].strip() or "0", path, line, "Priority") for line, row in table}
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ class QosPreempt:
 
 def read_qos_preemption(path: Path) -> list[QosPreempt]:
     """Read the preemption of the qualities of service; raises InputError with file, line and field."""
-    found = []
+    preemption = []
     for line, row in rows(path, ("Name", "Preempt"), QOS_PREEMPT_REMEDY):
         cells = {key: value.strip() for key, value in row.items()}
         mode = cells.get("PreemptMode", "").upper()
@@ -135,13 +135,13 @@ def read_qos_preemption(path: Path) -> list[QosPreempt]:
         listed = tuple(name for name in cells["Preempt"].split(",") if name)
         priority = _whole(cells.get("Priority") or "0", path, line, "Priority")
         grace = any(digit not in "0:" for digit in cells.get("GraceTime", ""))
-        found.append(QosPreempt(cells["Name"], line, listed, "" if mode == "CLUSTER" else mode, exempt, priority, grace))
-    return found
+        preemption.append(QosPreempt(cells["Name"], line, listed, "" if mode == "CLUSTER" else mode, exempt, priority, grace))
+    return preemption
 
 
 def read_qos_limits(path: Path) -> list[QosLimits]:
     """Read the limits of the qualities of service, those that the dump has; raises InputError with file, line and field."""
-    found = []
+    limits = []
     for line, row in rows(path, ("Name",), QOS_REMEDY):
         per_user, total = [
             {
@@ -155,8 +155,8 @@ def read_qos_limits(path: Path) -> list[QosLimits]:
         except ValueError as error:
             raise InputError(str(error), file=path, line=line, field="MaxWall", remedy="correct the row") from None
         others = {name: row[name].strip() for name in QOS_OTHERS if not _is_default(name, row.get(name, "").strip())}
-        found.append(QosLimits(row["Name"].strip(), line, longest, per_user, total, others))
-    return found
+        limits.append(QosLimits(row["Name"].strip(), line, longest, per_user, total, others))
+    return limits
 
 
 def _is_default(name: str, text: str) -> bool:
@@ -187,14 +187,14 @@ def rows(path: Path, needed: tuple[str, ...], remedy: str) -> list[tuple[int, di
     for name in needed:
         if name not in header:
             raise InputError(f"the header lacks '{name}'", file=path, line=1, field=name, remedy=remedy)
-    found = []
+    table = []
     for line, text in enumerate(lines[1:], start=2):
         if text.strip():
             cells = text.split("|")
             if len(cells) < len(header):
                 raise InputError(f"expected {len(header)} cells, got {len(cells)}", file=path, line=line, remedy=remedy)
-            found.append((line, dict(zip(header, cells, strict=False))))
-    return found
+            table.append((line, dict(zip(header, cells, strict=False))))
+    return table
 
 
 def _share(text: str, path: Path, line: int) -> float:

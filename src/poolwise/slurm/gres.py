@@ -50,7 +50,7 @@ def read_gres(path: Path) -> list[GresLine]:
         lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", file=path, remedy="check the path") from None
-    found, at = list[GresLine](), 0
+    entries, at = list[GresLine](), 0
     while at < len(lines):
         number, text = at + 1, lines[at].partition("#")[0].rstrip()
         while text.endswith("\\") and at + 1 < len(lines):
@@ -58,13 +58,13 @@ def read_gres(path: Path) -> list[GresLine]:
             text = text[:-1] + lines[at].partition("#")[0].rstrip()
         at += 1
         if text.strip():
-            found.append(_line(path, number, text))
-    return found
+            entries.append(_line(path, number, text))
+    return entries
 
 
 def gpu_lines(lines: Iterable[GresLine], host: str) -> list[GresLine]:
     """Return the lines that describe GPUs of a node."""
-    return [one for one in lines if one.name == "gpu" and (one.nodes is None or host in one.nodes)]
+    return [line for line in lines if line.name == "gpu" and (line.nodes is None or host in line.nodes)]
 
 
 def _line(path: Path, number: int, text: str) -> GresLine:
@@ -75,9 +75,9 @@ def _line(path: Path, number: int, text: str) -> GresLine:
             problem = f"'{text[end:].strip()[:40]}' is not KEY=VALUE"
             raise InputError(problem, file=path, line=number, remedy=REMEDY)
         values[match[1].lower()], end = match[2].strip('"'), match.end()
-    known = {key.lower(): key for key in KEYS}
+    names = {key.lower(): key for key in KEYS}
     for key in values:
-        if key not in known:
+        if key not in names:
             remedy = f"keys of gres.conf: {', '.join(KEYS)}"
             raise InputError(f"unknown key '{key}'", file=path, line=number, field=key, remedy=remedy)
     if "name" not in values and "autodetect" not in values:

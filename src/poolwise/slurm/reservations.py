@@ -57,16 +57,16 @@ class SlurmReservation:
         step = next((REPEATS[flag] for flag in self.flags if flag in REPEATS), None)
         if step is None:
             return [(self.start, self.end)] if self.end > first and self.start <= last else []
-        length, found = self.end - self.start, list[tuple[datetime, datetime]]()
+        length, periods = self.end - self.start, list[tuple[datetime, datetime]]()
         start = self.start + (first - length - self.start) // step * step
-        while start <= last and len(found) <= MOST_REPEATS:
+        while start <= last and len(periods) <= MOST_REPEATS:
             weekend = start.weekday() >= 5
             if start + length > first and not (
                 ("WEEKDAY" in self.flags and weekend) or ("WEEKEND" in self.flags and not weekend)
             ):
-                found.append((start, start + length))
+                periods.append((start, start + length))
             start += step
-        return found
+        return periods
 
 
 def read_reservations(path: Path) -> list[SlurmReservation]:
@@ -75,17 +75,17 @@ def read_reservations(path: Path) -> list[SlurmReservation]:
         lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", file=path, remedy=REMEDY) from None
-    found: list[tuple[int, dict[str, str]]] = []
+    records: list[tuple[int, dict[str, str]]] = []
     for number, text in enumerate(lines, start=1):
         values = pairs(text)
         if "ReservationName" in values:
-            found.append((number, {}))
-        elif text.strip() and not found and not text.startswith("No reservations"):
+            records.append((number, {}))
+        elif text.strip() and not records and not text.startswith("No reservations"):
             raise InputError("the first line names no reservation", file=path, line=number, remedy=REMEDY)
-        if found:
+        if records:
             cores = {"CoreIDs": values.pop("CoreIDs")} if "CoreIDs" in values else {}
-            found[-1][1].update({**values, **cores})
-    return [_reservation(path, line, values) for line, values in found]
+            records[-1][1].update({**values, **cores})
+    return [_reservation(path, line, values) for line, values in records]
 
 
 def _reservation(path: Path, line: int, values: dict[str, str]) -> SlurmReservation:

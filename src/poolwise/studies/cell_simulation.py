@@ -148,8 +148,8 @@ def simulate_again(cell: Cell, outcomes: Outcomes | None = None) -> Schedule:
             schedule = run_cell(cell, workload_of(cell)).schedule
         _latest.clear()
         _latest[cell.key] = schedule
-    found = Outcomes.of(schedule)
-    if outcomes is not None and not (np.array_equal(found.start, outcomes.start) and np.array_equal(found.end, outcomes.end)):
+    again = Outcomes.of(schedule)
+    if outcomes is not None and not (np.array_equal(again.start, outcomes.start) and np.array_equal(again.end, outcomes.end)):
         raise InputError(
             "a metric needs the schedule of a run, but a new simulation of the run gave a different schedule",
             field="metrics",

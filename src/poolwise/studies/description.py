@@ -124,13 +124,13 @@ def describe(cell: Cell, folder: Path) -> Json:
         "measure": {"warm_up": cell.warm_up, "baseline": False},
         "seeds": {"values": [cell.seed]},
     }
-    known = dict(source.files()) if isinstance(source, StateSource) else {source.path: source.sha256}
-    files = {_relative(Path(path), folder): sha256 for path, sha256 in known.items() if isinstance(source, StateSource)}
+    hashes = dict(source.files()) if isinstance(source, StateSource) else {source.path: source.sha256}
+    files = {_relative(Path(path), folder): sha256 for path, sha256 in hashes.items() if isinstance(source, StateSource)}
 
     def note(text: str) -> str:
         path = Path(text)
         if path.is_absolute() and path.is_file() and not path.is_relative_to(catalog.FOLDER):
-            files[_relative(path, folder)] = known[text] if text in known else digest(path.read_bytes())
+            files[_relative(path, folder)] = hashes[text] if text in hashes else digest(path.read_bytes())
         return _portable(text, folder)
 
     written = {**map_files(RunFile, run, note), "machine": machine_with_files(cell.machine_tables, note)}
@@ -150,16 +150,16 @@ def read_descriptions(file: Path, *, today: bool = False) -> list[RecordedRun]:
     Raises InputError if the file is not JSON or does not describe a run.
     """
     try:
-        known = json.loads(file.read_bytes())
+        content = json.loads(file.read_bytes())
     except ValueError as error:
         raise InputError(f"not valid JSON: {error}", file=file, remedy="run the command again") from error
     try:
         metrics = tuple(
-            Component.model_validate(metric).in_folder("metrics", file.parent) for metric in known.get("metrics", ())
+            Component.model_validate(metric).in_folder("metrics", file.parent) for metric in content.get("metrics", ())
         )
-        if "runs" in known:
-            return [_recorded(file, saved, metrics) for saved in (known["today"]["runs"] if today else known["runs"])]
-        return [RecordedRun(file, known["run"], known["files"], {}, known["run"]["seeds"]["values"][0], "", metrics)]
+        if "runs" in content:
+            return [_recorded(file, saved, metrics) for saved in (content["today"]["runs"] if today else content["runs"])]
+        return [RecordedRun(file, content["run"], content["files"], {}, content["run"]["seeds"]["values"][0], "", metrics)]
     except (KeyError, TypeError, IndexError, AttributeError, ValidationError) as error:
         problem = "the file does not describe a run: it was written by an older version of Poolwise or by another command"
         raise InputError(problem, file=file, field="run", remedy="run the command again") from error

@@ -50,9 +50,9 @@ def diagnostics_of(cell: Cell, outcomes: Outcomes) -> Diagnostics:
 def diagnostic_sentences(machines: Sequence[MachineDiagnostics]) -> list[str]:
     """Return each sentence once; a sentence that does not apply to all machines names those it applies to."""
     where: dict[str, list[str]] = {}
-    for one in machines:
-        for sentence in one.found.sentences:
-            where.setdefault(sentence, []).append(one.machine)
+    for machine in machines:
+        for sentence in machine.found.sentences:
+            where.setdefault(sentence, []).append(machine.machine)
     return [
         sentence if len(names) == len(machines) else f"On {', '.join(names)}: {sentence}" for sentence, names in where.items()
     ]

@@ -172,8 +172,8 @@ class Expansion:
 
 def _takes_seed(group: str, component: Component) -> bool:
     """Return whether a component has a seed that its settings do not give."""
-    known = getattr(registry.find(group, component.name), "__dataclass_fields__", {})
-    return "seed" in known and "seed" not in component.settings
+    fields = getattr(registry.find(group, component.name), "__dataclass_fields__", {})
+    return "seed" in fields and "seed" not in component.settings
 
 
 def _cores(machine: Machine) -> tuple[int, ...]:

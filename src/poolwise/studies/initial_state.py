@@ -61,14 +61,14 @@ class StateSource:
 
     def initial(self, machine: Machine) -> Initial:
         """Return the running jobs, as rows of the workload."""
-        found = self._run(machine)
+        state = self._run(machine)
         if not self.without:
-            return found.initial
-        ids = found.workload.id.tolist()
+            return state.initial
+        ids = state.workload.id.tolist()
         remaining = [number for number in ids if number not in set(self.without)]
         row = {number: k for k, number in enumerate(remaining)}
-        runs = [run._replace(job=row[ids[run.job]]) for run in found.initial.runs if ids[run.job] in row]
-        return found.initial._replace(runs=runs)
+        runs = [run._replace(job=row[ids[run.job]]) for run in state.initial.runs if ids[run.job] in row]
+        return state.initial._replace(runs=runs)
 
     def _run(self, machine: Machine) -> StateRun:
         file = Path(self.path)

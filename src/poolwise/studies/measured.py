@@ -59,10 +59,10 @@ class StoredFacts(Mapping[str, Json]):
         self._study, self._store = study, store
 
     def __getitem__(self, key: str) -> Json:
-        found = self._store.content(key)
-        if found is None:
+        facts = self._store.content(key)
+        if facts is None:
             raise KeyError(key)
-        return found
+        return facts
 
     def __iter__(self) -> Iterator[str]:
         return (cell.key for cell in self._study.runs)
@@ -85,19 +85,19 @@ class Runs:
         if cell.key in self._outcomes:
             self._outcomes.move_to_end(cell.key)
             return self._outcomes[cell.key]
-        found = self._outcomes[cell.key] = self._store.outcomes(cell)
-        self._cached_bytes += found.nbytes
+        outcomes = self._outcomes[cell.key] = self._store.outcomes(cell)
+        self._cached_bytes += outcomes.nbytes
         while self._cached_bytes > CACHE_MB * 1_000_000 and len(self._outcomes) > 1:
             self._cached_bytes -= self._outcomes.popitem(last=False)[1].nbytes
-        return found
+        return outcomes
 
     @cached_property
     def _cells_by_workload(self) -> Mapping[str, list[Cell]]:
         """Workload -> cells that run it."""
-        found: dict[str, list[Cell]] = {}
+        cells: dict[str, list[Cell]] = {}
         for cell in (*self._study.cells, *self._study.today.values()):
-            found.setdefault(_workload_name(cell), []).append(cell)
-        return found
+            cells.setdefault(_workload_name(cell), []).append(cell)
+        return cells
 
     def population(self, cell: Cell) -> BoolArray:
         """(n_job,) jobs that every cell on the same workload finished, or those that the paper's rule selects for one cell."""

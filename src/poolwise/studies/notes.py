@@ -19,31 +19,31 @@ def notes(result: MeasuredStudy) -> list[str]:
 
     `studies.diagnostics` reports jobs that can never run.
     """
-    found: list[str] = []
+    sentences: list[str] = []
     for machine, cells in cells_by_machine(result):
         first = cells[0]
         outcomes = result.outcomes(first)
         suffix = f" ({machine})" if machine else ""
         share = float(outcomes.needs_remote_memory.mean())
         if outcomes.pool_memory and outcomes.whole_nodes and share < SPARSE_SHARE:
-            found.append(f"Only {100 * share:.2g} % of the jobs need remote memory{suffix}, so pools have little effect.")
+            sentences.append(f"Only {100 * share:.2g} % of the jobs need remote memory{suffix}, so pools have little effect.")
         waiting = max(cell.waiting for cell in cells)
         if waiting:
-            found.append(f"{waiting:,} jobs never started{suffix}.")
+            sentences.append(f"{waiting:,} jobs never started{suffix}.")
     if result.study.measure.population == "common":
-        found += _left_out(result)
+        sentences += _left_out(result)
     for what, verb in (("excluded", "excluded from the trace"), ("repaired", "changed while reading")):
         counts: dict[str, int] = {}
         for cell in result.cells:
             counts |= getattr(cell, what)
-        found += [f"{count:,} rows were {verb}: {reason}." for reason, count in sorted(counts.items())]
+        sentences += [f"{count:,} rows were {verb}: {reason}." for reason, count in sorted(counts.items())]
     canceled: Counter[str] = Counter()
     for facts in result.facts.values():
         canceled |= Counter(facts.get("canceled", {}))  # the maximum of each
-    found += [f"A run canceled at most {_jobs(count)}: {reason}." for reason, count in sorted(canceled.items())]
+    sentences += [f"A run canceled at most {_jobs(count)}: {reason}." for reason, count in sorted(canceled.items())]
     refused = {reason: count for facts in result.facts.values() for reason, count in facts.get("refused", {}).items()}
-    found += [f"The machine rejected scheduling decisions ({count:,}): {why}." for why, count in sorted(refused.items())]
-    return found + sorted({warning for facts in result.facts.values() for warning in facts.get("warnings", ())})
+    sentences += [f"The machine rejected scheduling decisions ({count:,}): {why}." for why, count in sorted(refused.items())]
+    return sentences + sorted({warning for facts in result.facts.values() for warning in facts.get("warnings", ())})
 
 
 def _node_memory(outcomes: Outcomes) -> str:
@@ -80,14 +80,14 @@ def _further_runs(study: Study) -> dict[str, set[str]]:
 
     A run with several purposes counts for the first.
     """
-    found: dict[str, set[str]] = {}
+    keys: dict[str, set[str]] = {}
     for runs, purpose in (
         (study.baselines, "under FCFS without backfilling for fairness"),
         (study.memory_baselines, "on the memory baseline"),
         (study.today.values(), "of today's configuration"),
     ):
-        found[purpose] = {cell.key for cell in runs}.difference((cell.key for cell in study.cells), *found.values())
-    return found
+        keys[purpose] = {cell.key for cell in runs}.difference((cell.key for cell in study.cells), *keys.values())
+    return keys
 
 
 def _engines(result: MeasuredStudy) -> str:
@@ -95,11 +95,11 @@ def _engines(result: MeasuredStudy) -> str:
     engines = {"of the study": Counter(cell.engine for cell in result.cells)}
     for purpose, keys in _further_runs(result.study).items():
         engines[purpose] = Counter(str(result.facts[key]["engine"]) for key in keys)
-    found: dict[str, list[str]] = {}
+    uses: dict[str, list[str]] = {}
     for purpose, counts in engines.items():
         for engine, count in sorted(counts.items()):
-            found.setdefault(engine, []).append(f"{count:,} {purpose}")
-    return next(iter(found)) if len(found) == 1 else "; ".join(f"{name}: {', '.join(runs)}" for name, runs in found.items())
+            uses.setdefault(engine, []).append(f"{count:,} {purpose}")
+    return next(iter(uses)) if len(uses) == 1 else "; ".join(f"{name}: {', '.join(runs)}" for name, runs in uses.items())
 
 
 def seed_text(seeds: Iterable[int]) -> str:

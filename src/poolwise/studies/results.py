@@ -228,7 +228,7 @@ def measure(study: Study, store: CellStore) -> StudyResult:
     runs, measures = Runs(study, store), (*STANDARD, *study.measures)
     facts = StoredFacts(study, store)
     rows = MetricRows()
-    found = {
+    values_of_cells = {
         cell.key: rows.row(measure_run(_run(study, cell, runs), measures))
         for cell in {cell.key: cell for cell in study.cells}.values()
     }
@@ -237,7 +237,7 @@ def measure(study: Study, store: CellStore) -> StudyResult:
             problem, remedy = f"the metric '{component}' applies to no run of this study", "remove it"
             raise InputError(problem, file=study.file, field="measure.metrics", remedy=remedy)
     names = metric_columns(measures, rows.layouts)
-    metrics = {key: rows.row({name: values.get(name, math.nan) for name in names}) for key, values in found.items()}
+    metrics = {key: rows.row({name: values.get(name, math.nan) for name in names}) for key, values in values_of_cells.items()}
     cells = tuple(_cell_result(cell, metrics[cell.key], facts[cell.key]) for cell in study.cells)
     return StudyResult(study, store.folder, cells, facts, runs)
 

@@ -65,12 +65,12 @@ def slow_runs(cells: Iterable[Cell]) -> list[SlowRuns]:
     for cell in cells:
         settings = cell.scheduler.model_dump_json(), cell.performance.model_dump_json(), str(cell.memory_use)
         kinds.setdefault((canonical(cell.workload.content()), id(cell.machine), cell.warm_up, *settings), []).append(cell)
-    found: dict[Obstacle, list[tuple[Cell, int]]] = {}
+    by_obstacle: dict[Obstacle, list[tuple[Cell, int]]] = {}
     for alike in list(kinds.values())[:MOST_KINDS]:
         obstacle, jobs = _obstacle(alike[0])
         if obstacle is not None:
-            found.setdefault(obstacle, []).extend((cell, jobs) for cell in alike)
-    return [_slow(obstacle, slow) for obstacle, slow in found.items()]
+            by_obstacle.setdefault(obstacle, []).extend((cell, jobs) for cell in alike)
+    return [_slow(obstacle, slow) for obstacle, slow in by_obstacle.items()]
 
 
 def _slow(obstacle: Obstacle, runs: list[tuple[Cell, int]]) -> SlowRuns:

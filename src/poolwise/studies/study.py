@@ -71,30 +71,30 @@ class Study:
     @cached_property
     def memory_baselines(self) -> tuple[Cell, ...]:
         """Distinct baseline runs for throughput per memory dollar; empty if the study has none."""
-        found = [self.memory_baseline(cell) for cell in self.cells]
-        return tuple({cell.key: cell for cell in found if cell is not None}.values())
+        baselines = [self.memory_baseline(cell) for cell in self.cells]
+        return tuple({cell.key: cell for cell in baselines if cell is not None}.values())
 
     @cached_property
     def baselines(self) -> tuple[Cell, ...]:
         """Distinct runs under FCFS without backfilling for fairness metrics; empty if the study has none."""
         if not self.measure.baseline:
             return ()
-        found: dict[str, Cell] = {}
+        distinct: dict[str, Cell] = {}
         variant: Cell | None = None
         for cell in self.cells:
             if variant is None or variant.parameters is not cell.parameters:
                 variant, first = cell, cell.baseline()
             baseline = replace(first, seed=cell.seed, workload=cell.workload, memory_use=cell.memory_use)
-            found.setdefault(baseline.key, baseline)
-        return tuple(found.values())
+            distinct.setdefault(baseline.key, baseline)
+        return tuple(distinct.values())
 
     @cached_property
     def runs(self) -> tuple[Cell, ...]:
         """All simulated runs: the cells, and baselines and runs of today that are not among them."""
-        found: dict[str, Cell] = {}
+        distinct: dict[str, Cell] = {}
         for cell in (*self.cells, *self.baselines, *self.memory_baselines, *self.today.values()):
-            found.setdefault(cell.key, cell)  # the first of the rows that share a run
-        return tuple(found.values())
+            distinct.setdefault(cell.key, cell)  # the first of the rows that share a run
+        return tuple(distinct.values())
 
     @cached_property
     def sha256(self) -> str:

@@ -99,17 +99,17 @@ def _with_setting(document: Document, key: str, value: Any) -> Document:
 def _varied_values(document: Document) -> dict[str, list[Any]]:
     """Return dotted path -> list of values of a study; raises InputError for paths that cannot be varied."""
     written = document.tables.get("vary", {})
-    found = _flat(written) if isinstance(written, dict) else {}  # validation of the file rejects other types
-    for path, values in found.items():
+    varied = _flat(written) if isinstance(written, dict) else {}  # validation of the file rejects other types
+    for path, values in varied.items():
         location = ("vary", path) if path in written else ("vary", *path.split("."))
         if not isinstance(values, list) or not values:
             raise document.error(location, "expected a non-empty list of values", f'write "{path}" = [...]')
         if path.partition(".")[0] in FIXED:
             raise document.error(location, f"'{path}' cannot be varied", "vary machine, workload, scheduler or performance")
         if path.partition(".")[0] not in StudyFile.model_fields:
-            known = [section for section in StudyFile.model_fields if section not in FIXED]
-            raise document.unknown(location, "section", path.partition(".")[0], known)
-    return found
+            sections = [section for section in StudyFile.model_fields if section not in FIXED]
+            raise document.unknown(location, "section", path.partition(".")[0], sections)
+    return varied
 
 
 def with_values(document: Document, chosen: Mapping[str, Any], section: str) -> Document:
@@ -139,8 +139,8 @@ def _shown(value: Any) -> Parameter:
 
 def _flat(table: Mapping[str, Any], before: str = "") -> dict[str, Any]:
     """Flatten [vary], which may have quoted keys or nested tables."""
-    found: dict[str, Any] = {}
+    flat: dict[str, Any] = {}
     for key, value in table.items():
         path = f"{before}{key}"
-        found |= _flat(value, f"{path}.") if isinstance(value, dict) else {path: value}
-    return found
+        flat |= _flat(value, f"{path}.") if isinstance(value, dict) else {path: value}
+    return flat

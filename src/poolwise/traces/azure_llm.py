@@ -130,8 +130,8 @@ def _times(source: Source) -> IntArray:
         whole.append(seconds)
         fraction.append(int(digits.ljust(9, "0")))
     try:
-        found, _ = time_of_day.seconds(whole, UTC)
+        whole_seconds, _ = time_of_day.seconds(whole, UTC)
     except NotANumber as error:
         raise source.error(error.position, "TIMESTAMP", error.problem, _TIME_REMEDY) from error
-    times: IntArray = (found - found.min()) * SECOND + np.array(fraction, dtype=np.int64)
+    times: IntArray = (whole_seconds - whole_seconds.min()) * SECOND + np.array(fraction, dtype=np.int64)
     return times

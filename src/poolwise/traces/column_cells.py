@@ -129,13 +129,13 @@ class JobCells:
     def numbers_or_texts(self, name: str) -> NDArray[np.generic]:
         """Return numbers if every cell is a number or empty (NaN), else text."""
         words = self.texts(name).tolist()
-        given = [word for word in words if word]
-        if given and all(_NUMBER.fullmatch(word) for word in given):
+        filled = [word for word in words if word]
+        if filled and all(_NUMBER.fullmatch(word) for word in filled):
             try:
-                if len(given) == len(words) and are_whole(words):
+                if len(filled) == len(words) and are_whole(words):
                     return wholes(words)
                 values = np.full(len(words), np.nan, dtype=np.float64)
-                values[[bool(word) for word in words]] = reals(given)
+                values[[bool(word) for word in words]] = reals(filled)
                 return values
             except NotANumber:
                 pass
@@ -175,9 +175,9 @@ class JobCells:
         return lambda words: _ticks_to_ns(words, size)
 
     def _dates(self, words: Sequence[str], form: str) -> IntArray:
-        found, repeated = time_of_day.instants(words, self.local, form)
+        dates, repeated = time_of_day.instants(words, self.local, form)
         self.repeated = max(self.repeated, repeated)
-        return found
+        return dates
 
 
 def has_unit(source: Source, mapped: MappedColumn) -> bool:

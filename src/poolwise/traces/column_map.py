@@ -103,20 +103,20 @@ def parse_map(text: str) -> dict[str, MappedColumn]:
     field. Names that contain commas or colons are enclosed in double quotes. Raises InputError for invalid syntax and for
     units that do not suit the field.
     """
-    found: dict[str, MappedColumn] = {}
+    mapped: dict[str, MappedColumn] = {}
     at, end = 0, len(text.rstrip().rstrip(","))
     while at < end:
         pair = _PAIR.match(text, at)
         if pair is None or (pair["equals"] is None and (pair["unit"] is None or pair["column"].strip())):
             raise InputError(f"'{text[at : at + 60]}' is not FIELD=COLUMN:UNIT", field="map", remedy=_REMEDY)
         name, unit = pair["field"], (pair["unit"] or ":")[1:].strip().strip('"')
-        if name in found:
+        if name in mapped:
             raise InputError(f"'{name}' is mapped twice", field="map", remedy="map each field to one column")
         column = pair["column"].strip().strip('"') if pair["equals"] else name
         check_unit(name, unit)
-        found[name] = MappedColumn(column, unit)
+        mapped[name] = MappedColumn(column, unit)
         at = pair.end()
-    return found
+    return mapped
 
 
 _REMEDY = 'such as "submit=submit_time:10s, duration=elapsed:s, memory=mem_gb:GB, id=jobid"'
@@ -163,20 +163,20 @@ def guess_columns(names: Sequence[str], columns: ColumnMap) -> tuple[dict[str, M
     """
     taken = {mapped.column for mapped in columns.values()}
     timed = {name for name in columns if kind_of_field(name) in ("instant", "length") and columns[name].column}
-    found: dict[str, MappedColumn] = {}
+    guessed: dict[str, MappedColumn] = {}
     doubts: list[str] = []
-    for field_name, known in FIELDS.items():
+    for field_name, field in FIELDS.items():
         if field_name in columns:
             continue
-        if timed and known.kind in ("instant", "length") and not _needed(field_name, timed):
+        if timed and field.kind in ("instant", "length") and not _needed(field_name, timed):
             continue
-        matches = [mapped for name in names if name not in taken and (mapped := _match(name, known))]
+        matches = [mapped for name in names if name not in taken and (mapped := _match(name, field))]
         if len(matches) == 1:
-            found[field_name] = matches[0]
+            guessed[field_name] = matches[0]
         elif matches:
             doubts.append(f"several columns match {field_name}: {', '.join(mapped.column for mapped in matches)}")
-    found |= {name: MappedColumn(name) for name in names if name.startswith(LICENSE) and name not in {*taken, *columns}}
-    return found, doubts
+    guessed |= {name: MappedColumn(name) for name in names if name.startswith(LICENSE) and name not in {*taken, *columns}}
+    return guessed, doubts
 
 
 def _needed(name: str, timed: set[str]) -> bool:
@@ -185,14 +185,14 @@ def _needed(name: str, timed: set[str]) -> bool:
     return name == "duration" and not ({"duration"} & timed or {"start", "end"} <= timed)
 
 
-def _match(name: str, known: ColumnField) -> MappedColumn | None:
+def _match(name: str, field: ColumnField) -> MappedColumn | None:
     """Return the column if its name is a common one of the field, with the unit that ends its name."""
-    if _normalized(name) in known.names:
+    if _normalized(name) in field.names:
         return MappedColumn(name)
-    dimension = "memory" if known.kind == "memory" else "time" if known.kind in ("instant", "length") else None
+    dimension = "memory" if field.kind == "memory" else "time" if field.kind in ("instant", "length") else None
     for words in (_PARTS.findall(name), _WORDS.findall(name)):
         unit = _SUFFIXES.get(words[-1].lower(), "") if words else ""
-        if dimension and unit in UNITS[dimension] and "".join(words[:-1]).lower() in known.names:
+        if dimension and unit in UNITS[dimension] and "".join(words[:-1]).lower() in field.names:
             return MappedColumn(name, unit)
     return None
 

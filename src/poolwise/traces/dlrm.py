@@ -153,9 +153,9 @@ def _requests(source: Source) -> dict[str, IntArray]:
     refuse(source, "role", ~np.isin(role, list(ROLES)), f"is not a role; roles are {', '.join(ROLES)}")
     requests = {resource: (role == name).astype(np.int64) for name, resource in ROLES.items()}
     for resource, (column, unit) in _AMOUNTS.items():
-        given = known_numbers(source, column)
-        refuse(source, column, ~(given >= 0) | (given * unit > LARGEST), "is not a valid amount")
-        requests[resource] = round_up(given * unit).astype(np.int64)
+        amount = known_numbers(source, column)
+        refuse(source, column, ~(amount >= 0) | (amount * unit > LARGEST), "is not a valid amount")
+        requests[resource] = round_up(amount * unit).astype(np.int64)
     return requests
 
 

@@ -28,12 +28,12 @@ def whole_instances(
     np.maximum.at(own, number, amounts["cores"] * is_gpu)
     room = np.maximum(most_cores - own, 0) * gpu_time
     merged = ~is_gpu & (_running_sum(number, amounts["cores"] * seconds * ~is_gpu) <= room[number]) & (gpu_time > 0)[number]
-    found = {}
+    total = {}
     for name, amount in amounts.items():
         held = np.bincount(number, amount * seconds * merged, len(names))
         share = np.divide(held, gpu_time, out=np.zeros(len(names)), where=gpu_time > 0)
-        found[name] = np.ceil(amount + np.where(is_gpu, share[number], 0.0)).astype(np.int64)
-    return found, merged
+        total[name] = np.ceil(amount + np.where(is_gpu, share[number], 0.0)).astype(np.int64)
+    return total, merged
 
 
 def _running_sum(group: IntArray, value: FloatArray) -> FloatArray:

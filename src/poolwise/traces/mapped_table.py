@@ -80,24 +80,24 @@ class MappedTable(TraceFormat):
         """Read a table for a machine of whole or shared nodes."""
         check_memory(self.memory_scale, self.memory_unknown)
         time_of_day.zone(self.timezone)
-        given = parse_map(self.map)
+        mapping = parse_map(self.map)
         uneven_lines: list[int] = []
         source = table_of(path, None if self.strict else uneven_lines)
-        for mapped in given.values():
+        for mapped in mapping.values():
             if mapped.column and mapped.column not in source.names:
                 raise UnknownNameError.of("column", mapped.column, source.names, file=path, field="map")
-        guessed, notes = guess_columns(source.names, given)
+        guessed, notes = guess_columns(source.names, mapping)
         for name in [name for name in guessed if name in _MEMORY and not has_unit(source, guessed[name])]:
             column = guessed.pop(name).column
             notes.append(f"the column '{column}' was ignored, because its unit is unknown: --map \"{name}={column}:GB\"")
-        columns = {name: mapped for name, mapped in {**guessed, **given}.items() if mapped.column}
+        columns = {name: mapped for name, mapped in {**guessed, **mapping}.items() if mapped.column}
         _require(source, columns, notes)
         if guessed:
             written = ", ".join(f"{name}={mapped}" for name, mapped in guessed.items())
             notes.insert(0, f'columns were guessed: --map "{written}"')
 
         def read(rows: Source) -> Workload:
-            return self._read(rows, columns, given, machine)
+            return self._read(rows, columns, mapping, machine)
 
         workload, uneven = read_readable(source, read, strict=self.strict), dict[str, int]()
         if uneven_lines:
@@ -160,13 +160,13 @@ class MappedTable(TraceFormat):
     def _memory(self, cells: JobCells, counts: Mapping[str, IntArray]) -> tuple[FloatArray, bool]:
         """Return (n_row,) MiB on each node of a job, 0 where unknown, and whether the table gives memory per node."""
         none = np.zeros(len(cells.source), dtype=np.float64)
-        found = [name for name in _MEMORY if name in cells]
-        if len(found) > 1:
-            problem = f"both {' and '.join(found)} specify the memory of a job"
-            raise InputError(problem, field="map", remedy=f'add "{found[1]}=" to ignore one')
-        if not found:
+        fields = [name for name in _MEMORY if name in cells]
+        if len(fields) > 1:
+            problem = f"both {' and '.join(fields)} specify the memory of a job"
+            raise InputError(problem, field="map", remedy=f'add "{fields[1]}=" to ignore one')
+        if not fields:
             return none, True
-        name = found[0]
+        name = fields[0]
         mapped = cells.column_map[name]
         if not has_unit(cells.source, mapped):
             remedy = f'state it, such as --map "{name}={mapped.column}:GB"'
@@ -224,13 +224,13 @@ def _ids(cells: JobCells, notes: _Notes) -> tuple[IntArray | None, dict[str, NDA
     """Return (n_row,) ids, or None to number the kept rows; and the attribute job_name if the ids are not unique numbers."""
     if "id" not in cells:
         return None, {}
-    column, found = cells.column_map["id"].column, cells.wholes("id")
-    if found is not None and int(found.min()) >= 0:
-        twice = len(np.unique(found)) < len(found)
+    column, ids = cells.column_map["id"].column, cells.wholes("id")
+    if ids is not None and int(ids.min()) >= 0:
+        twice = len(np.unique(ids)) < len(ids)
         if twice and "id" in notes.given:
-            check_unique(cells.source, found, column)
+            check_unique(cells.source, ids, column)
         if not twice:
-            return found, {}
+            return ids, {}
     elif "id" in notes.given:
         problem = f"'{column}' does not contain whole numbers of at least 0"
         raise InputError(problem, file=cells.source.path, field="map", remedy='add "id=" to number the jobs from 1')

@@ -30,17 +30,17 @@ def keep_only(workload: Workload, only: Mapping[str, Filter], path: Path, local:
     `local` is the time zone of dates. Raises InputError for unknown names and values, and if no job remains.
     """
     reasons: dict[str, BoolArray] = {}
-    for name, given in only.items():
+    for name, wanted in only.items():
         if name in (FROM, TO):
-            at = _instant(workload, str(given), name, path, local)
+            at = _instant(workload, str(wanted), name, path, local)
             bad = workload.submit < at if name == FROM else workload.submit >= at
-            reasons[f"submitted {'before' if name == FROM else 'at or after'} {given}"] = bad
+            reasons[f"submitted {'before' if name == FROM else 'at or after'} {wanted}"] = bad
             continue
-        values = [str(given)] if isinstance(given, str | int) else [str(value) for value in given]
+        values = [str(wanted)] if isinstance(wanted, str | int) else [str(value) for value in wanted]
         column = workload.attributes.get(name)
         if column is None:
-            known = [*sorted(workload.attributes), FROM, TO]
-            raise UnknownNameError.of("attribute of the jobs", name, known, file=path, field=f"only.{name}")
+            names = [*sorted(workload.attributes), FROM, TO]
+            raise UnknownNameError.of("attribute of the jobs", name, names, file=path, field=f"only.{name}")
         texts = column.astype(np.str_)
         for value in values:
             if not (texts == value).any():
@@ -49,8 +49,8 @@ def keep_only(workload: Workload, only: Mapping[str, Filter], path: Path, local:
                 )
         reasons[f"{name} other than {', '.join(values)}"] = ~np.isin(texts, values)
     keep, excluded = select(reasons, path, "keep more jobs (only)")
-    kept = select_jobs(workload, keep)
-    return from_first_job(replace(kept, excluded={**workload.excluded, **excluded}))
+    selected = select_jobs(workload, keep)
+    return from_first_job(replace(selected, excluded={**workload.excluded, **excluded}))
 
 
 def select_jobs(workload: Workload, rows: slice | BoolArray) -> Workload:

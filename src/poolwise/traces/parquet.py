@@ -44,9 +44,9 @@ def sealed_parquet(frame: pl.DataFrame, metadata: Mapping[str, str] | None = Non
 
 def is_sealed(content: bytes) -> bool:
     """Return whether the bytes of a file match the checksum that `sealed_parquet` wrote."""
-    for found in _SEALED.finditer(content):
-        digest = hashlib.sha256(content[: found.start(1)] + _OPEN.encode() + content[found.end(1) :]).hexdigest()
-        if digest.encode() == found[1]:
+    for seal in _SEALED.finditer(content):
+        digest = hashlib.sha256(content[: seal.start(1)] + _OPEN.encode() + content[seal.end(1) :]).hexdigest()
+        if digest.encode() == seal[1]:
             return True
     return False
 

@@ -73,11 +73,11 @@ class PhillyTasks(TraceFormat):
     def _reference(self, machine: Machine) -> FloatArray:
         """Return (n_task_type,) operations per microsecond of the reference unit."""
         units = machine.of_kind(Kind.NODE).tolist()
-        found = next((unit for unit in units if machine.type[unit] == self.reference), None)
-        if found is None:
-            known = {machine.type[unit] for unit in units}
-            raise UnknownNameError.of("type of unit on this machine:", self.reference, known, field="reference")
-        rate: FloatArray = rates(machine)[:, found]
+        reference_unit = next((unit for unit in units if machine.type[unit] == self.reference), None)
+        if reference_unit is None:
+            types = {machine.type[unit] for unit in units}
+            raise UnknownNameError.of("type of unit on this machine:", self.reference, types, field="reference")
+        rate: FloatArray = rates(machine)[:, reference_unit]
         if not (rate > 0).any():
             raise InputError(
                 f"'{self.reference}' cannot run any task type", field="reference", remedy="give the machine an affinity table"

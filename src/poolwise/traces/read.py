@@ -93,14 +93,14 @@ def choose_format(path: Path, format: str = "auto", **options: Any) -> TraceForm
 
 def _detect_format(path: Path) -> str:
     """Return the only registered format that recognizes a file, or "columns" for another table; raise InputError if none."""
-    known = registry.names("formats")
-    found = [name for name in known if registry.find("formats", name)().recognizes(path)]
-    if len(found) == 1:
-        return found[0]
-    if not found and is_table(beginning(path)):
+    names = registry.names("formats")
+    formats = [name for name in names if registry.find("formats", name)().recognizes(path)]
+    if len(formats) == 1:
+        return formats[0]
+    if not formats and is_table(beginning(path)):
         return "columns"
-    problem = f"several formats match the file: {', '.join(found)}" if found else "no known format matches the file"
-    raise InputError(problem, file=path, field="format", remedy=f"name the format (--format): {', '.join(found or known)}")
+    problem = f"several formats match the file: {', '.join(formats)}" if formats else "no known format matches the file"
+    raise InputError(problem, file=path, field="format", remedy=f"name the format (--format): {', '.join(formats or names)}")
 
 
 def _has_memory(machine: Machine) -> bool:

@@ -184,8 +184,8 @@ class Sacct(TraceFormat):
 def _states(jobs: SacctRows) -> NDArray[np.str_]:
     """Return (n_job,) states; "CANCELLED by 17" becomes "CANCELLED"."""
     state = np.array([word.partition(" ")[0] for word in jobs.words("State")], dtype=np.str_)
-    known = [*_WAITING, *_RUNNING, *_ENDED]
-    jobs.refuse(~np.isin(state, known), "State", "unknown state '{value}'", f"known: {', '.join(sorted(known))}")
+    states = [*_WAITING, *_RUNNING, *_ENDED]
+    jobs.refuse(~np.isin(state, states), "State", "unknown state '{value}'", f"known: {', '.join(sorted(states))}")
     return state
 
 
@@ -283,13 +283,13 @@ def _times(jobs: SacctRows, machine: Machine, *, keep: bool = False) -> tuple[In
         repaired[f"time limit {none or 'unknown'}, taken as the runtime"] = missing.count(none)
     if bounded.any():
         repaired["time limit Partition_Limit, taken as the longest time of the partition"] = int(bounded.sum())
-    given = np.array([word not in ("", "UNLIMITED", "Partition_Limit", "INVALID") for word in words], dtype=np.bool_)
-    limited = jobs.filter_rows(given)
+    stated = np.array([word not in ("", "UNLIMITED", "Partition_Limit", "INVALID") for word in words], dtype=np.bool_)
+    limited = jobs.filter_rows(stated)
     minutes = limited.wholes("TimelimitRaw")
     bad = (minutes < 0) | (minutes > _LONGEST // 60)
     limited.refuse(bad, "TimelimitRaw", "{value} is not a time limit in minutes", _CORRECT)
-    limit[given], limit[bounded] = minutes * MINUTE, longest[bounded]
-    recorded = np.where(given & (limit > 0), limit, UNKNOWN)
+    limit[stated], limit[bounded] = minutes * MINUTE, longest[bounded]
+    recorded = np.where(stated & (limit > 0), limit, UNKNOWN)
     if keep:
         return runtime * SECOND, np.minimum(recorded, longest), recorded, {}
     if below := int((limit < runtime * SECOND).sum()):
@@ -340,10 +340,10 @@ def _licenses(jobs: SacctRows, machine: Machine) -> tuple[dict[str, IntArray], d
     """Return the columns of requested licenses, and the number of jobs with licenses that the machine lacks."""
     if "AllocTRES" not in jobs.names:
         return {}, {}
-    found = sacct_rows.licenses(jobs.words("AllocTRES"))
-    kept = {LICENSE + name: counts for name, counts in found.items() if not machine.licenses or name in machine.licenses}
-    others = [counts > 0 for name, counts in found.items() if LICENSE + name not in kept]
-    return kept, occurring({_LICENSES: int(np.any(others, axis=0).sum())})
+    requested = sacct_rows.licenses(jobs.words("AllocTRES"))
+    modeled = {LICENSE + name: counts for name, counts in requested.items() if not machine.licenses or name in machine.licenses}
+    others = [counts > 0 for name, counts in requested.items() if LICENSE + name not in modeled]
+    return modeled, occurring({_LICENSES: int(np.any(others, axis=0).sum())})
 
 
 def supported_constraint(constraint: str, machine: Machine) -> str:

@@ -92,12 +92,12 @@ def _names(rows: SacctRows) -> tuple[list[str | None], int]:
     raw = "JobIDRaw" in rows.names
     column, pattern = ("JobIDRaw", _RAW) if raw else ("JobID", _NAME)
     words = rows.words(column)
-    found = [pattern.fullmatch(word) if word.isascii() else None for word in words]
-    bad = np.array([match is None for match in found], dtype=np.bool_)
+    matches = [pattern.fullmatch(word) if word.isascii() else None for word in words]
+    bad = np.array([match is None for match in matches], dtype=np.bool_)
     if bad.any():
         problem = f"'{words[int(np.argmax(bad))][:40]}' is not the number of a job or job step"
         rows.fail(bad, column, problem, "export JobIDRaw, and only rows of jobs and steps")
-    names = [None if not raw and match["waits"] else _number(match, raw) for match in found if match]
+    names = [None if not raw and match["waits"] else _number(match, raw) for match in matches if match]
     return names, names.count(None)
 
 
@@ -124,13 +124,13 @@ def _check_same_job(rows: SacctRows, name: str, candidates: list[int]) -> None:
 
 def _recency(rows: SacctRows, row: int, local: tzinfo) -> tuple[int, int, int]:
     """Return submission and start in s since 1970, and runtime in s, of a row; -1 where unknown."""
-    found = []
+    times = []
     for name in ("Submit", "Start"):
         word = rows.cells[row][rows.names.index(name)] if name in rows.names else ""
         try:
-            found.append(int(time_of_day.seconds([word], local)[0][0]))
+            times.append(int(time_of_day.seconds([word], local)[0][0]))
         except NotANumber:
-            found.append(-1)
+            times.append(-1)
     ran = -1
     for name in ("ElapsedRaw", "Elapsed"):
         word = rows.cells[row][rows.names.index(name)] if name in rows.names else ""
@@ -139,7 +139,7 @@ def _recency(rows: SacctRows, row: int, local: tzinfo) -> tuple[int, int, int]:
         elif word:
             with suppress(NotANumber):
                 ran = max(ran, int(lengths([word])[0]))
-    return found[0], found[1], ran
+    return times[0], times[1], ran
 
 
 def add_missing_columns(rows: SacctRows, local: tzinfo, *, jobs: bool) -> SacctRows:

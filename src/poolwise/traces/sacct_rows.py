@@ -195,11 +195,11 @@ def gpus(words: Sequence[str]) -> IntArray:
 
 def licenses(words: Sequence[str]) -> dict[str, IntArray]:
     """Return name -> (n_word,) licenses in AllocTRES, such as 2 of "cpu=32,license/matlab=2", by name."""
-    found: dict[str, IntArray] = {}
+    counts: dict[str, IntArray] = {}
     for position, word in enumerate(words):
         for name, count in _LICENSES.findall(word) if LICENSE in word else ():
-            found.setdefault(name, np.zeros(len(words), dtype=np.int64))[position] = int(count)
-    return dict(sorted(found.items()))
+            counts.setdefault(name, np.zeros(len(words), dtype=np.int64))[position] = int(count)
+    return dict(sorted(counts.items()))
 
 
 def used_mib(words: Sequence[str]) -> FloatArray:

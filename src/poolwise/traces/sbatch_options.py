@@ -63,19 +63,19 @@ def parse_options(text: str) -> dict[str, str]:
         words = iter(text.split() if not set(text) & set("'\"\\") else shlex.split(text))
     except ValueError as error:
         raise InvalidOption(f"invalid quoting: {str(error).lower()}", "", "close the quotation") from None
-    found: dict[str, str] = {}
+    options: dict[str, str] = {}
     for word in words:
         if word == ":":
             problem = "heterogeneous jobs are not supported"
             raise InvalidOption(problem, "hetjob", "write a line for each component")
         if not word.startswith("-"):
-            found |= _after_script(words)
+            options |= _after_script(words)
             break
         name, value = _option(word, words)
         if name in REFUSED:
             raise InvalidOption("job arrays are not supported", "array", "write a line for each task")
-        found[name] = value
-    return found
+        options[name] = value
+    return options
 
 
 def _option(word: str, words: Iterator[str]) -> tuple[str, str]:

@@ -168,7 +168,7 @@ class SlurmEvents(TraceFormat):
 
 def _parse(lines: EventLines) -> tuple[list[_Event], dict[str, int]]:
     """Return the submissions, and counts of other events; raise UnreadableRows for the lines that cannot be read."""
-    found: list[_Event] = []
+    submissions: list[_Event] = []
     others, problems = Counter[str](), dict[int, InvalidOption]()
     seen: dict[int, int] = {}
     for k, text in enumerate(lines.text):
@@ -182,7 +182,7 @@ def _parse(lines: EventLines) -> tuple[list[_Event], dict[str, int]]:
                 raise InvalidOption(problem, "job-name", "renumber the jobs, or keep one line of each")
             if event.id is not None:
                 seen[event.id] = k
-            found.append(event)
+            submissions.append(event)
         except InvalidOption as error:
             problems[k] = error
     if problems:
@@ -190,23 +190,23 @@ def _parse(lines: EventLines) -> tuple[list[_Event], dict[str, int]]:
         bad = np.zeros(len(lines), dtype=np.bool_)
         bad[[k for k, error in problems.items() if error.option == first.option]] = True
         lines.fail(bad, first.option or None, str(first), first.remedy)
-    if not found:
+    if not submissions:
         raise InputError(f"no event is a {_SUBMISSION}", file=lines.path, remedy="use a job stream with submissions")
-    return found, dict(others)
+    return submissions, dict(others)
 
 
 def _event(text: str) -> tuple[str, _Event | None]:
     """Return the kind of an event, and the submission if it is one; raise InvalidOption."""
     head, bar, details = text.partition("|")
     words = head.split()
-    given = dict(zip(words[::2], words[1::2], strict=False))
-    if not bar or len(words) % 2 or "-dt" not in given or "-e" not in given or len(given) != 2:
+    fields = dict(zip(words[::2], words[1::2], strict=False))
+    if not bar or len(words) % 2 or "-dt" not in fields or "-e" not in fields or len(fields) != 2:
         raise InvalidOption("the line is not an event", "", f"write -dt SECONDS -e {_SUBMISSION} | OPTIONS pseudo.job")
-    submit = _real(given["-dt"], "dt")
+    submit = _real(fields["-dt"], "dt")
     if not 0 <= submit <= _LONGEST:
-        raise InvalidOption(f"-dt {given['-dt']} is not between 0 and 68 years", "dt", "write seconds since the start")
-    if given["-e"] != _SUBMISSION:
-        return given["-e"][:40], None
+        raise InvalidOption(f"-dt {fields['-dt']} is not between 0 and 68 years", "dt", "write seconds since the start")
+    if fields["-e"] != _SUBMISSION:
+        return fields["-e"][:40], None
     options = parse_options(details)
     ran = _real(options.get("sim-walltime", options.get("sleep", "-1")), "sim-walltime")
     if ran > _LONGEST:
@@ -328,7 +328,7 @@ def _request(events: list[_Event], memory: FloatArray, partition: NDArray[np.str
         return request
     apart = parts >= request.amounts["nodes"]
     stated = {"nodes": parts, "memory": round_up(memory).astype(np.int64), "gpu": -(-gpus // parts)}
-    amounts = {name: np.where(apart, stated.get(name, given), given) for name, given in request.amounts.items()}
+    amounts = {name: np.where(apart, stated.get(name, amount), amount) for name, amount in request.amounts.items()}
     return replace(request, amounts=amounts)
 
 

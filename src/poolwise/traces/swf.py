@@ -221,21 +221,21 @@ def _submit(log: SwfRows) -> IntArray:
 
 def _epoch(log: SwfRows) -> int | None:
     """Return the first submission in ns since 1970, if the header has a UnixStartTime."""
-    found = next((match for match in map(_START.match, log.comments) if match), None)
-    return None if found is None else (int(found[1]) + int(log.values[:, swf.SUBMIT].min())) * SECOND
+    start = next((match for match in map(_START.match, log.comments) if match), None)
+    return None if start is None else (int(start[1]) + int(log.values[:, swf.SUBMIT].min())) * SECOND
 
 
 def _attributes(log: SwfRows) -> dict[str, IntArray | FloatArray]:
     """Return the known ids of users, groups, queues and partitions (-1 if unknown), and wait_s (NaN if unknown)."""
-    found: dict[str, IntArray | FloatArray] = {
+    attributes: dict[str, IntArray | FloatArray] = {
         name: log.values[:, column].astype(np.int64)
         for name, column in _NAMES.items()
         if bool((log.values[:, column] >= 0).any())
     }
     waited = log.values[:, swf.WAIT]
     if bool((waited >= 0).any()):
-        found["wait_s"] = np.where(waited >= 0, waited, np.nan)
-    return found
+        attributes["wait_s"] = np.where(waited >= 0, waited, np.nan)
+    return attributes
 
 
 def _feedback(log: SwfRows) -> dict[str, IntArray | FloatArray]:

@@ -155,8 +155,8 @@ def _refuse_widths(lines: SwfLines, extra_columns: int) -> None:
     """Raise UnreadableRows for the rows with more or fewer fields than expected."""
     widths = np.array([len(row.split()) for row in lines.text], dtype=np.int64)
     bad = widths != len(FIELDS) + extra_columns
-    found = int(widths[bad][0])
-    more = found - len(FIELDS)
+    width = int(widths[bad][0])
+    more = width - len(FIELDS)
     expected = f"18 fields and {extra_columns} extra columns" if extra_columns else "18 fields"
     if more < 0:
         remedy = "complete the row: unknown values are written -1"
@@ -164,7 +164,7 @@ def _refuse_widths(lines: SwfLines, extra_columns: int) -> None:
         remedy = f"if every row has {more} additional columns, ignore them with extra_columns={more} (--extra-columns {more})"
     else:
         remedy = "read it without extra_columns (--extra-columns 0)"
-    lines.fail(bad, None, f"the row has {found} fields, expected {expected}", remedy)
+    lines.fail(bad, None, f"the row has {width} fields, expected {expected}", remedy)
 
 
 def _check(log: SwfRows) -> None:

@@ -43,11 +43,11 @@ def check_unique(source: Source, ids: IntArray, name: str) -> None:
 
 def numbered(source: Source, name: str, remedy: str) -> IntArray:
     """Return (n_row,) unique numbers that end each name; raise InputError if one is missing or repeated."""
-    found = [_NUMBER.search(text) for text in source.texts(name).tolist()]
-    for row, match in enumerate(found):
+    matches = [_NUMBER.search(text) for text in source.texts(name).tolist()]
+    for row, match in enumerate(matches):
         if match is None:
             raise source.error(row, name, "the name does not end in a number", remedy)
-    ids = np.array([int(match[1]) for match in found if match], dtype=np.int64)
+    ids = np.array([int(match[1]) for match in matches if match], dtype=np.int64)
     check_unique(source, ids, name)
     return ids
 

@@ -256,12 +256,12 @@ def known_numbers(
 ) -> FloatArray:
     """Return (n_row,) float64, NaN for empty cells; raise InputError for text, NaN and infinities."""
     words = [word.strip() for word in source.texts(name).tolist()]
-    given = [row for row, word in enumerate(words) if word]
+    filled = [row for row, word in enumerate(words) if word]
     values = np.full(len(words), np.nan, dtype=np.float64)
     try:
-        values[given] = reals([words[row] for row in given])
+        values[filled] = reals([words[row] for row in filled])
     except NotANumber as error:
-        raise source.error(given[error.position], name, error.problem, remedy) from error
+        raise source.error(filled[error.position], name, error.problem, remedy) from error
     return values
 
 

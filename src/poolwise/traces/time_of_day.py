@@ -39,8 +39,8 @@ def seconds(words: Sequence[str], local: tzinfo) -> tuple[IntArray, int]:
     the hour that a clock repeats when summer time ends, which are taken as the first occurrence. Raises NotANumber for anything
     else, and for times that the zone's clock skips when summer time begins.
     """
-    found, repeated = instants(words, local)
-    return found // SECOND, repeated
+    times, repeated = instants(words, local)
+    return times // SECOND, repeated
 
 
 def instants(words: Sequence[str], local: tzinfo, form: str = "") -> tuple[IntArray, int]:

@@ -124,8 +124,8 @@ def read_readable(rows: T, read: Callable[[T], Workload], *, strict: bool) -> Wo
     skipped, total, first = SkippedRows(), len(rows), None
     while True:
         try:
-            found = read(rows)
-            return replace(found, excluded={**skipped.counts, **found.excluded}, notes=(*found.notes, *skipped.notes))
+            workload = read(rows)
+            return replace(workload, excluded={**skipped.counts, **workload.excluded}, notes=(*workload.notes, *skipped.notes))
         except UnreadableRows as error:
             if strict or error.bad is None:
                 raise

@@ -135,7 +135,7 @@ class Program:
     def _steps(
         self, w: int, steps: list[tuple[float, float]], y: int, room: int, near: float, slowdown: float
     ) -> list[tuple[int, float]]:
-        lp, convex, found = self.lp, self.problem.batch.profile[w].is_convex, []
+        lp, convex, columns = self.lp, self.problem.batch.profile[w].is_convex, []
         earlier: tuple[int, float] | None = None
         for width, gain in steps:
             if width <= 0:
@@ -148,8 +148,8 @@ class Program:
                 lp.add_row(0, math.inf, [earlier[0], full], [1, -earlier[1]])
                 lp.add_row(-math.inf, 0, [step, full], [1, -width])
             earlier = (step, width)
-            found.append(earlier)
-        return found
+            columns.append(earlier)
+        return columns
 
     def read(self, values: np.ndarray) -> Assignment:
         """Extract the module and local share of each workload from a solution."""

@@ -85,10 +85,10 @@ class Place(Method):
             if exact is None:
                 return None
             return Solution(problem, assignment_of(problem, costs, exact), "optimal", exact.cost, CONFIGURATIONS)
-        found = _initial_packing(problem, costs, effort)
-        if found is None:
+        initial = _initial_packing(problem, costs, effort)
+        if initial is None:
             return None
-        packing, prices = found
+        packing, prices = initial
         bound, of = prices.bound, LINEAR
         if len(problem.batch) > LARGE:
             packing = refine_parts(costs, problem.remote, packing, effort)
@@ -103,12 +103,12 @@ class Place(Method):
 def _initial_packing(problem: Problem, costs: FillCosts, effort: Effort) -> tuple[BinPacking, PackingPrices] | None:
     """Place everything within the remote memory, at no higher cost than HEEP or first fit; return None if this fails."""
     greedy, remote = greedy_packings(problem, effort.limit), problem.remote
-    found = _search(costs, greedy, effort)
-    if found is None or outside(costs, found[0]) <= remote * FULL:
-        return found
-    best, price, prices = replace(found[0], cost=np.inf, left=1), 0.0, found[1]
-    for known in greedy:
-        best = better(costs, remote, best, BinPacking.of(rebuild(costs, known, most_items(costs))))
+    packed = _search(costs, greedy, effort)
+    if packed is None or outside(costs, packed[0]) <= remote * FULL:
+        return packed
+    best, price, prices = replace(packed[0], cost=np.inf, left=1), 0.0, packed[1]
+    for greedy_packing in greedy:
+        best = better(costs, remote, best, BinPacking.of(rebuild(costs, greedy_packing, most_items(costs))))
     for _ in range(PRICES):
         price = max(4 * price, _first_price(costs))
         dear = _search(costs_of(problem, price), greedy, effort)
@@ -122,8 +122,8 @@ def _search(costs: FillCosts, greedy: list[BinPacking], effort: Effort) -> tuple
     """Place everything, or return None; the result is never worse than any of `greedy`."""
     prices = PackingPrices.of(costs)
     start, bins = fit(costs, prices)
-    for known in greedy:
-        other = rebuild(costs, known, most_items(costs))
+    for greedy_packing in greedy:
+        other = rebuild(costs, greedy_packing, most_items(costs))
         if start.left or total(other) < start.cost:
             start, bins = BinPacking.of(other), other
     late = lambda: effort.late(SEARCH_SHARE)  # noqa: E731  # shared by three calls
@@ -139,7 +139,7 @@ def _search(costs: FillCosts, greedy: list[BinPacking], effort: Effort) -> tuple
 
 def greedy_packings(problem: Problem, limit: Limit) -> list[BinPacking]:
     """Return the valid packings among those of HEEP and first fit, so that the result is never worse than theirs."""
-    found = []
+    packings = []
     for method in (Heep(), FirstFit()):
         assignment = method.solve(problem, limit).assignment
         groups = problem.groups.of_module[assignment.module]
@@ -148,8 +148,8 @@ def greedy_packings(problem: Problem, limit: Limit) -> list[BinPacking]:
             _, slot = np.unique(assignment.module, return_inverse=True)
             kind = np.zeros(len(rows), dtype=np.int64)
             kind[slot] = groups
-            found.append(BinPacking(slot.astype(np.int64), kind, np.inf, 0))
-    return found
+            packings.append(BinPacking(slot.astype(np.int64), kind, np.inf, 0))
+    return packings
 
 
 def _first_price(costs: FillCosts) -> float:

@@ -37,11 +37,11 @@ def place_most(problem: Problem, attempt: Attempt, *, one_by_one: bool = False) 
 
 def why(problem: Problem) -> str:
     """Return the constraint that the batch as a whole cannot meet."""
-    found = shortages(problem)
-    if found is None:
+    short_resources = shortages(problem)
+    if short_resources is None:
         return "found no placement of all workloads; the total shortage is unknown, because the solver failed"
-    if found:
-        return "; ".join(str(shortage) for shortage in found)
+    if short_resources:
+        return "; ".join(str(shortage) for shortage in short_resources)
     return (
         "cores (4c), local memory (4d) and remote memory (4g) suffice in total, but no packing of whole workloads into the "
         "modules (4b) was found"
@@ -79,11 +79,11 @@ def _nothing(problem: Problem) -> Solution:
     return Solution(problem.with_batch(none), Assignment(none, np.zeros(0)))
 
 
-def _widen(problem: Problem, part: Solution, kept: IntArray, dropped: list[int], unmet: str) -> Solution:
+def _widen(problem: Problem, part: Solution, placed: IntArray, dropped: list[int], unmet: str) -> Solution:
     """Extend a solution of some of the workloads to all of them, with the others not placed."""
     if not dropped:
         return part
-    rows = np.sort(kept)
+    rows = np.sort(placed)
     module, local = np.full(len(problem.batch), -1, dtype=np.int64), np.ones(len(problem.batch))
     module[rows], local[rows] = part.assignment.module, part.assignment.local
     return replace(part, problem=problem, assignment=Assignment(module, local), dropped=tuple(dropped), unmet=unmet)

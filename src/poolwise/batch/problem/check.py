@@ -50,7 +50,7 @@ class CheckedAssignment:
 
 def check_assignment(problem: Problem, assignment: Assignment, *, partial: bool = False) -> CheckedAssignment:
     """Check an assignment; `partial` accepts workloads that were not placed (and reported as dropped)."""
-    found: list[Violation] = []
+    violations: list[Violation] = []
     cores: dict[int, int] = {}
     memory: dict[int, float] = {}
     slowdown = energy = remote = 0.0
@@ -59,23 +59,23 @@ def check_assignment(problem: Problem, assignment: Assignment, *, partial: bool 
         c, x = int(assignment.module[w]), float(assignment.local[w])
         if not 0 <= c < len(modules):
             if c != -1 or not partial:
-                found.append(Violation("4b", f"workload {name} runs on no module", 0, 1))
+                violations.append(Violation("4b", f"workload {name} runs on no module", 0, 1))
             continue
         if not problem.least_local - SLACK <= x <= 1 + SLACK:
-            found.append(Violation("4h" if x < 1 else "4l", f"local share of workload {name}", x, problem.least_local))
+            violations.append(Violation("4h" if x < 1 else "4l", f"local share of workload {name}", x, problem.least_local))
         share = min(max(1.0 - x, 0.0), 1.0)
         profile = batch.profile[w]
         if share > profile.remote[-1] + SLACK:
-            found.append(Violation("4h", f"workload {name} exceeds its profile", share, profile.remote[-1]))
-        phi, given = float(batch.frequency[w]), float(modules.frequency[c])
-        pace = 1 - profile.frequency_share + profile.frequency_share * phi / given
+            violations.append(Violation("4h", f"workload {name} exceeds its profile", share, profile.remote[-1]))
+        phi, frequency = float(batch.frequency[w]), float(modules.frequency[c])
+        pace = 1 - profile.frequency_share + profile.frequency_share * phi / frequency
         theta = _curve(profile, share) * pace
         if problem.theta == "relative":
             theta += pace - 1
         if problem.clip and theta < 0:
             theta = 0.0
         if theta > float(batch.tolerance[w]) + SLACK * max(1.0, pace):
-            found.append(Violation("4j", f"slowdown of workload {name}", theta, float(batch.tolerance[w])))
+            violations.append(Violation("4j", f"slowdown of workload {name}", theta, float(batch.tolerance[w])))
         cores[c] = cores.get(c, 0) + int(batch.cores[w])
         memory[c] = memory.get(c, 0.0) + x * float(batch.memory[w])
         remote += (1 - x) * float(batch.memory[w])
@@ -83,14 +83,16 @@ def check_assignment(problem: Problem, assignment: Assignment, *, partial: bool 
         energy += float(modules.dynamic[c]) * int(batch.cores[w]) / int(modules.cores[c])
     for c in sorted(cores):
         if cores[c] > int(modules.free_cores[c]):
-            found.append(Violation("4c, 4e", f"cores of module {modules.name[c]}", cores[c], int(modules.free_cores[c])))
+            violations.append(Violation("4c, 4e", f"cores of module {modules.name[c]}", cores[c], int(modules.free_cores[c])))
         if memory[c] > float(modules.memory[c]) * (1 + SLACK):
-            found.append(Violation("4d, 4f", f"local memory of module {modules.name[c]}", memory[c], float(modules.memory[c])))
+            violations.append(
+                Violation("4d, 4f", f"local memory of module {modules.name[c]}", memory[c], float(modules.memory[c]))
+            )
         energy += 0.0 if bool(modules.on[c]) else float(modules.static[c])
     if remote > problem.remote * (1 + SLACK) + SLACK:
-        found.append(Violation("4g", "remote memory", remote, problem.remote))
+        violations.append(Violation("4g", "remote memory", remote, problem.remote))
     weight_slowdown, weight_energy = problem.weights
-    return CheckedAssignment(tuple(found), weight_slowdown * slowdown + weight_energy * energy)
+    return CheckedAssignment(tuple(violations), weight_slowdown * slowdown + weight_energy * energy)
 
 
 def _curve(profile: Profile, share: float) -> float:

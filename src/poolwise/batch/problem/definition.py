@@ -94,7 +94,7 @@ class Batch(Columns):
         """
         tolerance, unknown = self.tolerance.copy(), set(rows.tolist())
         tolerance[rows] = 0.0
-        profile = tuple(UNKNOWN if w in unknown else known for w, known in enumerate(self.profile))
+        profile = tuple(UNKNOWN if w in unknown else own_profile for w, own_profile in enumerate(self.profile))
         return replace(self, tolerance=tolerance, profile=profile)
 
     @cached_property
@@ -249,15 +249,15 @@ class Problem:
         Pieces of at most `LEAST_WIDTH` of the memory are left out.
         """
         profile, size, pace = self.batch.profile[w], float(self.batch.memory[w]), float(self.pace[w, g])
-        found = []
+        local_steps = []
         for k in range(len(profile.slopes) - 1, -1, -1):
             low, high = (
                 max(profile.remote[k], float(self.harmless[w, g])),
                 min(profile.remote[k + 1], 1 - float(self.least[w, g])),
             )
             if high - low > LEAST_WIDTH:
-                found.append(((high - low) * size, float(profile.slopes[k]) * pace / size))
-        return found
+                local_steps.append(((high - low) * size, float(profile.slopes[k]) * pace / size))
+        return local_steps
 
     @cached_property
     def allowed(self) -> BoolArray:

@@ -34,9 +34,10 @@ def pack_few(costs: FillCosts, remote: float) -> BinPacking | None:
     """
     n = len(costs.load)
     contents = _contents(costs)
-    holding = [sorted(one for one in contents if one.items & -one.items == 1 << w) for w in range(n)]
+    holding = [sorted(content for content in contents if content.items & -content.items == 1 << w) for w in range(n)]
     least = [
-        min((one.cost / one.items.bit_count() for one in contents if one.items >> w & 1), default=math.inf) for w in range(n)
+        min((content.cost / content.items.bit_count() for content in contents if content.items >> w & 1), default=math.inf)
+        for w in range(n)
     ]
     available = costs.available.tolist()
     best, chosen = math.inf, None
@@ -50,21 +51,21 @@ def pack_few(costs: FillCosts, remote: float) -> BinPacking | None:
             return
         if cost + sum(least[w] for w in range(n) if left >> w & 1) >= best:
             return
-        for one in holding[(left & -left).bit_length() - 1]:
-            if one.items & ~left or one.outside > room or not available[one.kind]:
+        for content in holding[(left & -left).bit_length() - 1]:
+            if content.items & ~left or content.outside > room or not available[content.kind]:
                 continue
-            available[one.kind] -= 1
-            bins.append(one)
-            extend(left & ~one.items, cost + one.cost, room - one.outside)
+            available[content.kind] -= 1
+            bins.append(content)
+            extend(left & ~content.items, cost + content.cost, room - content.outside)
             bins.pop()
-            available[one.kind] += 1
+            available[content.kind] += 1
 
     extend((1 << n) - 1, 0.0, remote * FULL)
     if chosen is None:
         return None
     slot, kind = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
-    for number, one in enumerate(chosen):
-        slot[_rows(one.items)], kind[number] = number, one.kind
+    for number, content in enumerate(chosen):
+        slot[_rows(content.items)], kind[number] = number, content.kind
     return BinPacking(slot, kind, best, 0)
 
 
@@ -72,15 +73,15 @@ def _contents(costs: FillCosts) -> list[Content]:
     """Return every set of items on every kind of bin that holds it."""
     n = len(costs.load)
     master = empty_master(costs, 0.0, len(costs.available) << n, n * len(costs.available) << n)
-    found = []
+    contents = []
     for g in range(len(costs.available)):
         for items in range(1, 1 << n):
             rows = _rows(items)
             held = costs.load[rows].sum() <= costs.capacity[g] and costs.need[g, rows].sum() <= costs.room[g] * FULL
             if held and costs.allowed[g, rows].all():
                 k = add(costs, master, g, rows)
-                found.append(Content(float(master.cost[k]), items, g, float(master.far[k] * master.unit[0])))
-    return found
+                contents.append(Content(float(master.cost[k]), items, g, float(master.far[k] * master.unit[0])))
+    return contents
 
 
 def _rows(items: int) -> np.ndarray:

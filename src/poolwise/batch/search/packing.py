@@ -166,17 +166,17 @@ def squeeze(costs: FillCosts, seed: int, late: Late) -> tuple[BinPacking, Bins]:
     bins = empty_bins(waiting, most_items(costs))
     best_fit(waiting, bins, np.argsort(-costs.size, kind="stable"), False)
     start = BinPacking.of(bins)
-    found, _ = improve(waiting, start, bins, SQUEEZE * n, seed, late)
-    left = int((found.kind[found.slot] == kinds).sum())
-    return replace(found, left=left, cost=np.inf if left else found.cost), rebuild(costs, found, most_items(costs))
+    packing, _ = improve(waiting, start, bins, SQUEEZE * n, seed, late)
+    left = int((packing.kind[packing.slot] == kinds).sum())
+    return replace(packing, left=left, cost=np.inf if left else packing.cost), rebuild(costs, packing, most_items(costs))
 
 
 def rebuild(costs: FillCosts, packing: BinPacking, most: int) -> Bins:
     """Return the bins of a packing, without items in bins of unknown kinds."""
     bins = empty_bins(costs, most)
-    known = packing.kind < len(costs.available)
-    bins.kind[:] = np.where(known, packing.kind, 0)
-    put_all(costs, bins, np.where(known[packing.slot], packing.slot, -1))
+    has_kind = packing.kind < len(costs.available)
+    bins.kind[:] = np.where(has_kind, packing.kind, 0)
+    put_all(costs, bins, np.where(has_kind[packing.slot], packing.slot, -1))
     return bins
 
 

@@ -119,9 +119,9 @@ def shortages(problem: Problem) -> list[Shortage] | None:
     answer = lp.solve()
     if answer.status != "optimal":
         return None
-    found = []
+    short_resources = []
     for (constraint, name, total, _), columns, unit in zip(totals, slacks, units, strict=True):
         short = float(answer.values[columns].sum()) / unit
         if short > SHORT * max(total, 1.0):
-            found.append(Shortage(constraint, name, short, total))
-    return found
+            short_resources.append(Shortage(constraint, name, short, total))
+    return short_resources

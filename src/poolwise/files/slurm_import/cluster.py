@@ -69,7 +69,7 @@ class Omissions:
         for text in self.affecting:
             place, _, rest = text.partition(": ")
             add(places.setdefault(rest, []), place)
-        return [f"{_listed(found)}: {rest}" for rest, found in places.items()]
+        return [f"{_listed(sources)}: {rest}" for rest, sources in places.items()]
 
 
 def keys_text(keys: Mapping[str, list[str]]) -> str:
@@ -129,8 +129,8 @@ class SlurmCluster:
         self._note_selection()
 
     def _note_unread_keys(self) -> None:
-        sections = [("", self.conf), *(("nodename", one) for one in self.conf.nodes)]
-        sections += [("partitionname", one) for one in self.conf.partitions.values()]
+        sections = [("", self.conf), *(("nodename", conf_section) for conf_section in self.conf.nodes)]
+        sections += [("partitionname", conf_section) for conf_section in self.conf.partitions.values()]
         for kind, section in sections:
             ordinary = known(kind)
             for key, value in section.values.items():
@@ -140,8 +140,8 @@ class SlurmCluster:
                 if name in AFFECTS[kind] and value.text.upper() not in ("NO", "OFF", "NONE", "PREEMPT/NONE", "0", "1"):
                     self.leave_out(f"{place}: {name}={value.text}: {AFFECTS[kind][name]}")
                 else:
-                    found = self.omitted.others if key in ordinary else self.omitted.unknown
-                    add(found.setdefault(name, []), place)
+                    places = self.omitted.others if key in ordinary else self.omitted.unknown
+                    add(places.setdefault(name, []), place)
 
     def _note_selection(self) -> None:
         place = self.conf.source("SelectTypeParameters")
@@ -152,27 +152,27 @@ class SlurmCluster:
     @cached_property
     def licenses(self) -> dict[str, int]:
         """Name -> number of licenses in the cluster; "name:count", or one without a count."""
-        found, place = dict[str, int](), self.conf.source("Licenses")
+        counts, place = dict[str, int](), self.conf.source("Licenses")
         for word in re.split("[,;]", self.conf.text("Licenses")):
             match = _LICENSE.fullmatch(word.strip())
             if match:
-                found[match["name"]] = int(match["count"] or 1)
+                counts[match["name"]] = int(match["count"] or 1)
             elif word.strip():
                 self.leave_out(f"{place}: license {word.strip()} is left out: it is not of the form NAME:COUNT")
-        return found
+        return counts
 
     @cached_property
     def members(self) -> dict[str, list[str]]:
         """Partition -> its nodes, for the partitions that have nodes."""
-        found = {}
+        nodes = {}
         for name, section in self.conf.partitions.items():
             hosts = [host for host in self._hosts(name) if host in self.sizes]
             if not hosts or not LABEL.fullmatch(name):
                 reason = INVALID_NAME if hosts else "it has no nodes"
                 self.leave_out(f"{section.source('PartitionName')}: partition {name} is left out: {reason}")
                 continue
-            found[name] = hosts
-        return found
+            nodes[name] = hosts
+        return nodes
 
     def _hosts(self, partition: str) -> list[str]:
         section = self.conf.partitions[partition]

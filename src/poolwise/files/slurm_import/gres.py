@@ -19,37 +19,37 @@ def with_gres(
     The number of GPUs is that of slurm.conf, as in Slurm. `types` are those of slurm.conf by node. `leave_out` gets a sentence
     for each contradiction and for everything that is left out.
     """
-    lines, found, problems = read_gres(path), dict(sizes), dict[str, list[str]]()
+    lines, typed, problems = read_gres(path), dict(sizes), dict[str, list[str]]()
     for host, size in sizes.items():
         mine = gpu_lines(lines, host)
         if problem := _contradiction(size, mine, types.get(host, ()), path):
             problems.setdefault(problem, []).append(host)
         elif mine and not types.get(host):
-            named = {one.type for one in mine} - {""}
-            found[host] = replace(size, features=tuple(sorted({*size.features, *named})))
+            named = {line.type for line in mine} - {""}
+            typed[host] = replace(size, features=tuple(sorted({*size.features, *named})))
     for problem, hosts in problems.items():
         leave_out(problem.replace("NODES", hostlist.compress(hosts), 1))
-    for one in lines:
-        if one.detects.lower() not in ("", "off"):
-            leave_out(f"{path.name}:{one.line}: AutoDetect={one.detects} is left out: GPUs are those of slurm.conf")
-        elif one.name not in ("", "gpu"):
-            leave_out(f"{path.name}:{one.line}: the resource {one.name} is left out: jobs do not wait for it")
-        elif unknown := sorted((one.nodes or frozenset()) - {*sizes}):
-            leave_out(f"{path.name}:{one.line}: nodes {hostlist.compress(unknown)} are not defined")
-    return found
+    for line in lines:
+        if line.detects.lower() not in ("", "off"):
+            leave_out(f"{path.name}:{line.line}: AutoDetect={line.detects} is left out: GPUs are those of slurm.conf")
+        elif line.name not in ("", "gpu"):
+            leave_out(f"{path.name}:{line.line}: the resource {line.name} is left out: jobs do not wait for it")
+        elif unknown := sorted((line.nodes or frozenset()) - {*sizes}):
+            leave_out(f"{path.name}:{line.line}: nodes {hostlist.compress(unknown)} are not defined")
+    return typed
 
 
 def _contradiction(size: NodeSize, mine: list[GresLine], types: tuple[str, ...], path: Path) -> str:
     """Return how the lines of a node contradict slurm.conf, empty if they do not; NODES stands for the nodes."""
     if not mine:
         return ""
-    place = f"{path.name}:{','.join(str(one.line) for one in mine)}"
-    count = sum(one.count for one in mine)
+    place = f"{path.name}:{','.join(str(line.line) for line in mine)}"
+    count = sum(line.count for line in mine)
     if not size.gpus:
         return f"{place}: {count} GPUs of NODES are left out: {size.source} has no Gres=gpu"
     if count != size.gpus:
         return f"{place}: {count} GPUs of NODES differ from {size.gpus} in {size.source}, which are used"
-    named = {one.type for one in mine} - {""}
+    named = {line.type for line in mine} - {""}
     if types and named and not {*types} <= named:
         return f"{place}: types {', '.join(sorted(named))} of NODES differ from {', '.join(types)} in {size.source}"
     return ""

@@ -64,12 +64,12 @@ def _may_be_set(cluster: SlurmCluster, feature: str) -> bool:
 
 def racks_of(cluster: SlurmCluster) -> dict[str, dict[str, list[str]]]:
     """Return switch -> node type -> its nodes below the switch, in the order of machine.toml."""
-    found: dict[str, dict[str, list[str]]] = {}
+    racks: dict[str, dict[str, list[str]]] = {}
     for name, hosts in cluster.types.items():
         for host in hosts:
             rack = cluster.switches.get(host, ("", 0))[0]
-            found.setdefault(rack, {}).setdefault(name, []).append(host)
-    return found
+            racks.setdefault(rack, {}).setdefault(name, []).append(host)
+    return racks
 
 
 def _racks(cluster: SlurmCluster) -> list[str]:
@@ -118,29 +118,29 @@ def _qos(cluster: SlurmCluster, dump: Path, qualities: Iterable[str]) -> list[st
     amounts = {"node": "nodes", "jobs": "jobs", **({} if cluster.whole[0] else {"cpu": "cores", "mem": "memory"})}
     if not cluster.whole[0] and any(size.gpus for size in cluster.sizes.values()):
         amounts["gres/gpu"] = "gpu"
-    missing = {*qualities} - {one.name for one in limits} - {""}
+    missing = {*qualities} - {qos.name for qos in limits} - {""}
     limits += [QosLimits(name, 0, durations.FOREVER, {}, {}) for name in sorted(missing)]
     for column, instead in QOS_OTHERS.items():
-        if having := [one for one in limits if column in one.others]:
-            named = ", ".join(f"{one.name} ({one.others[column]})" for one in having[:3]) + (", ..." if len(having) > 3 else "")
+        if having := [qos for qos in limits if column in qos.others]:
+            named = ", ".join(f"{qos.name} ({qos.others[column]})" for qos in having[:3]) + (", ..." if len(having) > 3 else "")
             cluster.leave_out(f"{dump.name}:{having[0].line}: {column} of QOS {named} is left out: {instead}")
-    for one in limits:
-        if not LABEL.fullmatch(one.name):
-            cluster.leave_out(f"{dump.name}:{one.line}: QOS {one.name} is left out: {INVALID_NAME}")
+    for qos in limits:
+        if not LABEL.fullmatch(qos.name):
+            cluster.leave_out(f"{dump.name}:{qos.line}: QOS {qos.name} is left out: {INVALID_NAME}")
             continue
-        source = f"{dump.name}:{one.line}" if one.line else "in the log only: no limits"
-        lines += ["", "[[qos]]", f"name = {toml(one.name)}  # {source}"]
-        lines += ["default = true"] if one.name == "normal" else []
-        lines += [] if one.max_time == durations.FOREVER else [f'max_time = "{_duration(one.max_time)}"']
+        source = f"{dump.name}:{qos.line}" if qos.line else "in the log only: no limits"
+        lines += ["", "[[qos]]", f"name = {toml(qos.name)}  # {source}"]
+        lines += ["default = true"] if qos.name == "normal" else []
+        lines += [] if qos.max_time == durations.FOREVER else [f'max_time = "{_duration(qos.max_time)}"']
         for scope in ("per_user", "total"):
-            given: Mapping[str, int] = getattr(one, scope)
-            if scope == "per_user" and given and "User" not in cluster.columns:
-                cluster.leave_out(f"{dump.name}:{one.line}: limits per user are not applied: the log has no User")
+            scope_limits: Mapping[str, int] = getattr(qos, scope)
+            if scope == "per_user" and scope_limits and "User" not in cluster.columns:
+                cluster.leave_out(f"{dump.name}:{qos.line}: limits per user are not applied: the log has no User")
                 continue
-            for name in sorted({*given} - {*amounts}):
-                problem = f"the limit {name}={given[name]} of QOS {one.name} is not applied"
-                cluster.leave_out(f"{dump.name}:{one.line}: {problem}")
-            entries = ", ".join(f"{amounts[name]} = {value}" for name, value in given.items() if name in amounts)
+            for name in sorted({*scope_limits} - {*amounts}):
+                problem = f"the limit {name}={scope_limits[name]} of QOS {qos.name} is not applied"
+                cluster.leave_out(f"{dump.name}:{qos.line}: {problem}")
+            entries = ", ".join(f"{amounts[name]} = {value}" for name, value in scope_limits.items() if name in amounts)
             lines += [f"{scope} = {{ {entries} }}"] if entries else []
     return lines
 

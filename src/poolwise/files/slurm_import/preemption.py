@@ -50,11 +50,11 @@ def preemption_line(cluster: SlurmCluster) -> str:
         _note_unused(cluster)
         return ""
     exempt = conf.seconds("PreemptExemptTime", 0)
-    found = {"name": _NAMES[kind], "mode": mode, **({"exempt_s": float(exempt)} if exempt > 0 else {})}
-    found |= {**settings, **_parameters(cluster)}
+    entries = {"name": _NAMES[kind], "mode": mode, **({"exempt_s": float(exempt)} if exempt > 0 else {})}
+    entries |= {**settings, **_parameters(cluster)}
     if "requeue" in (mode, *_values(settings)):
-        found["requeue_delay_s"] = float(REQUEUE_DELAY_S)
-    return f"preemption = {_table(found)}  # {place}"
+        entries["requeue_delay_s"] = float(REQUEUE_DELAY_S)
+    return f"preemption = {_table(entries)}  # {place}"
 
 
 def _mode(cluster: SlurmCluster, words: tuple[str, ...], place: str) -> tuple[str, str]:
@@ -103,23 +103,23 @@ def _by_qos(cluster: SlurmCluster) -> tuple[dict[str, Any] | None, str]:
         if error.field != "Preempt":
             raise
         return None, f"{dump.name} lacks the column Preempt: {error.remedy}"
-    found: dict[str, Any] = {"preempts": {one.name: list(one.preempts) for one in rows if one.preempts}}
-    if priorities := {one.name: one.priority for one in rows if one.priority}:
-        found["priorities"] = priorities
+    settings: dict[str, Any] = {"preempts": {qos.name: list(qos.preempts) for qos in rows if qos.preempts}}
+    if priorities := {qos.name: qos.priority for qos in rows if qos.priority}:
+        settings["priorities"] = priorities
     modes = {}
-    for one in rows:
-        if one.mode:
-            modes[one.name] = _qos_mode(cluster, dump, one)
-        if one.grace:
-            cluster.leave_out(f"{dump.name}:{one.line}: GraceTime of QOS {one.name}: preempted jobs end at once")
-    exempt = {one.name: float(one.exempt) for one in rows if one.exempt != durations.FOREVER}
-    return {**found, **({"modes": modes} if modes else {}), **({"exempt": exempt} if exempt else {})}, ""
+    for qos in rows:
+        if qos.mode:
+            modes[qos.name] = _qos_mode(cluster, dump, qos)
+        if qos.grace:
+            cluster.leave_out(f"{dump.name}:{qos.line}: GraceTime of QOS {qos.name}: preempted jobs end at once")
+    exempt = {qos.name: float(qos.exempt) for qos in rows if qos.exempt != durations.FOREVER}
+    return {**settings, **({"modes": modes} if modes else {}), **({"exempt": exempt} if exempt else {})}, ""
 
 
-def _qos_mode(cluster: SlurmCluster, dump: Path, one: QosPreempt) -> str:
-    mode, problem = _mode(cluster, tuple(one.mode.split(",")), f"{dump.name}:{one.line}")
-    if problem and "OFF" not in one.mode:
-        cluster.leave_out(f"{dump.name}:{one.line}: jobs of QOS {one.name} are not preempted: {problem}")
+def _qos_mode(cluster: SlurmCluster, dump: Path, qos: QosPreempt) -> str:
+    mode, problem = _mode(cluster, tuple(qos.mode.split(",")), f"{dump.name}:{qos.line}")
+    if problem and "OFF" not in qos.mode:
+        cluster.leave_out(f"{dump.name}:{qos.line}: jobs of QOS {qos.name} are not preempted: {problem}")
     return mode
 
 
@@ -129,18 +129,18 @@ def _parameters(cluster: SlurmCluster) -> dict[str, Any]:
     old = {
         name.removeprefix("preempt_"): value for name, value in conf.pairs("SchedulerParameters").items() if name in PARAMETERS
     }
-    given, found = {**old, **conf.pairs("PreemptParameters")}, dict[str, Any]()
-    for name, value in given.items():
+    options, settings = {**old, **conf.pairs("PreemptParameters")}, dict[str, Any]()
+    for name, value in options.items():
         if name in ("youngest_first", "strict_order"):
-            found[name] = True
+            settings[name] = True
         elif name == "reorder_count":
             if not value.isdigit():
                 key = "PreemptParameters" if "PreemptParameters" in conf else "SchedulerParameters"
                 raise conf.refuse(key, f"reorder_count={value} is not a whole number", "write reorder_count=1")
-            found[name] = int(value)
+            settings[name] = int(value)
         elif name not in _HARMLESS:
             cluster.leave_out(f"{place}: PreemptParameters={name} is left out")
-    return found
+    return settings
 
 
 def _note_unused(cluster: SlurmCluster) -> None:

@@ -25,22 +25,22 @@ DELAYS: Final = {
 def scheduler_texts(cluster: SlurmCluster) -> dict[str, str]:
     """Return slurm.toml, and the slurm.conf that it names with the keys that the order and the backfill read."""
     conf, order, backfill = cluster.conf, '"fcfs"', '"none"'
-    kept = {key: conf.values[key.lower()].text for key in KEYS if key in conf and key != "TRESBillingWeights"}
+    values = {key: conf.values[key.lower()].text for key in KEYS if key in conf and key != "TRESBillingWeights"}
     comments = {"order": conf.source("PriorityType") or "PriorityType is not set", "backfill": conf.source("SchedulerType")}
     kind = conf.text("PriorityType", "priority/basic")
     if kind == "priority/multifactor":
-        settings = {"conf": CONF, **_weights(cluster, kept)}
+        settings = {"conf": CONF, **_weights(cluster, values)}
         order = "{ " + ", ".join(f"{key} = {toml(value)}" for key, value in {"name": "multifactor", **settings}.items()) + " }"
     elif kind != "priority/basic":
         cluster.leave_out(f"{conf.source('PriorityType')}: PriorityType={kind}: jobs start in order of submission")
     if conf.text("SchedulerType", "sched/backfill") == "sched/backfill":
         backfill = f'{{ name = "slurm", conf = "{CONF}" }}'
         parameters = _parameters(cluster)
-        kept |= {"SchedulerParameters": parameters} if parameters else {}
-    if not kept.get("PriorityFlags", "x"):
-        del kept["PriorityFlags"]
+        values |= {"SchedulerParameters": parameters} if parameters else {}
+    if not values.get("PriorityFlags", "x"):
+        del values["PriorityFlags"]
     text = [f"# The keys of {conf.file.name} that {SCHEDULER} reads.", f"ClusterName={cluster.name}"]
-    text += [f"# {conf.source(key)}\n{key}={value}" for key, value in kept.items()]
+    text += [f"# {conf.source(key)}\n{key}={value}" for key, value in values.items()]
     for name, hosts in cluster.types.items():
         size = cluster.sizes[hosts[0]]
         text += [
@@ -103,14 +103,14 @@ def _weights(cluster: SlurmCluster, settings: dict[str, str]) -> dict[str, str]:
 
 
 def _parameters(cluster: SlurmCluster) -> str:
-    given, place = cluster.conf.pairs("SchedulerParameters"), cluster.conf.source("SchedulerParameters")
-    kept = []
-    for name, value in given.items():
+    options, place = cluster.conf.pairs("SchedulerParameters"), cluster.conf.source("SchedulerParameters")
+    applied = []
+    for name, value in options.items():
         if name in PARAMETERS:
             continue
-        if name == FULL_PASS and (value == "-1" or DEPTH not in given):
-            if DEPTH in given:
-                kept.append(f"{name}={value}")
+        if name == FULL_PASS and (value == "-1" or DEPTH not in options):
+            if DEPTH in options:
+                applied.append(f"{name}={value}")
             else:  # each pass tests all waiting jobs
                 add(cluster.omitted.others.setdefault(f"SchedulerParameters={name}", []), place)
         elif name == LEAST_PRIORITY and (why := _why_no_least_priority(cluster)):
@@ -124,14 +124,14 @@ def _parameters(cluster: SlurmCluster) -> str:
             if lacking and int(value):
                 cluster.leave_out(f"{place}: SchedulerParameters={name} is left out: the log has no {' and '.join(lacking)}")
                 continue
-            kept.append(f"{name}={value}")
+            applied.append(f"{name}={value}")
         elif name in DELAYS:
             cluster.leave_out(f"{place}: SchedulerParameters={name}: {DELAYS[name]}")
         elif name in IGNORED:
             add(cluster.omitted.others.setdefault(f"SchedulerParameters={name}", []), place)
         else:
             cluster.leave_out(f"{place}: SchedulerParameters={name} is left out")
-    return ",".join(kept)
+    return ",".join(applied)
 
 
 def _why_no_least_priority(cluster: SlurmCluster) -> str:
@@ -146,23 +146,23 @@ def _why_no_least_priority(cluster: SlurmCluster) -> str:
 
 def dump_texts(cluster: SlurmCluster) -> dict[str, str]:
     """Return the dumps that slurm.toml names, after a check that they can be read."""
-    found = {}
+    texts = {}
     for dump, check in ((cluster.files.shares, read_shares), (cluster.files.qos, read_priorities)):
         if dump is not None:
             check(dump)
-            found[dump.name] = dump.read_text(encoding="utf-8", errors="replace")
+            texts[dump.name] = dump.read_text(encoding="utf-8", errors="replace")
     if (path := cluster.files.associations) is not None:
         associations = read_associations(path)
         _note_limits(cluster, path, associations)
         if cluster.files.shares is None:
-            found[SHARES] = shares_text(associations, path)
-    return found
+            texts[SHARES] = shares_text(associations, path)
+    return texts
 
 
 def _note_limits(cluster: SlurmCluster, path: Path, associations: list[SlurmAssociation]) -> None:
     """Note each kind of limit once."""
     for column in LIMITS:
-        if having := [one for one in associations if column in one.limits]:
+        if having := [association for association in associations if column in association.limits]:
             first = having[0]
             name = f"user {first.user} in {first.account}" if first.user else f"account {first.account}"
             count = f"{len(having):,} associations" if len(having) > 1 else "an association"

@@ -41,20 +41,8 @@ def study_text(cluster: SlurmCluster, log: str, workload: Workload, options: Map
     if cluster.files.reservations is not None:
         lines.append('clock = "trace"  # the windows of the machine begin at times from the first job of the log')
     if unknown:
-        named = [name for name in ("", *cluster.members) if name in partitions]
-        if not named:
-            remedy = f"export jobs of {', '.join(cluster.members)}, or give the slurm.conf of the cluster of the log"
-            problem = f"its jobs use partitions that slurm.conf does not define: {', '.join(unknown)}"
-            raise InputError(problem, file=log, field="Partition", remedy=remedy)
-        lines.append(f"only = {{ partition = {toml(named)} }}  # not in slurm.conf: {', '.join(unknown)}")
-        count = f"{int(np.isin(partitions, unknown).sum()):,} of {len(workload):,} jobs"
-        problem = f"left out, because slurm.conf lacks their partitions ({', '.join(unknown)})"
-        cluster.leave_out(f"{Path(log).name}: {count}: {problem}")
-    path = catalog.resolve("traces", log)
-    requested = [{*_LICENSES.findall(line)} - {*cluster.licenses} for line in read_text(path).split("\n")]
-    if lacking := sorted(set[str]().union(*requested)):
-        count = f"{sum(map(bool, requested)):,} rows request them"
-        cluster.leave_out(f"{path.name}: licenses that slurm.conf lacks are not limited: {', '.join(lacking)}; {count}")
+        lines.append(_known_partitions(cluster, log, partitions, unknown))
+    _note_unknown_licenses(cluster, catalog.resolve("traces", log))
     if "OverTimeLimit" in cluster.conf:
         grace, place = cluster.conf.text("OverTimeLimit"), cluster.conf.source("OverTimeLimit")
         lines.append(
@@ -81,3 +69,24 @@ def study_text(cluster: SlurmCluster, log: str, workload: Workload, options: Map
         f'scheduler = "{SCHEDULER}"',
     ]
     return "\n".join(lines) + "\n"
+
+
+def _known_partitions(cluster: SlurmCluster, log: str, partitions: np.ndarray, unknown: list[str]) -> str:
+    """Return the line that keeps the jobs of known partitions; note the others. Raises InputError if no job is left."""
+    named = [name for name in ("", *cluster.members) if name in partitions]
+    if not named:
+        remedy = f"export jobs of {', '.join(cluster.members)}, or give the slurm.conf of the cluster of the log"
+        problem = f"its jobs use partitions that slurm.conf does not define: {', '.join(unknown)}"
+        raise InputError(problem, file=log, field="Partition", remedy=remedy)
+    count = f"{int(np.isin(partitions, unknown).sum()):,} of {len(partitions):,} jobs"
+    problem = f"left out, because slurm.conf lacks their partitions ({', '.join(unknown)})"
+    cluster.leave_out(f"{Path(log).name}: {count}: {problem}")
+    return f"only = {{ partition = {toml(named)} }}  # not in slurm.conf: {', '.join(unknown)}"
+
+
+def _note_unknown_licenses(cluster: SlurmCluster, log: Path) -> None:
+    """Note the licenses that jobs of a log request and slurm.conf lacks."""
+    requested = [{*_LICENSES.findall(line)} - {*cluster.licenses} for line in read_text(log).split("\n")]
+    if lacking := sorted(set[str]().union(*requested)):
+        count = f"{sum(map(bool, requested)):,} rows request them"
+        cluster.leave_out(f"{log.name}: licenses that slurm.conf lacks are not limited: {', '.join(lacking)}; {count}")

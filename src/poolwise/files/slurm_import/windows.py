@@ -26,20 +26,20 @@ def window_lines(cluster: SlurmCluster, dump: Path, jobs: Workload, local: tzinf
     owners, lines = _owners(cluster), list[str]()
     begins = jobs.epoch or 0
     first, last = (_local(begins + int(at), local) for at in (0, jobs.submit.max(initial=0)))
-    for one in read_reservations(dump):
-        place = f"{dump.name}:{one.line}"
-        hosts = [host for host in one.nodes if host in owners]
-        times = one.occurrences(first, last)
-        problem = one.problem or _problem(hosts, times, first, one)
+    for reservation in read_reservations(dump):
+        place = f"{dump.name}:{reservation.line}"
+        hosts = [host for host in reservation.nodes if host in owners]
+        times = reservation.occurrences(first, last)
+        problem = reservation.problem or _problem(hosts, times, first, reservation)
         if jobs.epoch is None:
             problem = "the log has no calendar times"
         if problem:
-            cluster.leave_out(f"{place}: reservation {one.name} is left out: {problem}")
+            cluster.leave_out(f"{place}: reservation {reservation.name} is left out: {problem}")
             continue
-        _note_differences(cluster, place, one, len(hosts))
+        _note_differences(cluster, place, reservation, len(hosts))
         for k, (start, end) in enumerate(times):
             since, until = (_ns(at, local) - begins for at in (start, end))
-            name = re.sub(r"[^A-Za-z0-9_-]", "-", one.name) + (f"-{k + 1}" if len(times) > 1 else "")
+            name = re.sub(r"[^A-Za-z0-9_-]", "-", reservation.name) + (f"-{k + 1}" if len(times) > 1 else "")
             lines += [
                 "",
                 "[[window]]",
@@ -47,8 +47,8 @@ def window_lines(cluster: SlurmCluster, dump: Path, jobs: Workload, local: tzinf
                 f'start = "{max(since, 0) // SECOND} s"  # from the first job of the log',
                 f'end = "{until // SECOND} s"',
                 f"nodes = {toml([owners[host] for host in hosts])}",
-                *([f"users = {toml(list(one.users))}"] if one.users else []),
-                *([f"accounts = {toml(list(one.accounts))}"] if one.accounts else []),
+                *([f"users = {toml(list(reservation.users))}"] if reservation.users else []),
+                *([f"accounts = {toml(list(reservation.accounts))}"] if reservation.accounts else []),
             ]
     return lines
 

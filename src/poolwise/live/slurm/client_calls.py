@@ -60,9 +60,9 @@ def logged_timeouts() -> Iterator[None]:
         log_event("controller_unreachable", logging.WARNING, why=str(error))
 
 
-def retry_until_available(query: Callable[[], T], patience: float = 60.0) -> T:
-    """Return the result of a query, retried once per second for up to `patience` seconds while Slurm is unreachable."""
-    deadline = time.monotonic() + patience
+def retry_until_available(query: Callable[[], T]) -> T:
+    """Return the result of a query, retried once per second for up to a minute while Slurm is unreachable."""
+    deadline = time.monotonic() + 60.0
     while time.monotonic() < deadline:
         with logged_timeouts():
             return query()
@@ -132,18 +132,18 @@ class ScontrolSession:
     def _read_until(self, end: str) -> str:
         """Read the output up to and including a line."""
         assert self._process is not None and self._process.stdout is not None
-        deadline, found, stop = time.monotonic() + self.timeout, b"", end.encode()
+        deadline, output, stop = time.monotonic() + self.timeout, b"", end.encode()
         with selectors.DefaultSelector() as selector:
             selector.register(self._process.stdout, selectors.EVENT_READ)
-            while stop not in found:
+            while stop not in output:
                 left = deadline - time.monotonic()
                 if left <= 0 or not selector.select(left):
                     raise SlurmTimeoutError(f"no answer within {self.timeout:g} s")
                 part = os.read(self._process.stdout.fileno(), 65536)
                 if not part:
-                    raise SlurmTimeoutError(f"exited: {found.decode(errors='replace').strip()[-200:]}")
-                found += part
-        return found.decode(errors="replace")
+                    raise SlurmTimeoutError(f"exited: {output.decode(errors='replace').strip()[-200:]}")
+                output += part
+        return output.decode(errors="replace")
 
     def _running(self) -> subprocess.Popen[bytes]:
         if self._process is not None and self._process.poll() is not None:
@@ -162,8 +162,8 @@ class ScontrolSession:
 class ScontrolPool:
     """Several sessions that share commands, which must be for different jobs because their order is undefined."""
 
-    def __init__(self, timeout: float = TIMEOUT_S) -> None:
-        self._sessions = [ScontrolSession(timeout) for _ in range(PROCESSES)]
+    def __init__(self) -> None:
+        self._sessions = [ScontrolSession() for _ in range(PROCESSES)]
 
     def send(self, commands: Sequence[str]) -> list[str]:
         """Run commands in any order and return the replies in the order of the commands.

@@ -132,14 +132,14 @@ class SlurmLayout:
         """
         counted: set[str] = set()
         assigned: dict[str, int] = dict.fromkeys(self.devices, 0)
-        found: dict[str, Placement] = {}
+        held: dict[str, Placement] = {}
         for name, gang in gangs.items():
             rows = list(self._node_rows(gang, counted))
             for job in gang:
                 rows += self._license_rows(job, assigned)
             if rows:
-                found[name] = Placement.of(_merged_rows(rows))
-        return found
+                held[name] = Placement.of(_merged_rows(rows))
+        return held
 
     def _node_rows(self, gang: tuple[SlurmJob, ...], counted: set[str]) -> Iterable[tuple[int, int, int, int]]:
         machine = self.machine

@@ -107,7 +107,7 @@ def priorities(current: Sequence[int]) -> list[int]:
     in between. If a gap is too small, all priorities are spaced again.
     """
     fixed = _longest_decreasing(current)
-    found = list(current)
+    spaced = list(current)
     edges = [-1, *fixed, len(current)]
     for left, right in pairwise(edges):
         count = right - left - 1
@@ -115,8 +115,8 @@ def priorities(current: Sequence[int]) -> list[int]:
         below = LOWEST if right == len(current) else current[right]
         if count and above - below <= count:
             return _evenly_spaced(HIGHEST, LOWEST, len(current))
-        found[left + 1 : right] = _evenly_spaced(above, below, count)
-    return found
+        spaced[left + 1 : right] = _evenly_spaced(above, below, count)
+    return spaced
 
 
 def _evenly_spaced(above: int, below: int, count: int) -> list[int]:
@@ -135,8 +135,8 @@ def _longest_decreasing(current: Sequence[int]) -> list[int]:
         at = bisect_left(tails, -value)
         before[k] = ends[at - 1] if at else -1
         tails[at : at + 1], ends[at : at + 1] = [-value], [k]
-    found, k = list[int](), ends[-1] if ends else -1
+    positions, k = list[int](), ends[-1] if ends else -1
     while k >= 0:
-        found.append(k)
+        positions.append(k)
         k = before[k]
-    return found[::-1]
+    return positions[::-1]

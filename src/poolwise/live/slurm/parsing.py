@@ -137,10 +137,10 @@ class ClusterListing:
 
 def group_components(jobs: Iterable[SlurmJob]) -> dict[str, tuple[SlurmJob, ...]]:
     """Group components by job name; the leader comes first, and a job that is not heterogeneous has one component."""
-    found: dict[str, list[SlurmJob]] = {}
+    components: dict[str, list[SlurmJob]] = {}
     for job in jobs:
-        found.setdefault(job.name.partition("+")[0], []).append(job)
-    return {name: tuple(sorted(parts, key=lambda part: part.number)) for name, parts in found.items()}
+        components.setdefault(job.name.partition("+")[0], []).append(job)
+    return {name: tuple(sorted(parts, key=lambda part: part.number)) for name, parts in components.items()}
 
 
 def read_cluster(partition: str) -> ClusterListing:
@@ -154,21 +154,20 @@ def max_cpus(nodes: Mapping[str, SlurmNode]) -> int:
     return max((node.cpus for node in nodes.values()), default=1)
 
 
-def read_jobs(widest: int, names: tuple[str, ...] = ()) -> list[SlurmJob]:
-    """Read all pending and running jobs, or only those with the given names.
+def read_jobs(widest: int) -> list[SlurmJob]:
+    """Read all pending and running jobs.
 
     `widest`, the largest number of CPUs of a node, gives the number of nodes for pending jobs that request CPUs only. (The
     NumNodes of squeue is too high by one for pending jobs with several CPUs per task.)
     """
     ends = [_FIELD_END] * (len(JOB_FIELDS) - 1) + [_RECORD_END]
     fields = ",".join(f"{name}:0{end}" for name, end in zip(JOB_FIELDS, ends, strict=True))
-    selection = ("--jobs", ",".join(names)) if names else ()
-    text = run_client("squeue", "--noheader", "--array", *selection, "--Format", fields)
+    text = run_client("squeue", "--noheader", "--array", "--Format", fields)
     jobs = [_parse_job(row, widest) for row in _rows(text, JOB_FIELDS)]
     if not any("+" in job.name for job in jobs):
         return jobs
     # excluded nodes exist in the short format only
-    text = run_client("squeue", "--noheader", "--array", *selection, "--format", f"%i{_FIELD_END}%x{_RECORD_END}")
+    text = run_client("squeue", "--noheader", "--array", "--format", f"%i{_FIELD_END}%x{_RECORD_END}")
     rows = _rows(text, ("name", "excluded"))
     excluded = {row["name"]: frozenset(_parse_field(row, "excluded", hostlist.expand)) for row in rows}
     return [replace(job, excluded=excluded.get(job.name, frozenset())) for job in jobs]
@@ -179,24 +178,24 @@ def read_nodes(partition: str) -> list[SlurmNode]:
     ends = [_FIELD_END] * (len(NODE_FIELDS) - 1) + [_RECORD_END]
     fields = ",".join(f"{name}:0{end}" for name, end in zip(NODE_FIELDS, ends, strict=True))
     text = run_client("sinfo", "--noheader", "--Node", "--partition", partition, "--Format", fields)
-    found = []
+    nodes = []
     for row in _rows(text, NODE_FIELDS):
         features = tuple(word for word in row["Features"].split(",") if word and word != "(null)")
         name, state = _parse_name(row["NodeList"], "NodeList"), row["StateLong"]
-        found.append(SlurmNode(name, state in USABLE_STATES, _parse_int(row, "CPUs"), _parse_int(row, "Memory"), features))
-    return found
+        nodes.append(SlurmNode(name, state in USABLE_STATES, _parse_int(row, "CPUs"), _parse_int(row, "Memory"), features))
+    return nodes
 
 
 def read_licenses() -> dict[str, int]:
     """Read the number of each license that jobs can use: the total minus reserved ones."""
-    found = {}
+    licenses = {}
     for line in run_client("scontrol", "--oneliner", "show", "licenses").splitlines():
         fields = pairs(line)
         if "LicenseName" in fields:
-            found[_parse_name(fields["LicenseName"], "LicenseName")] = _parse_int(fields, "Total") - (
+            licenses[_parse_name(fields["LicenseName"], "LicenseName")] = _parse_int(fields, "Total") - (
                 _parse_int(fields, "Reserved") if fields.get("Reserved") else 0
             )
-    return found
+    return licenses
 
 
 def read_racks(nodes: Mapping[str, SlurmNode]) -> dict[str, str]:
@@ -272,13 +271,13 @@ def _parse_job(row: Mapping[str, str], widest: int) -> SlurmJob:
 
 def parse_licenses(text: str) -> dict[str, int]:
     """Parse the licenses of a job, `name:count` or `name`, separated by commas; raises ValueError."""
-    found: dict[str, int] = {}
+    licenses: dict[str, int] = {}
     for part in text.split(",") if text not in ("", "(null)") else ():
         name, _, count = part.strip().rpartition(":") if ":" in part else (part.strip(), "", "1")
         if not _WORD.fullmatch(name) or not count.isdigit():
             raise ValueError(f"'{part}' is not NAME:COUNT")
-        found[name] = found.get(name, 0) + int(count)
-    return found
+        licenses[name] = licenses.get(name, 0) + int(count)
+    return licenses
 
 
 def _parse_nodes(text: str) -> int:

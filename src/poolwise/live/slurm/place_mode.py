@@ -44,6 +44,7 @@ BLOCKED_REASONS = ("ReqNodeNotAvail", "Licenses", "Nodes_required", "BadConstrai
 """Prefixes of wait reasons for which a released job will not start soon."""
 
 
+_MAX_REFUSALS = 5  # refused starts in a row
 RETRY_DELAY = 2 * SECOND  # delay of the next pass after a refused start (ns)
 
 
@@ -51,11 +52,11 @@ class PlacePlatform(SlurmPlatform):
     """Poolwise decides when and where jobs start.
 
     A start is withdrawn if Slurm does not start the released job within `grace` seconds. A job is given back to Slurm after
-    `refusals` refused starts in a row, or if it could not be placed within `limit` seconds of its submission.
+    five refused starts in a row, or if it could not be placed within `limit` seconds of its submission.
     """
 
-    def __init__(self, *args: Any, grace: float = 8.0, limit: float = 7 * 86400.0, refusals: int = 5, **options: Any) -> None:
-        self.grace, self.limit, self.refusals = grace, limit, refusals
+    def __init__(self, *args: Any, grace: float = 8.0, limit: float = 7 * 86400.0, **options: Any) -> None:
+        self.grace, self.limit = grace, limit
         self.session = ScontrolSession()
         self.refused: dict[str, int] = {}
         self._inspected: set[str] = set()  # pending jobs whose marks have been read
@@ -96,7 +97,7 @@ class PlacePlatform(SlurmPlatform):
         count = self.refused[name] = self.refused.get(name, 0) + 1
         why = "Slurm did not start the job in time" if start.withdrawn else "another user held the job"
         requeue = self.is_schedulable(gang)
-        if count >= self.refusals:
+        if count >= _MAX_REFUSALS:
             requeue = False
             self.give_back(name, f"Slurm refused {count} starts that Poolwise requested")
         return Ended(start.run, start.row, self.tasks_of(start.row), Outcome.REFUSED, requeue, why)
@@ -158,12 +159,12 @@ class PlacePlatform(SlurmPlatform):
         for decision in decisions:
             match decision:
                 case Start():
-                    found = self._assign(decision, free)
-                    if isinstance(found, str):
-                        rejected.append((decision, found))
+                    assignment = self._assign(decision, free)
+                    if isinstance(assignment, str):
+                        rejected.append((decision, assignment))
                     else:
-                        free -= found.all_nodes
-                        chosen.append((decision, found))
+                        free -= assignment.all_nodes
+                        chosen.append((decision, assignment))
                 case Stop(number, requeue, _):
                     why = self._stop_run(number, requeue)
                     rejected += [(decision, why)] if why else []
@@ -297,11 +298,11 @@ class PlacePlatform(SlurmPlatform):
         self.refused.pop(name, None)
         log_event("job_given_back", logging.WARNING, job=name, why=reason)
 
-    def give_back_all(self, reason: str) -> int:
+    def give_back_all(self) -> int:
         """Give back all held jobs of the partition, except those held by their users; returns their number."""
         held = [name for name, gang in self.listing.gangs.items() if self.in_partition(gang) and self.is_schedulable(gang)]
         for name in held:
-            self.give_back(name, reason)
+            self.give_back(name, "place mode was ended")
         return sum(name in self.ignored for name in held)
 
     def close(self) -> None:

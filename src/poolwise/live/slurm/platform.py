@@ -341,9 +341,9 @@ class SlurmPlatform(ABC):
 
     def _running_request(self, name: str, gang: HetComponents) -> JobRequest:
         """Return the request of a running job; if it is invalid, the first component's request without its comment."""
-        found = self._request(name, gang)
-        if found is not None:
-            return found
+        request = self._request(name, gang)
+        if request is not None:
+            return request
         bare = (replace(gang[0], comment=""),)
         return JobRequest.of(bare, self.settings.whole, self.settings.unit, self.layout.types)
 

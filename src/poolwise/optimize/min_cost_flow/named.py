@@ -62,18 +62,18 @@ class NamedFlow:
 
     def _update_nodes(self, names: IntArray, supply: IntArray) -> IntArray:
         """Remove nodes that are gone and add new ones; return the numbers of the named nodes, (n_node,)."""
-        found, row = _find(names, self._names)
+        present, row = _find(names, self._names)
         stay = np.zeros(len(self._names), dtype=np.bool_)
-        stay[row[found]] = True
+        stay[row[present]] = True
         gone = np.zeros(self.network.n_node, dtype=np.bool_)
         gone[self._nodes[~stay]] = True
-        kept = ~(gone[self._keys >> _BITS] | gone[self._keys & ((1 << _BITS) - 1)])
-        self._keys, self._arcs = self._keys[kept], self._arcs[kept]
+        remaining = ~(gone[self._keys >> _BITS] | gone[self._keys & ((1 << _BITS) - 1)])
+        self._keys, self._arcs = self._keys[remaining], self._arcs[remaining]
         self.network.remove_nodes(self._nodes[~stay])
         nodes = np.empty(len(names), dtype=np.int64)
-        nodes[found] = self._nodes[row[found]]
-        self.network.set_supply(nodes[found], supply[found])
-        nodes[~found] = self.network.add_nodes(supply[~found])
+        nodes[present] = self._nodes[row[present]]
+        self.network.set_supply(nodes[present], supply[present])
+        nodes[~present] = self.network.add_nodes(supply[~present])
         order = np.argsort(names)
         self._names, self._nodes = names[order], nodes[order]
         return nodes
@@ -81,15 +81,15 @@ class NamedFlow:
     def _update_arcs(self, tail: IntArray, head: IntArray, capacity: IntArray, cost: IntArray) -> IntArray:
         """Remove arcs that are gone and add new ones; return the numbers of the arcs between these nodes, (n_arc,)."""
         keys = tail << _BITS | head
-        found, row = _find(keys, self._keys)
+        present, row = _find(keys, self._keys)
         stay = np.zeros(len(self._keys), dtype=np.bool_)
-        stay[row[found]] = True
+        stay[row[present]] = True
         self.network.remove_arcs(self._arcs[~stay])
         arcs = np.empty(len(keys), dtype=np.int64)
-        arcs[found] = self._arcs[row[found]]
-        self.network.set_cost(arcs[found], cost[found])
-        self.network.set_capacity(arcs[found], capacity[found])
-        arcs[~found] = self.network.add_arcs(tail[~found], head[~found], capacity[~found], cost[~found])
+        arcs[present] = self._arcs[row[present]]
+        self.network.set_cost(arcs[present], cost[present])
+        self.network.set_capacity(arcs[present], capacity[present])
+        arcs[~present] = self.network.add_arcs(tail[~present], head[~present], capacity[~present], cost[~present])
         order = np.argsort(keys)
         self._keys, self._arcs = keys[order], arcs[order]
         return arcs
@@ -99,11 +99,11 @@ def _nothing() -> IntArray:
     return np.empty(0, dtype=np.int64)
 
 
-def _find(wanted: IntArray, known: IntArray) -> tuple[BoolArray, IntArray]:
+def _find(wanted: IntArray, ascending: IntArray) -> tuple[BoolArray, IntArray]:
     """Return whether each wanted number (k,) is among the ascending known ones, and its row there (if it is)."""
-    row = np.searchsorted(known, wanted)
-    values: BoolArray = np.append(known, 0)[row] == wanted
-    return values & (row < len(known)), row
+    row = np.searchsorted(ascending, wanted)
+    values: BoolArray = np.append(ascending, 0)[row] == wanted
+    return values & (row < len(ascending)), row
 
 
 def _distinct(field: str, ascending: IntArray) -> None:

@@ -166,9 +166,9 @@ def _jobs_by_qos(machine: Machine, table: JobTable) -> Iterator[tuple[QualityOfS
     names, of = (
         (np.array([""]), np.zeros(len(table), dtype=np.int64)) if column is None else np.unique(column, return_inverse=True)
     )
-    found = [_find(machine, str(name)) for name in names.tolist()]
+    qos_of_names = [_find(machine, str(name)) for name in names.tolist()]
     for qos in machine.qos:
-        yield qos, np.flatnonzero(np.array([each is qos for each in found], dtype=np.bool_)[of])
+        yield qos, np.flatnonzero(np.array([each is qos for each in qos_of_names], dtype=np.bool_)[of])
 
 
 def _users(qos: QualityOfService, table: JobTable) -> Column:
@@ -227,8 +227,8 @@ def _amounts(table: JobTable, job: int | IntArray, name: str, tasks: int | IntAr
     """Return the limited amount that tasks of a job, or of each job (k,), use; `jobs` is their count under a limit on jobs."""
     if name == JOBS:
         return jobs
-    found: int | IntArray = tasks * table.nodes[job] * (1 if name == NODES else table.request(name)[job])
-    return found
+    amounts: int | IntArray = tasks * table.nodes[job] * (1 if name == NODES else table.request(name)[job])
+    return amounts
 
 
 def qos_of(machine: Machine, table: JobTable, job: int) -> QualityOfService | None:
@@ -242,7 +242,7 @@ def qos_of(machine: Machine, table: JobTable, job: int) -> QualityOfService | No
 def _find(machine: Machine, name: str) -> QualityOfService | None:
     if name in _UNSET:
         name = default_of(machine.qos)
-    found = next((qos for qos in machine.qos if qos.name == name), None)
-    if found is None and name:
+    match = next((qos for qos in machine.qos if qos.name == name), None)
+    if match is None and name:
         raise UnknownNameError.of(QOS, name, [qos.name for qos in machine.qos], field=QOS)
-    return found
+    return match

@@ -129,11 +129,11 @@ class IncrementalConservative(BackfillPolicy):
         held: dict[int, Reservation] = {}
         by_start = sorted((job for job in ranked if job in self.reservations), key=lambda job: self.reservations[job].start)
         for job in by_start:
-            start, found, end = self.reservations[job]
+            start, place, end = self.reservations[job]
             late = max(profile.snapshot.now - start, 0)
             if late and profile.snapshot.machine.windows:
                 continue  # the shifted interval might overlap a window
-            moved = Reservation(start + late, found, min(end + late, HORIZON))
+            moved = Reservation(start + late, place, min(end + late, HORIZON))
             if profile.holds(moved):
                 profile.occupy(moved)
                 held[job] = moved
@@ -205,9 +205,9 @@ class AvailabilityProfile:
         blocked = np.append(times[infeasible], NEVER)  # when a start at instant k meets the next such instant
         following = blocked[np.searchsorted(infeasible, np.arange(len(times)))]
         for k in np.flatnonzero(times + np.minimum(job.requested, HORIZON - times) <= following).tolist():
-            found, end = self.fit(job, k, placement)
-            if found is not None:
-                return Reservation(int(times[k]), found, end)
+            place, end = self.fit(job, k, placement)
+            if place is not None:
+                return Reservation(int(times[k]), place, end)
         if isinstance(placement.place(job, view.empty()), Refusal):
             return None
         raise PolicyError(f"job in row {job.index} fits the empty machine but at no time: its placement policy is not monotone")
@@ -217,28 +217,28 @@ class AvailabilityProfile:
         times, view = self.times, self.snapshot
         start, length = int(times[k]), job.requested
         until = 0
-        found: Placement | None = None
+        place: Placement | None = None
         while True:
             before, until = until, max(int(times.searchsorted(min(start + length, HORIZON))), k + 1)
             if until == before:  # the longer run meets no further instant, so the free amounts are the same
-                return found, min(start + length, HORIZON)
+                return place, min(start + length, HORIZON)
             state = view.imagined(start, self.free[k:until].min(axis=0))
             answer = placement.place(job, state)
             if isinstance(answer, Refusal):
                 return None, 0
-            found = answer
-            needed = state.expected_end(job.index, found) - start
+            place = answer
+            needed = state.expected_end(job.index, place) - start
             if needed <= length:
-                return found, min(start + length, HORIZON)
+                return place, min(start + length, HORIZON)
             length = needed
 
     def first_shortage(self, job: Job, placement: PlacementPolicy) -> Refusal:
         """Return the shortage of a job that would start now, at the first instant from which it no longer fits."""
         view = self.snapshot
         for least in np.minimum.accumulate(self.free):
-            found = placement.place(job, view.imagined(view.now, least))
-            if isinstance(found, Refusal):
-                return found
+            refusal = placement.place(job, view.imagined(view.now, least))
+            if isinstance(refusal, Refusal):
+                return refusal
         raise PolicyError(
             f"job in row {job.index} fits at every instant but not throughout: its placement policy is not monotone"
         )

@@ -93,10 +93,10 @@ class Easy(BackfillPolicy):
         then = {head: reservation(cycle.queue.job(head), begun, placement) for head in heads}
         shadow = {head: state.now for head, state in then.items()}
         for job in candidates.tolist():
-            found = cycle.place(job, snapshot)
-            if isinstance(found, Refusal):
+            place = cycle.place(job, snapshot)
+            if isinstance(place, Refusal):
                 continue
-            end = snapshot.expected_end(job, found)
+            end = snapshot.expected_end(job, place)
             delayed, delays = dict[int, Snapshot](), False
             for head in heads:
                 if end <= shadow[head] or not competes(job, head, cycle, self.heads):
@@ -106,7 +106,7 @@ class Easy(BackfillPolicy):
                     cycle.record(job, WaitCause.RESERVATION, text, blocker=head, reserved=shadow[head])
                     delays = True
                     break
-                delayed[head] = then[head].with_started(job, found, end=end)
+                delayed[head] = then[head].with_started(job, place, end=end)
                 lack = placement.place(cycle.queue.job(head), delayed[head])
                 if isinstance(lack, Refusal):
                     text = f"it fits, but would delay the head job's reservation: {lack.reason}"
@@ -116,8 +116,8 @@ class Easy(BackfillPolicy):
             if delays:
                 continue
             then.update(delayed)
-            yield Start(job, cycle.queue.tasks(job), found)
-            snapshot = snapshot.with_started(job, found, end=end)
+            yield Start(job, cycle.queue.tasks(job), place)
+            snapshot = snapshot.with_started(job, place, end=end)
 
     def reservation_state(self, snapshot: Snapshot) -> Snapshot:
         """Return the state on which the head's reservation is computed; here the true one."""

@@ -153,8 +153,8 @@ def owners_of(job: int, cycle: SchedulingPass, *, partition: bool = False) -> Bo
     sets = eligible_sets(machine, cycle.queue.table)
     named, constraint = sets.value[sets.of[job]]
     nodes = eligible_owners(machine, named, "" if partition else constraint) & (machine.kind == Kind.NODE)
-    found: BoolArray = nodes | pools_of(nodes, machine, cycle.placement)
-    return found
+    owners: BoolArray = nodes | pools_of(nodes, machine, cycle.placement)
+    return owners
 
 
 def pools_of(nodes: BoolArray, machine: Machine, placement: PlacementPolicy) -> BoolArray:
@@ -164,7 +164,7 @@ def pools_of(nodes: BoolArray, machine: Machine, placement: PlacementPolicy) -> 
     if not pools.any() or (isinstance(rule, RackRule) and rule.pools == "system"):
         return pools if bool(nodes.any()) else np.zeros_like(pools)
     racks = np.unique(machine.rack[nodes])
-    found: BoolArray = pools & np.isin(machine.rack, racks)
-    if not np.isin(racks, machine.rack[found]).all():
-        found |= pools & (machine.rack < 0)
-    return found
+    reachable: BoolArray = pools & np.isin(machine.rack, racks)
+    if not np.isin(racks, machine.rack[reachable]).all():
+        reachable |= pools & (machine.rack < 0)
+    return reachable

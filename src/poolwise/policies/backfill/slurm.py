@@ -141,13 +141,13 @@ class SlurmBackfill(BackfillPolicy):
             raise conf.refuse("SchedulerParameters", f"{unknown[0]} is not supported", remedy)
         if unknown := sorted({*self.settings} - {*supported}):
             raise InputError(f"'{unknown[0]}' is not supported", field="settings", remedy=f"supported: {', '.join(supported)}")
-        given = {**configured, **self.settings}
+        settings = {**configured, **self.settings}
         defaults = {**SUPPORTED, **dict.fromkeys((*PER_GROUP, LEAST_PRIORITY, RESERVED_JOBS), 0)}
-        if DEPTH in given:
+        if DEPTH in settings:
             defaults |= {DEPTH: 0, FULL_PASS: FULL_PASS_S}
-        found = {}
+        values = {}
         for name, default in defaults.items():
-            text, least = str(given.get(name, default)), int(name in SUPPORTED or name == FULL_PASS)
+            text, least = str(settings.get(name, default)), int(name in SUPPORTED or name == FULL_PASS)
             if name == FULL_PASS and text == "-1":
                 text, least = "0", 0
             if not text.isdigit() or int(text) < least:
@@ -156,17 +156,17 @@ class SlurmBackfill(BackfillPolicy):
                 if name in self.settings:
                     raise InputError(message, field="settings", remedy=remedy)
                 raise conf.refuse("SchedulerParameters", message, remedy)
-            found[name] = int(text)
+            values[name] = int(text)
         return BackfillParameters(
-            found["bf_interval"] * SECOND,
-            found["bf_window"] * MINUTE,
-            found["bf_max_job_test"],
-            found["bf_resolution"] * SECOND,
-            tuple((name, found[name]) for name in PER_GROUP if found[name]),
-            found[DEPTH] + 1 if DEPTH in found else None,
-            found.get(FULL_PASS, 0) * SECOND,
-            found[LEAST_PRIORITY],
-            found[RESERVED_JOBS],
+            values["bf_interval"] * SECOND,
+            values["bf_window"] * MINUTE,
+            values["bf_max_job_test"],
+            values["bf_resolution"] * SECOND,
+            tuple((name, values[name]) for name in PER_GROUP if values[name]),
+            values[DEPTH] + 1 if DEPTH in values else None,
+            values.get(FULL_PASS, 0) * SECOND,
+            values[LEAST_PRIORITY],
+            values[RESERVED_JOBS],
         )
 
     @property
@@ -278,13 +278,13 @@ class SlurmBackfill(BackfillPolicy):
 
     def _tested(self, ranked: IntArray, cycle: SchedulingPass) -> IntArray:
         """Return the rows of those waiting jobs, in the order of their priorities, that a backfill pass tests."""
-        known = cycle.queue.table.attributes
+        columns = cycle.queue.table.attributes
         for name, most in self.parameters.limits:
-            if not all(attribute in known for attribute in PER_GROUP[name]):
+            if not all(attribute in columns for attribute in PER_GROUP[name]):
                 continue
             group = np.zeros(len(ranked), dtype=np.int64)
             for attribute in PER_GROUP[name]:
-                each, of = np.unique(known[attribute][ranked], return_inverse=True)
+                each, of = np.unique(columns[attribute][ranked], return_inverse=True)
                 group = group * len(each) + of
             first = np.argsort(group, kind="stable")
             before = np.arange(len(ranked)) - np.searchsorted(group[first], group[first])

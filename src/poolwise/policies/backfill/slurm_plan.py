@@ -157,9 +157,9 @@ class BackfillPlan:
         free = np.maximum(free, 0)
         row = np.array([job.index], dtype=np.int64)
         for k in np.flatnonzero(placement.prefilter(row, free, self._state)).tolist():
-            found = placement.place(job, self._state.imagined(max(times[k], self._state.now), free[k]))
-            if not isinstance(found, Refusal):
-                return ExpectedStart(times[k], found)
+            place = placement.place(job, self._state.imagined(max(times[k], self._state.now), free[k]))
+            if not isinstance(place, Refusal):
+                return ExpectedStart(times[k], place)
         return None
 
     def _tested_instants(self, usable: BoolArray) -> Iterator[tuple[int, int]]:

@@ -144,9 +144,9 @@ class BestFit(CostModel):
     def placing(self, tasks: TaskClasses, places: Places, copies: int) -> FloatArray:
         """Return the same cost for every copy, since flows require non-decreasing costs of copies."""
         left = places.free[None] - tasks.demand[:, None]
-        asked = tasks.demand > 0
-        share = left / np.maximum(places.capacity, 1)[None] * asked[:, None]
-        mean = share.sum(axis=2) / np.maximum(asked.sum(axis=1), 1)[:, None]
+        demanded = tasks.demand > 0
+        share = left / np.maximum(places.capacity, 1)[None] * demanded[:, None]
+        mean = share.sum(axis=2) / np.maximum(demanded.sum(axis=1), 1)[:, None]
         cost: FloatArray = (mean + (REMOTE if places.remote else 0.0))[:, :, None]
         return cost
 

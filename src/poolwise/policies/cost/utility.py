@@ -83,8 +83,8 @@ class Utility(CostModel):
         return self._missed(best, _column(table, "goal_s")[:, 0]), best
 
     def _table(self, tasks: TaskClasses) -> list[DeviceProfile | None]:
-        known = read_device_profiles(self.profiles)
-        return [known.get(kind) for kind in tasks.kind]
+        profiles = read_device_profiles(self.profiles)
+        return [profiles.get(kind) for kind in tasks.kind]
 
     def _missed(self, time: FloatArray, goal: FloatArray) -> BoolArray:
         return time > (1.0 + self.slack) * goal  # False without a profile

@@ -58,9 +58,9 @@ def once_per_kind(jobs: IntArray, kinds_of: Callable[[], IntArray], evaluate: Ca
     if len(jobs) < MIN_JOBS:
         return evaluate(jobs)
     kinds = kinds_of()[jobs]
-    one = np.full(int(kinds.max()) + 1, -1)
-    one[kinds] = jobs
-    present = one >= 0
-    answers = np.zeros(len(one), dtype=np.bool_)
-    answers[present] = evaluate(one[present])
+    job_of_kind = np.full(int(kinds.max()) + 1, -1)
+    job_of_kind[kinds] = jobs
+    present = job_of_kind >= 0
+    answers = np.zeros(len(job_of_kind), dtype=np.bool_)
+    answers[present] = evaluate(job_of_kind[present])
     return answers[kinds]

@@ -82,12 +82,12 @@ class QosPreemption(StoppingPolicy):
 
     def _below(self, name: str) -> set[str]:
         """Return the QOS whose runs a QOS may stop, with those that they may stop in turn."""
-        found, left = set[str](), [name]
+        below, left = set[str](), [name]
         while left:
-            more = {*self.preempts.get(left.pop(), ())} - found
-            found |= more
+            more = {*self.preempts.get(left.pop(), ())} - below
+            below |= more
             left += more
-        return found
+        return below
 
     def group_of(self, job: int, snapshot: Snapshot) -> str:
         """Return the QOS of a job."""

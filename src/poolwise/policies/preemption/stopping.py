@@ -96,12 +96,12 @@ class StoppingPolicy(PreemptionPolicy):
         """Return the runs on nodes of the job's partitions that it may stop now, in order."""
         snapshot, machine = cycle.snapshot, cycle.snapshot.machine
         nodes = owners_of(job, cycle, partition=True)
-        found = list[tuple[tuple[int, ...], Stop]]()
+        keyed_stops = list[tuple[tuple[int, ...], Stop]]()
         for run, mode in self._stoppable({self.group_of(job, snapshot)}, snapshot):
             if self.exempt_until(run, snapshot) <= snapshot.now and nodes[list(run.placement.owners())].any():
                 key = (-run.start,) if self.youngest_first else (self.rank(run, snapshot), node_count(run, machine))
-                found.append((key, Stop(run.id, mode == "requeue", self.reason)))
-        return [stop for _, stop in sorted(found, key=lambda one: one[0])]
+                keyed_stops.append((key, Stop(run.id, mode == "requeue", self.reason)))
+        return [stop for _, stop in sorted(keyed_stops, key=lambda keyed: keyed[0])]
 
     def next_wakeup(self, cycle: SchedulingPass) -> int | None:
         """Return the time (ns) at which the first run ceases to be exempt that a waiting job may stop; None without one."""

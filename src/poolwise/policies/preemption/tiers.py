@@ -47,10 +47,10 @@ class TierPreemption(StoppingPolicy):
 
     def check(self, machine: Machine, jobs: JobTable) -> None:
         """Raise UnknownNameError for a partition that the machine does not have."""
-        known = [part.name for part in machine.partitions]
+        names = [part.name for part in machine.partitions]
         for name in self.partitions:
-            if name not in known:
-                raise UnknownNameError.of(PARTITION, name, known, field="partitions")
+            if name not in names:
+                raise UnknownNameError.of(PARTITION, name, names, field="partitions")
 
     def group_of(self, job: int, snapshot: Snapshot) -> int:
         """Return the tier of a job."""

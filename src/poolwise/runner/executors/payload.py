@@ -60,8 +60,8 @@ class _Packer(pickle.Pickler):
 
     def persistent_id(self, thing: Any) -> Any:
         if isinstance(thing, Path):
-            found = self._location(str(thing.absolute()))
-            return None if found is None else ("path", (found,))
+            location = self._location(str(thing.absolute()))
+            return None if location is None else ("path", (location,))
         if type(thing) is not str or "/" not in thing:
             return None
         within_json = _is_json(thing)
@@ -70,9 +70,9 @@ class _Packer(pickle.Pickler):
             text = json.loads(f'"{thing[begin:stop]}"') if within_json else thing
             module, colon, name = text.rpartition(":")
             path, rest = (module, f":{name}") if colon and module.endswith(".py") else (text, "")
-            found = self._location(path) if path.startswith("/") else None
-            if found is not None:
-                parts += [thing[end:begin], found, rest]
+            location = self._location(path) if path.startswith("/") else None
+            if location is not None:
+                parts += [thing[end:begin], location, rest]
                 end = stop
         return ("json" if within_json else "text", (*parts, thing[end:])) if parts else None
 

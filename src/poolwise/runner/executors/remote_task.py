@@ -71,7 +71,7 @@ def run_remote_task(remote_task: RemoteTask, *pieces: bytes) -> Finished | Excep
 
 
 def _check_versions(required: Mapping[str, str]) -> None:
-    wrong = [name for name, known in versions().items() if known != required[name]]
+    wrong = [name for name, version in versions().items() if version != required[name]]
     if wrong:
         differences = ", ".join(f"{name} {versions()[name][:12]} instead of {required[name][:12]}" for name in wrong)
         problem = f"the worker on {platform.node()} has different versions: {differences}"
@@ -79,13 +79,13 @@ def _check_versions(required: Mapping[str, str]) -> None:
 
 
 def _joined(remote_task: RemoteTask, pieces: Sequence[bytes]) -> dict[str, bytes | memoryview]:
-    found: dict[str, bytes | memoryview] = {}
+    contents: dict[str, bytes | memoryview] = {}
     begin = 0
     for sha256, count in zip(remote_task.inputs, remote_task.parts, strict=True):
         part = pieces[begin : begin + count]
-        found[sha256] = part[0] if count == 1 else b"".join(part)
+        contents[sha256] = part[0] if count == 1 else b"".join(part)
         begin += count
-    return found
+    return contents
 
 
 _stored = set[tuple[str, str]]()  # SHA-256 and names of the inputs that this process has stored or verified

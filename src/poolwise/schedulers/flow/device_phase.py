@@ -148,8 +148,8 @@ def _cost(
         preferred,
         not preferred,
     )
-    one = np.ones((len(shapes), 1), dtype=np.int64)
-    return state.options.cost.placing(state.asking(shapes, (kind,), one, home_load), places, 1)[:, :, 0]
+    single_device = np.ones((len(shapes), 1), dtype=np.int64)
+    return state.options.cost.placing(state.asking(shapes, (kind,), single_device, home_load), places, 1)[:, :, 0]
 
 
 def _positions(state: Round) -> IntArray:

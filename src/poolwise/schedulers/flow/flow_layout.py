@@ -44,13 +44,13 @@ class FlowLayout(SharedNodes):
         """
         every = shared_nodes(machine)
         shared = every.only(every.having(DEVICES))
-        known = shared.by_type()
+        types = shared.by_type()
         for name in kinds:
             if name not in every.type:  # devices that have left the machine still have their type
-                raise UnknownNameError.of("kind of device", name, known, field="kinds")
+                raise UnknownNameError.of("kind of device", name, types, field="kinds")
         owners, spot = {}, {}
         outside: dict[tuple[int, int], int] = {}  # (rack, vertex) of a location outside nodes -> a device there
-        for kind in kinds or known:
+        for kind in kinds or types:
             mine = shared.type == kind
             owners[kind] = shared.devices[mine]
             places = zip(owners[kind].tolist(), shared.home[mine].tolist(), strict=True)

@@ -101,10 +101,10 @@ class IdleMachine:
         bare = demand.copy()
         bare[:, len(self.layout.columns) :] = 0
         kinds, of = np.unique(np.concatenate([demand, bare]), axis=0, return_inverse=True)
-        found = (room(self._distinct, kinds, _MANY) @ self._count)[of.reshape(2, -1)].T
+        counts = (room(self._distinct, kinds, _MANY) @ self._count)[of.reshape(2, -1)].T
         for k in np.flatnonzero(pinned >= 0).tolist():
-            found[k] = room(self._nodes[pinned[k]][None], np.stack([demand[k], bare[k]]), _MANY)[:, 0]
-        return found
+            counts[k] = room(self._nodes[pinned[k]][None], np.stack([demand[k], bare[k]]), _MANY)[:, 0]
+        return counts
 
 
 def shortage(shapes: ShapeTable, shape: IntArray, tasks: int, amounts: IntArray, *, pooled: bool) -> Refusal | None:

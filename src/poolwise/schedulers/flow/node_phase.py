@@ -84,8 +84,8 @@ def place_on_nodes(state: Round, job: IntArray) -> IntArray:
         pending = np.flatnonzero(node < 0)
         if not len(pending):
             break
-        found, evicted = _solve(state, job[pending], free)
-        node[pending] = found
+        nodes, evicted = _solve(state, job[pending], free)
+        node[pending] = nodes
         if not evicted:
             break
     return node
@@ -256,7 +256,7 @@ def _assign_nodes(built: NodeGraph, flow: IntArray, free: IntArray) -> dict[int,
         target = int(tail[arc]), int(built.offer[arc]), int(built.place[arc])
         wanted[target] = wanted.get(target, 0) + int(flow[arc])
     used = np.zeros(len(free), dtype=np.int64)
-    found: dict[int, list[IntArray]] = {}
+    nodes_of_class: dict[int, list[IntArray]] = {}
     for (k, offer, place), tasks in wanted.items():
         members = order[bounds[place] : bounds[place + 1]]
         members = members[np.argsort(used[members], kind="stable")]
@@ -264,8 +264,8 @@ def _assign_nodes(built: NodeGraph, flow: IntArray, free: IntArray) -> dict[int,
         share = _evenly(room(free[members], demand[None], tasks)[0], tasks)
         free[members] -= share[:, None] * demand
         used[members] += share
-        found.setdefault(k, []).append(np.repeat(members, share))
-    return {k: np.concatenate(nodes) for k, nodes in found.items()}
+        nodes_of_class.setdefault(k, []).append(np.repeat(members, share))
+    return {k: np.concatenate(nodes) for k, nodes in nodes_of_class.items()}
 
 
 def _evenly(room: IntArray, tasks: int) -> IntArray:

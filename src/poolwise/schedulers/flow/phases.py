@@ -90,9 +90,9 @@ def starts(state: Round, outcome: RoundPlacement) -> list[Start]:
     of, owner, resource, amount = (values[order] for values in rows)
     number = rank_within(outcome.job)[of]
     bounds = np.searchsorted(outcome.job[of], np.arange(len(state.jobs) + 1)).tolist()
-    found = []
+    complete = []
     for job in np.flatnonzero(outcome.whole).tolist():
         rows_of, numbers = slice(bounds[job], bounds[job + 1]), state.numbers[job]
         placement = Placement(np.take(numbers, number[rows_of]), owner[rows_of], resource[rows_of], amount[rows_of])
-        found.append(Start(int(state.jobs[job]), numbers, placement))
-    return found
+        complete.append(Start(int(state.jobs[job]), numbers, placement))
+    return complete

@@ -111,15 +111,15 @@ class Round:
         self, shapes: IntArray, resources: tuple[str, ...], demand: IntArray, load: FloatArray | None = None
     ) -> TaskClasses:
         """Return the task classes of (k,) shapes with (k, n_resource) demand, as input of the cost model."""
-        known = self.shapes
+        table = self.shapes
         return TaskClasses(
             resources,
             demand,
-            tuple(known.kind[k] for k in shapes.tolist()),
+            tuple(table.kind[k] for k in shapes.tolist()),
             np.zeros(len(shapes)) if load is None else load,
             self.local[shapes],
-            known.data[shapes],
-            known.data_at[shapes],
+            table.data[shapes],
+            table.data_at[shapes],
         )
 
     def groups(self, jobs: IntArray, wait: FloatArray, *columns: IntArray) -> tuple[IntArray, IntArray]:

@@ -121,14 +121,14 @@ class FlowScheduler(Scheduler):
         cost: CostModel = registry.make("costs", self.costs, **self.settings)
         layout = FlowLayout.of(machine, self.kinds)
         shapes = ShapeTable(layout, requests)
-        kept: dict[str, NamedFlow] = {}
+        flows: dict[str, NamedFlow] = {}
         if self.solver == "kept":
             from poolwise.optimize.min_cost_flow.named import NamedFlow  # compiles kernels, which other solvers do not need
 
-            kept = {phase: NamedFlow() for phase in (NODES, *layout.kinds)}
+            flows = {phase: NamedFlow() for phase in (NODES, *layout.kinds)}
         solver: FlowSolver = "ortools" if self.solver == "kept" else self.solver
         options = Options(cost, self.pooled, self.local_first, self.aggregated, solver, self.solve_again)
-        return FlowDispatcher(self, options, layout, shapes, IdleMachine(shapes, self.pooled), kept)
+        return FlowDispatcher(self, options, layout, shapes, IdleMachine(shapes, self.pooled), flows)
 
 
 @register("schedulers", "firmament")
@@ -204,9 +204,9 @@ class FlowDispatcher(Dispatcher):
             return Reason.of(WaitCause.ORDER, text, shortfall(first), blocker=int(jobs[first]), ahead=ahead)
         amounts = self.layout.amounts(snapshot.with_starts(decisions.starts).free)
         shape = self.shapes.of(queue.table, jobs[k : k + 1])
-        found = shortage(self.shapes, shape, len(queue.tasks(job)), amounts, pooled=self.options.pooled)
-        if found is not None:
-            return Reason.of(WaitCause.SHORT, found.reason, found, ahead=ahead)
+        refused = shortage(self.shapes, shape, len(queue.tasks(job)), amounts, pooled=self.options.pooled)
+        if refused is not None:
+            return Reason.of(WaitCause.SHORT, refused.reason, refused, ahead=ahead)
         refusal = decisions.waits.get(job)
         return Reason(WaitCause.POSTPONED, refusal.reason if refusal else "it fits, but the flow left it waiting", ahead=ahead)
 
@@ -288,7 +288,7 @@ class FlowDispatcher(Dispatcher):
         machine, access = self.layout.machine, access_links(self.layout.machine)
         requested = snapshot.table.request("bandwidth")
         used = np.zeros(machine.n_owner)
-        known: dict[int, tuple[tuple[int, float], ...]] = {}
+        sent_by_run: dict[int, tuple[tuple[int, float], ...]] = {}
         for run in snapshot.runs():
             sent = self._sent.get(run.id)
             if sent is None:
@@ -296,10 +296,10 @@ class FlowDispatcher(Dispatcher):
                 sent = tuple(
                     (link, share * int(requested[run.job])) for link, share in zip(site.links, site.shares, strict=True)
                 )
-            known[run.id] = sent
+            sent_by_run[run.id] = sent
             for link, amount in sent:
                 used[link] += amount
-        self._sent = known
+        self._sent = sent_by_run
         if "bandwidth" not in machine.resources:
             return np.zeros(self.layout.n_spot)
         if snapshot.traffic is not None:

@@ -78,15 +78,15 @@ class ShapeTable:
 
     def of(self, table: JobTable, rows: IntArray) -> IntArray:
         """Return the shape numbers of (k,) jobs."""
-        known = table.kinds(("flow shapes", self.layout.resources, self.requests), self._columns)
+        numbered = table.kinds(("flow shapes", self.layout.resources, self.requests), self._columns)
         first = len(self._kind)
-        if fresh := known.value[first:]:
+        if fresh := numbered.value[first:]:
             self._kind += [kind for kind, *_ in fresh]
             if len(self._kind) > len(self._key):
                 self._key = np.concatenate([self._key, np.empty((len(self._kind), self._key.shape[1]), dtype=np.int64)])
             self._key[first : len(self._kind)] = [key for _, *key in fresh]
             self._key[first : len(self._kind), self._n] = self._node(self._key[first : len(self._kind), self._n])
-        return known.of[rows]
+        return numbered.of[rows]
 
     def demand(self, number: IntArray) -> IntArray:
         """Return the (k, n_resource + n_kind) demand of one task of each of (k,) shapes."""
@@ -94,8 +94,8 @@ class ShapeTable:
 
     def pinned(self, number: IntArray) -> IntArray:
         """Return the (k,) position of the node that each shape must run on, `ANYWHERE` or `NOWHERE`."""
-        found: IntArray = self._key[number, self._n]
-        return found
+        positions: IntArray = self._key[number, self._n]
+        return positions
 
     def foreign(self, number: IntArray) -> BoolArray:
         """Return (k,) True for shapes that request something that neither nodes nor devices of the machine have."""

@@ -49,10 +49,10 @@ class Gavel:
         rates: dict[str, dict[str, float]] = {}
         for row, unit in enumerate(units):
             if int(gpus[row]) == self.gpus and together[row] == ("yes" if self.consolidated else "no"):
-                known = rates.setdefault(unit, {})
-                if (task := task_name(jobs[row])) in known:
+                rate_of = rates.setdefault(unit, {})
+                if (task := task_name(jobs[row])) in rate_of:
                     raise source.error(row, "job_type", f"{task} on {unit} appears twice", "keep one of the rows")
-                known[task] = float(steps[row])
+                rate_of[task] = float(steps[row])
         if not rates:
             sizes = ", ".join(map(str, sorted(set(gpus.tolist()))))
             problem, remedy = f"no rows with {self.gpus} GPUs", f"set gpus to one of {sizes}"

@@ -68,8 +68,8 @@ class Splitwise:
         for unit in self.gpu_watts:
             here = selected & (source.texts("hardware") == unit)
             if not here.any():
-                known = sorted(set(source.texts("hardware").tolist()))
-                raise UnknownNameError.of("hardware", unit, known, file=path, field="hardware")
+                hardware = sorted(set(source.texts("hardware").tolist()))
+                raise UnknownNameError.of("hardware", unit, hardware, file=path, field="hardware")
             sizes = sorted({int(size) for size in runs.columns["prompt_size"][here].tolist()})
             each = {f"{PROMPT}{size}": here & (runs.columns["prompt_size"] == size) for size in sizes}
             rates[unit] = {k: size * 1e3 / runs.mean("prompt_time", each[k]) for k, size in zip(each, sizes, strict=True)}
@@ -87,10 +87,10 @@ class Splitwise:
         alone = (runs.columns["batch_size"] == 1) & (runs.columns["token_size"] == TOKENS)
         selected: BoolArray = (models == self.model) & (parallel == self.tensor_parallel) & alone
         if not selected.any():
-            known = ", ".join(map(str, sorted(set(parallel[models == self.model].tolist()))))
+            sizes = ", ".join(map(str, sorted(set(parallel[models == self.model].tolist()))))
             problem, remedy = (
                 f"no runs of {self.model} on {self.tensor_parallel} GPUs",
-                f"set tensor_parallel to one of {known}",
+                f"set tensor_parallel to one of {sizes}",
             )
             raise InputError(problem, file=source.path, field="tensor_parallel", remedy=remedy)
         return selected

@@ -57,7 +57,7 @@ class DailyCycle:
         return np.rint(self.to_time(operational)).astype(np.int64)
 
 
-def _within_days(values: FloatArray, known: FloatArray, wanted: FloatArray) -> FloatArray:
+def _within_days(values: FloatArray, times: FloatArray, wanted: FloatArray) -> FloatArray:
     days = np.floor(values / DAY_S) * DAY_S
-    mapped: FloatArray = days + np.interp(values - days, known, wanted)
+    mapped: FloatArray = days + np.interp(values - days, times, wanted)
     return mapped

@@ -67,11 +67,11 @@ class DeviceJobs(Generator):
         check_setting_range(1, jobs=self.jobs, machines=self.machines, cores=self.cores)
         check_setting_range(1e-9, rate=self.rate)
         check_setting_range(0, warm_up_s=self.warm_up_s)
-        known = list(read_device_profiles(self.profiles).values())
+        profiles = list(read_device_profiles(self.profiles).values())
         job = np.arange(self.jobs)
-        pick = whole_below(len(known), self.seed, "device_jobs.kind", job)
+        pick = whole_below(len(profiles), self.seed, "device_jobs.kind", job)
         gaps = exponential(self.seed, "device_jobs.gap", job) / self.rate
-        mean, spread = (np.array([getattr(p, name) for p in known])[pick] for name in ("local_s", "spread"))
+        mean, spread = (np.array([getattr(p, name) for p in profiles])[pick] for name in ("local_s", "spread"))
         seconds = lognormal(mean, spread, normal(self.seed, "device_jobs.time", job))
         warm = self._warm_up()
         n = len(warm)
@@ -80,8 +80,8 @@ class DeviceJobs(Generator):
             return np.concatenate([np.full(n, before), np.rint(values)]).astype(np.int64)
 
         def of(name: str, scale: float = 1.0) -> FloatArray:
-            found: FloatArray = np.array([getattr(p, name) for p in known], dtype=np.float64)[pick] * scale
-            return found
+            times: FloatArray = np.array([getattr(p, name) for p in profiles], dtype=np.float64)[pick] * scale
+            return times
 
         cores = column(of("cores"))
         cores[:n] = self.cores // 2 if self.spread else self.cores
@@ -97,7 +97,7 @@ class DeviceJobs(Generator):
                 "bandwidth": column(of("link_mb_s")),
             },
             attributes={
-                "kind": np.concatenate([np.full(n, WARM_UP), np.array([p.kind for p in known])[pick]]),
+                "kind": np.concatenate([np.full(n, WARM_UP), np.array([p.kind for p in profiles])[pick]]),
                 "goal": column(of("goal_s", SECOND)),
                 "pinned": np.concatenate([warm, np.full(self.jobs, -1)]),
             },

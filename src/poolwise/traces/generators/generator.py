@@ -81,17 +81,17 @@ def configure(name: str, **settings: Any) -> Generator:
 
 def _checked(implementation: type, name: str, settings: dict[str, Any]) -> dict[str, Any]:
     """Check names and types of settings from a study or the command line; accept a whole number for a float."""
-    known = {field.name: field.default for field in fields(implementation) if field.init}
+    defaults = {field.name: field.default for field in fields(implementation) if field.init}
     adapters, checked = _adapters(implementation), {}
     for key, value in settings.items():
-        if key not in known:
-            raise UnknownNameError.of(f"setting of generator '{name}':", key, known, field=key)
+        if key not in defaults:
+            raise UnknownNameError.of(f"setting of generator '{name}':", key, defaults, field=key)
         try:
             checked[key] = adapters[key].validate_python(value, strict=True)
         except ValidationError as error:
             problem = error.errors(include_url=False)[0]["msg"]
             raise InputError(
-                f"generator '{name}': {problem}, got {value!r}", field=key, remedy=f"its default is {known[key]}"
+                f"generator '{name}': {problem}, got {value!r}", field=key, remedy=f"its default is {defaults[key]}"
             ) from error
     return checked
 

@@ -157,11 +157,11 @@ class OpenbPhilly(Generator):
 
     def _durations(self, philly: Mapping[int, IntArray], job: IntArray, count: IntArray) -> IntArray:
         """Return (n_job,) durations in ns of Philly jobs with as many GPUs, or the next smaller number in the trace, or one."""
-        known, u = sorted(philly), uniform(self.seed, "openb_philly.duration", job)
+        gpu_counts, u = sorted(philly), uniform(self.seed, "openb_philly.duration", job)
         values = np.zeros(len(job), dtype=np.int64)
         for many in np.unique(count).tolist():
             rows = count == many
-            times = philly[max((k for k in known if k <= many), default=known[0])]
+            times = philly[max((k for k in gpu_counts if k <= many), default=gpu_counts[0])]
             values[rows] = times[np.minimum((u[rows] * len(times)).astype(np.int64), len(times) - 1)]
         return values
 

@@ -46,16 +46,16 @@ class UseTable(MemoryUseSource):
 
     def applied(self, workload: Workload) -> Workload:
         """Read the file; errors state its lines."""
-        steps, known = read_steps(Path(self.file)), workload.id.tolist()
+        steps, ids = read_steps(Path(self.file)), workload.id.tolist()
         offset, work, memory = [0], list[int](), list[int]()
-        for job, most in zip(known, workload.memory.tolist(), strict=True):
+        for job, most in zip(ids, workload.memory.tolist(), strict=True):
             for at, used in steps.get(job, [(0, most)]):
                 work.append(at)
                 memory.append(used)
             offset.append(len(work))
         use = MemoryUse(*(np.array(column, dtype=np.int64) for column in (offset, work, memory)))
-        missing, others = len(set(known) - steps.keys()), len(steps.keys() - set(known))
-        notes = [f"{missing:,} of {len(known):,} jobs have no rows in {Path(self.file).name}"] if missing else []
+        missing, others = len(set(ids) - steps.keys()), len(steps.keys() - set(ids))
+        notes = [f"{missing:,} of {len(ids):,} jobs have no rows in {Path(self.file).name}"] if missing else []
         notes += [f"{others:,} jobs of {Path(self.file).name} are not in the workload"] if others else []
         requested = with_overestimates(workload, self.seed, self.overestimate, self.overestimating)
         requests = {**workload.requests, "memory": requested} if "memory" in workload.requests else workload.requests
@@ -64,14 +64,14 @@ class UseTable(MemoryUseSource):
 
 def read_steps(file: Path) -> dict[int, list[tuple[int, int]]]:
     """Return job -> ordered (ns, MiB) steps; raise InputError with file, line and column."""
-    found: dict[int, list[tuple[int, int]]] = {}
+    steps_of_job: dict[int, list[tuple[int, int]]] = {}
     for line, row in table_rows(read_text(file).splitlines(), file, tuple(COLUMNS)):
         job, seconds, memory = (number(row[name], file, line, name, 0, most) for name, most in COLUMNS.items())
         if job != int(job):
             raise InputError(f"'{row['job']}' is not a job id", file=file, line=line, field="job")
-        steps, at = found.setdefault(int(job), []), math.ceil(seconds * SECOND)
+        steps, at = steps_of_job.setdefault(int(job), []), math.ceil(seconds * SECOND)
         if (not steps and at) or (steps and at <= steps[-1][0]):
             problem = f"the rows of job {int(job)} must begin at 0 seconds and ascend"
             raise InputError(problem, file=file, line=line, field="seconds", remedy="sort the rows by job and seconds")
         steps.append((at, math.ceil(memory)))
-    return found
+    return steps_of_job

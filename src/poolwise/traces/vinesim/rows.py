@@ -70,8 +70,8 @@ def line_blocks(path: Path, fields: Sequence[str] | None = None) -> Iterator[lis
 
     Raises InputError for a file without rows and for rows of another width.
     """
-    found, empty = _rows(path), True
-    while block := list(islice(found, _BLOCK)):
+    rows, empty = _rows(path), True
+    while block := list(islice(rows, _BLOCK)):
         empty = False
         for row in block if fields is not None else ():
             assert fields is not None

@@ -37,8 +37,8 @@ def read_affinity(path: Path, kind: str = "absolute", types: Types = STANDARD) -
     Raises InputError with file, line and field for text, a negative number, more rows or columns than types, and factors of a
     missing INT rate.
     """
-    if kind not in (known := ("absolute", "relative")):
-        raise UnknownNameError.of("convention", kind, known, field="affinity-kind")
+    if kind not in (conventions := ("absolute", "relative")):
+        raise UnknownNameError.of("convention", kind, conventions, field="affinity-kind")
     table = rows_by_unit_type(path, types.units)
     rates = np.zeros((len(types.units), len(types.tasks)))
     for unit, row in enumerate(table):

@@ -63,11 +63,11 @@ class TaskList:
         graph = None if predecessors is None else TaskGraph.of(predecessors)
         if graph is not None and ((graph.before < 0) | (graph.before >= len(table))).any():
             raise InputError(f"predecessors must be from 0 to {len(table) - 1}", field=PREDECESSORS, remedy="correct the rows")
-        found = cls(table, graph if graph is not None and len(graph.before) else None)
-        if fault := _fault(found):
+        task_list = cls(table, graph if graph is not None and len(graph.before) else None)
+        if fault := _fault(task_list):
             row, field, problem, remedy = fault
             raise InputError(f"task {row}: {problem}", field=field, remedy=remedy)
-        return found
+        return task_list
 
     @classmethod
     def of_jobs(
@@ -142,7 +142,7 @@ def _graph(rows: Sequence[Line]) -> TaskGraph | None:
         if first != position:
             problem = f"task {number} is also in line {rows[first].line}"
             raise rows[position].error(GRAPH_FIELDS[0], problem, "give each task of the trace its own number")
-    found: list[list[int]] = []
+    predecessors: list[list[int]] = []
     for row in rows:
         words = [] if row.words[k + 1] == ABSENT else row.words[k + 1].split(",")
         if not are_whole(words):
@@ -151,8 +151,8 @@ def _graph(rows: Sequence[Line]) -> TaskGraph | None:
         for word in words:
             if int(word) not in row_of:
                 raise row.error(PREDECESSORS, f"no task has the number {word}", f"name tasks of this trace, or write {ABSENT}")
-        found.append([row_of[int(word)] for word in words])
-    graph = TaskGraph.of(found)
+        predecessors.append([row_of[int(word)] for word in words])
+    graph = TaskGraph.of(predecessors)
     if cycle := graph.cycle():
         problem = cycle_problem("task", [rows[row].words[k] for row in cycle])
         raise rows[cycle[0]].error(PREDECESSORS, problem, CYCLE_REMEDY)
@@ -164,8 +164,8 @@ def _column(table: Sequence[Line], k: int, field: str, types: Types) -> IntArray
     if not field.endswith("_type"):
         return whole_column(table, k, field)
     names = types.units if field == "preferred_type" else types.tasks
-    known = {row.words[k]: row for row in reversed(table)}  # first row with each word, for the line in errors
-    codes = {word: row.code(k, names, field) for word, row in reversed(known.items())}
+    first_row = {row.words[k]: row for row in reversed(table)}  # first row with each word, for the line in errors
+    codes = {word: row.code(k, names, field) for word, row in reversed(first_row.items())}
     return np.array([codes[row.words[k]] for row in table], dtype=np.int64)
 
 

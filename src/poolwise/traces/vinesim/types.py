@@ -40,9 +40,9 @@ class Types:
             content = tomllib.loads(read_text(path))
         except tomllib.TOMLDecodeError as error:
             raise InputError(f"not a TOML file: {error}", file=path, remedy="correct the syntax") from error
-        known = {"version", *_SECTIONS}
-        for key in content.keys() - known:
-            raise UnknownNameError.of("key", key, known, file=path, field=key)
+        keys = {"version", *_SECTIONS}
+        for key in content.keys() - keys:
+            raise UnknownNameError.of("key", key, keys, file=path, field=key)
         if content.get("version") != 1:
             raise InputError("the version is missing or unknown", file=path, field="version", remedy="write version = 1")
         names = {}

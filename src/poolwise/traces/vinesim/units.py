@@ -138,13 +138,13 @@ def _attributes(
     if power is not None:
         by_type["idle_watts"] = power.idle
         by_type.update({f"power.{task}": power.busy[:, task] for task in range(power.busy.shape[1])})
-    found = {}
+    columns = {}
     for name, column in by_type.items():
         values = column[kinds]
         if name in ("price", "idle_watts") and np.isnan(values).any():
             kind = types.units[int(kinds[int(np.argmax(np.isnan(values)))])]
             field = "price" if name == "price" else "power"
             raise InputError(f"unit type '{kind}' has no {field}", field=field, remedy="add rows for all types up to it")
-        found[name] = np.concatenate([values, np.zeros(n - len(values))])
-    found["unit_type"] = np.concatenate([kinds, np.full(n - len(kinds), -1)]).astype(np.float64)
-    return found
+        columns[name] = np.concatenate([values, np.zeros(n - len(values))])
+    columns["unit_type"] = np.concatenate([kinds, np.full(n - len(kinds), -1)]).astype(np.float64)
+    return columns

@@ -60,8 +60,8 @@ def _graph_changes(graph: TaskGraph) -> BoolArray:
     """Return, per task, whether it waits for tasks other than the previous one, or others wait for it, (n_task,)."""
     changes = np.zeros(len(graph), dtype=np.bool_)
     changes[:1] = True
-    for one in (graph, graph.reversed):
-        offset, before = one.offset.tolist(), one.before.tolist()
+    for direction in (graph, graph.reversed):
+        offset, before = direction.offset.tolist(), direction.before.tolist()
         for k in range(1, len(graph)):
             changes[k] |= before[offset[k - 1] : offset[k]] != before[offset[k] : offset[k + 1]]
     return changes
@@ -98,9 +98,9 @@ def _fastest(kinds: IntArray, operations: IntArray, machine: Machine) -> IntArra
 
 
 def _check_places(tasks: TaskList, machine: Machine) -> None:
-    known = places(machine)
+    owners_at = places(machine)
     for x, y in tasks.places:
-        if (x, y) not in known:
+        if (x, y) not in owners_at:
             raise InputError(
                 f"data is at x = {x}, y = {y}, which is not on the network",
                 field="data_x",

@@ -32,11 +32,11 @@ class ShareLayout(SharedNodes):
 
     def accepted(self, spec: str) -> BoolArray:
         """Return a mask of the devices whose type a job accepts, (n_device,): types joined by "|", all if the text is empty."""
-        found = self._accepted.get(spec)
-        if found is None:
+        mask = self._accepted.get(spec)
+        if mask is None:
             wanted = {name.strip() for name in spec.split("|")} - {""}
-            found = self._accepted[spec] = np.isin(self.type, sorted(wanted)) if wanted else np.ones(len(self.type), np.bool_)
-        return found
+            mask = self._accepted[spec] = np.isin(self.type, sorted(wanted)) if wanted else np.ones(len(self.type), np.bool_)
+        return mask
 
     def on_nodes(self, values: IntArray | BoolArray) -> FloatArray:
         """Sum (n_device,) values over the devices of each node, (n_node,)."""

@@ -175,14 +175,14 @@ class Pooled(CompletionPolicy):
         layout = pooled_layout(snapshot.machine)
         if not able.any():
             return self._why_not(job, snapshot)
-        found: Placement | Refusal = Refusal("no node")
+        answer: Placement | Refusal = Refusal("no node")
         local = snapshot.free[layout.nodes, layout.memory] >= job.memory
         for nodes in (able & local, able) if self.local_first else (able,):
             if nodes.any():
-                found = self._compose(job, snapshot, nodes, layout)
-                if isinstance(found, Placement):
-                    return self._complete(job, snapshot, found, devices)
-        return found
+                answer = self._compose(job, snapshot, nodes, layout)
+                if isinstance(answer, Placement):
+                    return self._complete(job, snapshot, answer, devices)
+        return answer
 
     def _why_not(self, job: Job, snapshot: Snapshot) -> Refusal:
         """Return the resource that is short on the whole machine, or else that no single node has everything."""
@@ -273,8 +273,8 @@ class PooledLayout(SharedNodes):
         owners, home = self.kinds[kind], machine.home[self.kinds[kind]]
         able = owners[(free[owners, self.device_column] > 0) & ((home == -1) | (home == node))]
         ranked = np.lexsort((able, machine.rack[able] != machine.rack[node], machine.home[able] != node))
-        found: list[int] = able[ranked[:most]].tolist()
-        return found
+        devices: list[int] = able[ranked[:most]].tolist()
+        return devices
 
 
 @lru_cache(maxsize=8)  # a machine is compared by identity

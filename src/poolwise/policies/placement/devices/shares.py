@@ -100,7 +100,7 @@ class DeviceShares(PlacementPolicy):
             return np.ones((len(free), len(layout.nodes)), dtype=np.bool_)
         fit = (free[:, layout.devices, layout.share] >= each) & layout.accepted(spec)
         reached = fit if self.pooled else fit & (layout.home < 0)
-        inside = np.stack([layout.on_nodes(one) for one in fit])
+        inside = np.stack([layout.on_nodes(fitting) for fitting in fit])
         able: BoolArray = (inside >= count) | (reached.sum(axis=1) >= count)[:, None]
         return able
 
@@ -179,7 +179,7 @@ def _fullest(fit: BoolArray, count: int, left: IntArray, layout: ShareLayout) ->
     there = np.flatnonzero(fit)
     key = left[there] * (len(fit) + 1) + layout.rank[there]
     if count < len(there):
-        there, key = (found[np.argpartition(key, count - 1)[:count]] for found in (there, key))
+        there, key = (array[np.argpartition(key, count - 1)[:count]] for array in (there, key))
     return there[np.argsort(key)]
 
 

@@ -86,9 +86,9 @@ class RackPlacement(PlacementPolicy):
         for g, count in chosen:
             wanted[int(layout.pools[g])] += count * racks.remote(g)
         lists = list(wanted.values()), list(pools.values())
-        given = _borrow(*lists) if self.scope == "system" else lists[0]
+        borrowed = _borrow(*lists) if self.scope == "system" else lists[0]
         rows = [(0, int(layout.nodes[g]), layout.node_column, count) for g, count in sorted(chosen)]
-        rows += [(0, owner, layout.memory_column, amount) for owner, amount in zip(pools, given, strict=True) if amount]
+        rows += [(0, owner, layout.memory_column, amount) for owner, amount in zip(pools, borrowed, strict=True) if amount]
         return Placement.of(rows)
 
     def resized(self, placement: Placement, remote: int, free: IntArray, machine: Machine) -> Placement | Refusal:
@@ -103,8 +103,8 @@ class RackPlacement(PlacementPolicy):
         usable = sum(pool) if self.scope == "system" else sum(min(pair) for pair in zip(wanted, pool, strict=True))
         if usable < sum(wanted):
             return Refusal("not enough pool memory", "memory", sum(wanted), usable)
-        given = _borrow(wanted, pool) if self.scope == "system" else wanted
-        rows += [(0, int(layout.pools[r]), layout.memory_column, amount) for r, amount in enumerate(given) if amount]
+        borrowed = _borrow(wanted, pool) if self.scope == "system" else wanted
+        rows += [(0, int(layout.pools[r]), layout.memory_column, amount) for r, amount in enumerate(borrowed) if amount]
         return Placement.of(rows)
 
     def prefilter(self, jobs: IntArray, free: IntArray, snapshot: Snapshot) -> BoolArray:

@@ -105,8 +105,8 @@ def no_devices(need: CompositionRequest, view: Compositions, single_device: bool
     most = max((bandwidth for bandwidth, storage in sizes if storage >= need.storage), default=0)
     if most < need.bandwidth:
         return Refusal(f"not enough bandwidth on {where}", "bandwidth", need.bandwidth, most)
-    blocked = [found for place in places if (found := view.free.blocked(place, need, single_device)) is not None]
+    blocked = [shortage for place in places if (shortage := view.free.blocked(place, need, single_device)) is not None]
     if blocked:
-        needed, free = min(blocked, key=lambda found: found[0] - found[1])
+        needed, free = min(blocked, key=lambda shortage: shortage[0] - shortage[1])
         return Refusal("the fabric of the free devices has too little bandwidth left", "bandwidth", needed, free)
     return Refusal("the policy accepts no free devices that a node with enough free cores can attach")

@@ -261,9 +261,9 @@ class Compositions:
 
     def need(self, job: int) -> CompositionRequest:
         """Return the request of a job at the current time; late jobs have no deadline (`CompositionRequest.at`)."""
-        known = self._needs.get(job)
-        need = (CompositionRequest.of(job, self.snapshot, self.sharing) if known is None else known).at(self.now)
-        if need is not known:
+        cached = self._needs.get(job)
+        need = (CompositionRequest.of(job, self.snapshot, self.sharing) if cached is None else cached).at(self.now)
+        if need is not cached:
             self._needs[job] = need
         return need
 

@@ -55,12 +55,12 @@ class FreeDevices:
 
     def first(self, place: int, need: CompositionRequest) -> int:
         """Return the lowest device of a location that covers a need by itself, -1 if there is none."""
-        found = [
+        first_devices = [
             devices[0]
             for (bandwidth, storage), devices in self._free[place].items()
             if devices and bandwidth >= need.bandwidth and storage >= need.storage and self._attachable(place, bandwidth)
         ]
-        return min(found, default=-1)
+        return min(first_devices, default=-1)
 
     def offers(self, place: int, single_device: bool) -> list[DeviceSize]:
         """Return the sizes of the free devices of a location: of each if `single_device`, else of all of them together."""
@@ -96,9 +96,9 @@ class FreeDevices:
                 return
             best: tuple[float, tuple[int, ...]] | None = None
             for chosen in combinations_with_replacement(sizes, count):
-                found = self._cover(place, need, chosen, any_fabric)
-                if found is not None and (best is None or found < best):
-                    best = found
+                cover = self._cover(place, need, chosen, any_fabric)
+                if cover is not None and (best is None or cover < best):
+                    best = cover
             if best is not None:
                 yield best[1]
 

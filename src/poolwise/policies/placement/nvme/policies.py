@@ -44,21 +44,21 @@ class NvmeFirstFit(Composer):
 
     def compose(self, need: CompositionRequest, view: Compositions, first: int) -> tuple[int, tuple[int, ...]] | None:
         """Return the first device and its node."""
-        found = [*self._shared(need, view), *self._free(need, view, first)]
-        if not found:
+        candidates = [*self._shared(need, view), *self._free(need, view, first)]
+        if not candidates:
             return None
-        device, node = min(found)
+        device, node = min(candidates)
         return node, (device,)
 
     def _free(self, need: CompositionRequest, view: Compositions, first: int) -> list[tuple[int, int]]:
         """Return the first free (device, node) of each location."""
-        found = []
+        candidates = []
         for place, home in enumerate(view.layout.inside):
             node = first if home < 0 else home
             device = view.free.first(place, need) if view.free_cores(node) >= need.cores else -1
             if device >= 0:
-                found.append((device, node))
-        return found
+                candidates.append((device, node))
+        return candidates
 
     def _shared(self, need: CompositionRequest, view: Compositions) -> list[tuple[int, int]]:
         """Return (device, node) of the first devices in use that have room under the base demands."""
@@ -66,7 +66,7 @@ class NvmeFirstFit(Composer):
             return []
         room = [c for c in view.candidates(need) if c.key.size == 1 and c.key.bandwidth >= need.bandwidth]
         devices = [view.lowest(c) for c in room]
-        return [(device, found.node) for device in devices if (found := view.composition(device)) is not None]
+        return [(device, composition.node) for device in devices if (composition := view.composition(device)) is not None]
 
 
 @register("placements", "nvme_minimize_fragmentation")

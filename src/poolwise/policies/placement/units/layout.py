@@ -98,8 +98,8 @@ def _layout(machine: Machine) -> UnitLayout:
 
 def _codes(machine: Machine, types: tuple[str, ...]) -> IntArray:
     column = machine.attributes.get("unit_type")
-    found = [] if column is None else [int(column[machine.type.index(name)]) for name in types]
-    return np.array(found, dtype=np.int64)
+    codes = [] if column is None else [int(column[machine.type.index(name)]) for name in types]
+    return np.array(codes, dtype=np.int64)
 
 
 def _ranges(*columns: IntArray) -> dict[tuple[int, ...], LeafRange]:

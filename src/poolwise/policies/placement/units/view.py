@@ -118,8 +118,8 @@ class Units(Choices):
 
     def first(self, tier: Tier) -> int:
         """Return the first idle leaf of a tier by (x, y), then machine order; -1 if none is idle."""
-        found = [leaf for low, high in tier if (leaf := self.idle.first(low, high)) >= 0]
-        return min(found, key=self.layout.rank.__getitem__) if len(found) > 1 else found[0] if found else -1
+        leaves = [leaf for low, high in tier if (leaf := self.idle.first(low, high)) >= 0]
+        return min(leaves, key=self.layout.rank.__getitem__) if len(leaves) > 1 else leaves[0] if leaves else -1
 
     def random(self, tier: Tier, draw: float) -> int:
         """Return an idle leaf of a tier, chosen uniformly by `draw` in [0, 1); -1 if none is idle."""
@@ -133,9 +133,9 @@ class Units(Choices):
 
     def soonest(self, tier: Tier) -> tuple[int, int]:
         """Return (ns, leaf) of the busy unit of a tier that is available first, ties as in `first`; (NEVER, -1) if none."""
-        found = [self.until.first(low, high) for low, high in tier]
+        entries = [self.until.first(low, high) for low, high in tier]
         return min(
-            (entry for entry in found if entry[1] >= 0),
+            (entry for entry in entries if entry[1] >= 0),
             key=lambda entry: (entry[0], int(self.layout.rank[entry[1]])),
             default=(NEVER, -1),
         )
@@ -152,11 +152,11 @@ class Units(Choices):
         shape = (int(self.table.requested[job]), *(self.attribute(name, job, 0) for name in SHAPE))
         if shape not in self._offers:
             empty = self.snapshot.empty()
-            found = []
+            offers = []
             for ranges in self._distances(job):
                 placement = self.placement(ranges[0][0], 0)
-                found.append(UnitOffer(min(empty.expected_end(job, placement) - empty.now, LONGEST), ranges))
-            self._offers[shape] = tuple(sorted(found))
+                offers.append(UnitOffer(min(empty.expected_end(job, placement) - empty.now, LONGEST), ranges))
+            self._offers[shape] = tuple(sorted(offers))
         return self._offers[shape]
 
     def response(self, job: int, leaf: int) -> int:
@@ -166,17 +166,17 @@ class Units(Choices):
     def _distances(self, job: int) -> list[Tier]:
         """Return the ranges of each type: all of it, or with data its position, the rest of its rack, and other racks."""
         layout = self.layout
-        found: list[Tier] = []
+        tiers: list[Tier] = []
         x, y = self.attribute("data_x", job, 0), self.attribute("data_y", job, 0)
         for kind in self.able(job):
             whole = layout.of_type[kind]
             if not self.attribute("data_size", job, 0):
-                found.append((whole,))
+                tiers.append((whole,))
                 continue
             rack = layout.of_rack.get((kind, x), (whole[0], whole[0]))
             place = layout.of_place.get((kind, x, y), (rack[0], rack[0]))
-            found += [(place,), _without(rack, place), _without(whole, rack)]
-        filled = [tuple(part for part in tier if part[0] < part[1]) for tier in found]
+            tiers += [(place,), _without(rack, place), _without(whole, rack)]
+        filled = [tuple(part for part in tier if part[0] < part[1]) for tier in tiers]
         return [tier for tier in filled if tier]
 
 
