@@ -128,8 +128,8 @@ def compare(*runs: SimulatedRun | str | Path, over: ComparedOver | None = None, 
     >>> fcfs, sjf = (
     ...     poolwise.simulate(workload, poolwise.Machine.flat(1), order=order, engine="reference") for order in ("fcfs", "sjf")
     ... )
-    >>> found = poolwise.compare(fcfs, sjf)
-    >>> [d.value < d.first for d in found.differences if d.metric == "mean_wait_s"]
+    >>> comparison = poolwise.compare(fcfs, sjf)
+    >>> [d.value < d.first for d in comparison.differences if d.metric == "mean_wait_s"]
     [True]
     """
     saved: list[SavedRun] = []

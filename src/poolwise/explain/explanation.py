@@ -83,8 +83,8 @@ class Explanation:
     --------
     >>> import poolwise
     >>> workload = poolwise.Workload.of(["0 s", "10 s"], ["1 min", "1 min"], requests={"nodes": [2, 1]})
-    >>> found = poolwise.explain_wait(workload, poolwise.Machine.flat(2), poolwise.list_scheduler(), job=2)
-    >>> found.status
+    >>> explanation = poolwise.explain_wait(workload, poolwise.Machine.flat(2), poolwise.list_scheduler(), job=2)
+    >>> explanation.status
     'started'
     """
 

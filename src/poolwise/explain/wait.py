@@ -87,8 +87,8 @@ def explain_wait(
     --------
     >>> import poolwise
     >>> workload = poolwise.Workload.of(["0 s", "10 s"], ["1 min", "1 min"], requests={"nodes": [2, 1]})
-    >>> found = poolwise.explain_wait(workload, poolwise.Machine.flat(2), poolwise.list_scheduler(), job=2)
-    >>> found.wait // 10**9, [episode.reason.resource for episode in found.episodes]
+    >>> explanation = poolwise.explain_wait(workload, poolwise.Machine.flat(2), poolwise.list_scheduler(), job=2)
+    >>> explanation.wait // 10**9, [episode.reason.resource for episode in explanation.episodes]
     (50, ['nodes'])
     """
     row = find_job(workload, job)

@@ -248,7 +248,7 @@ def _boxes(figure: Boxes) -> Spec:
     x, y = channel("x", figure.x_axis, across), channel("y", figure.y_axis, up)
     color = series_style(list(figure.series), len(figure.series) > 1)[0]["color"]
     drawn = zip(figure.series, color["scale"]["range"], strict=True)
-    color["scale"]["range"] = ["var(--grid)" if name in figure.pale else color_of for name, color_of in drawn]
+    color["scale"]["range"] = ["var(--grid)" if name in figure.pale else shade for name, shade in drawn]
     mark = {"type": "rect", "stroke": "var(--paper)", "strokeWidth": 0.4, "clip": True}
     area = {"x": x, "x2": {"field": "right"}, "y": y, "y2": {"field": "high"}}
     encoding = {**area, "color": color, **described(), **faded()}
