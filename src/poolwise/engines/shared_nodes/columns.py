@@ -170,11 +170,11 @@ class SharedColumns(ListColumns):
         assert rule is not None and rule.times is not None
         status, depth = record(interval_state.SharedIntervalStatus), min(rule.times.depth, n)
         status.wake = NEVER
-        status.version, n_word = -1, -(-n_node // WORD)
+        status.version, status.best_renewal, n_word = -1, -1, -(-n_node // WORD)
         return SharedIntervals(
             IntervalRules(**rule.times._asdict()),
             status,
-            interval_state.LineArrays(blank(n), blank(depth), blank(depth)),
+            interval_state.LineArrays(blank(min(n, 2 * depth)), blank(n), blank(depth), blank(depth), blank(depth)),
             self._counters(),
             self._blocks(nodes),
             zeros_of(

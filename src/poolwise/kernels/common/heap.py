@@ -65,3 +65,33 @@ def sort(items: IntArray, size: int, key: IntArray | FloatArray) -> None:
         items[k] = pop(items, k + 1, key)
     for k in range(size // 2):  # heap sort yields descending order
         items[k], items[size - 1 - k] = items[size - 1 - k], items[k]
+
+
+@step
+def select(items: IntArray, size: int, count: int, key: IntArray | FloatArray) -> None:
+    """Move the first `count` of `size` items, in their order, to the front, in any order there.
+
+    Hoare's quickselect around the median of three items; distinct items have distinct places, so no part is empty.
+    """
+    low, high = 0, size - 1
+    while low < high:
+        middle = (low + high) >> 1
+        for a, b in ((low, middle), (middle, high), (low, middle)):
+            if before(items[b], items[a], key):
+                items[a], items[b] = items[b], items[a]
+        pivot, left, right = items[middle], low, high
+        while left <= right:
+            while before(items[left], pivot, key):
+                left += 1
+            while before(pivot, items[right], key):
+                right -= 1
+            if left <= right:
+                items[left], items[right] = items[right], items[left]
+                left += 1
+                right -= 1
+        if count - 1 <= right:
+            high = right
+        elif count - 1 >= left:
+            low = left
+        else:
+            return

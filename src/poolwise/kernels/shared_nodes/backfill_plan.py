@@ -46,10 +46,21 @@ def holds(state: SharedState, intervals: SharedIntervals) -> bool:
     line, status = intervals.line, intervals.status
     if status.version != state.now.version or state.now.time >= status.holds_until:
         return False
-    for k in range(status.planned):  # noqa: SIM110  # a loop is what compiles
-        if line.tested[k] != line.planned[k]:
+    for k in range(status.planned):
+        if k == status.tested + status.left or next_tested(k, state, intervals) != line.planned[k]:
             return False
     return True
+
+
+@inlined
+def next_tested(at: int, state: SharedState, intervals: SharedIntervals) -> int:
+    """Return the job at a position by priority, given that those before it have been returned."""
+    line, status = intervals.line, intervals.status
+    if at == status.tested:
+        line.tested[at] = heap.pop(line.heap, status.left, state.order.key)
+        status.tested += 1
+        status.left -= 1
+    return int(line.tested[at])
 
 
 @inlined

@@ -21,7 +21,7 @@ from poolwise.kernels.shared_nodes.waiting import leave
 
 @step
 def line_up(line: IntArray, counters: CounterArrays, state: SharedState) -> int:
-    """Arrange the waiting jobs that are admitted in a heap by priority; return how many there are."""
+    """Write the waiting jobs that are admitted, with their keys, in any order; return how many there are."""
     order, queue, now, count = state.order, state.queue, state.now, 0
     counts = has_counters(counters)
     if counts:
@@ -32,7 +32,6 @@ def line_up(line: IntArray, counters: CounterArrays, state: SharedState) -> int:
             order.key[job] = key(job, now.time, order)
             line[count] = job
             count += 1
-    heap.arrange(line, count, order.key)
     return count
 
 
@@ -46,6 +45,7 @@ def start_in_order(
     """
     jobs, kinds = state.jobs, state.kinds
     waiting, is_open, heads = line_up(line, counters, state), True, 0
+    heap.arrange(line, waiting, state.order.key)
     _unblock(blocks)
     last = max(waiting - most, 0)
     while waiting > last and is_open:

@@ -16,6 +16,12 @@ class SharedIntervalStatus:
     wake: int  # ns of the next pass if nothing happens before, NEVER for none
     runs: int  # runs in `SharedReleases`
     segments: int  # segments in use
+    best: int  # jobs in `LineArrays.best`, including those that have left the queue since the last pass
+    worst: int  # job that comes before all waiting jobs that are not in `LineArrays.best`, -1 if there are none
+    best_next: int  # `now.next` and `now.renewal` as of the last pass; -1 for the latter if there was none
+    best_renewal: int
+    left: int  # jobs in `LineArrays.heap`
+    tested: int  # jobs in `LineArrays.tested`
     planned: int  # jobs in `LineArrays.planned`
     version: int  # `now.version` for which the plan was begun
     holds_until: int  # ns before which a new pass would find the same for them, unless a run starts or ends
@@ -33,8 +39,10 @@ class SharedIntervalStatus:
 class LineArrays(NamedTuple):
     """The waiting jobs by priority."""
 
-    heap: IntArray  # (n_job,) scratch: the waiting jobs that are not tested yet
-    tested: IntArray  # (n_depth,) jobs that a backfill pass tests, by priority
+    best: IntArray  # (n_best,) waiting jobs that come before all others by priority, in any order: see `status.best`
+    heap: IntArray  # (n_job,) scratch: the waiting jobs, then those that a backfill pass has still to test
+    candidate: IntArray  # (n_depth,) all jobs that a backfill pass tests, in any order
+    tested: IntArray  # (n_depth,) the first of them by priority: those tested so far, except for those that started
     planned: IntArray  # (n_depth,) the first jobs by priority that the last backfill pass planned, none of which started
 
 

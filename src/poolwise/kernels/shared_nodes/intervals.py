@@ -11,9 +11,17 @@ from poolwise.kernels.common import heap
 from poolwise.kernels.common.intervals import considered, next_pass, runs_backfill, runs_main
 from poolwise.kernels.common.state import STATIC
 from poolwise.kernels.jit import inlined, step
-from poolwise.kernels.shared_nodes.backfill_plan import begin_plan, holds, place_now, reserve, sort_releases, starts_now
+from poolwise.kernels.shared_nodes.backfill_plan import (
+    begin_plan,
+    holds,
+    next_tested,
+    place_now,
+    reserve,
+    sort_releases,
+    starts_now,
+)
 from poolwise.kernels.shared_nodes.blocking import line_up, start_in_order
-from poolwise.kernels.shared_nodes.counters import take
+from poolwise.kernels.shared_nodes.counters import has_counters, take
 from poolwise.kernels.shared_nodes.interval_state import SharedIntervals
 from poolwise.kernels.shared_nodes.room import finds_room
 from poolwise.kernels.shared_nodes.runs import start
@@ -76,46 +84,99 @@ def _backfill(state: SharedState, intervals: SharedIntervals) -> bool:
     """Test the first jobs by priority: each starts if it fits along with the reservations of those before it.
 
     Write to `status.idle_until` until when no further one can start, if none has started. Return whether a start bars an
-    admitted job, which ends the pass.
+    admitted job, which ends the pass. A job that cannot start now cannot later in the pass: room only shrinks.
     """
-    line, tested = intervals.line, 0
-    waiting = line_up(line.heap, intervals.counters, state)
-    while tested < intervals.rules.depth and tested < waiting:
-        line.tested[tested] = heap.pop(line.heap, waiting - tested, state.order.key)
-        tested += 1
-    last = tested - 1
-    while last >= 0 and not finds_room(state.jobs.kind[line.tested[last]], state):
-        last -= 1
-    if last < 0:
+    line, status, next_able = intervals.line, intervals.status, 0
+    count = _choose_candidates(state, intervals)
+    while next_able < count and not finds_room(state.jobs.kind[line.candidate[next_able]], state):
+        next_able += 1
+    if next_able == count:
         return False
     if not holds(state, intervals):
         begin_plan(state, intervals)
-    at = intervals.status.planned
-    last = _last_candidate(last, at, state, intervals)
-    while at <= last:
-        job = line.tested[at]
-        if at == last or starts_now(job, state, intervals):
+    at = status.planned
+    next_able = _next_able(next_able, count, state, intervals)
+    while next_able < count:
+        job = next_tested(at, state, intervals)
+        if job == line.candidate[next_able] or starts_now(job, state, intervals):
             place_now(job, state, intervals)
             start(job, state)
             leave(job, state)
             if take(job, state, intervals.counters):
                 return True
-            tested -= 1
-            for k in range(at, tested):
+            status.tested -= 1
+            for k in range(at, status.tested):
                 line.tested[k] = line.tested[k + 1]
             sort_releases(state, intervals)
-            last -= 1
         else:
             reserve(job, state, intervals)
             at += 1
-        last = _last_candidate(last, at, state, intervals)
-    intervals.status.idle_until = intervals.status.holds_until
+        next_able = _next_able(next_able, count, state, intervals)
+    status.idle_until = status.holds_until
     return False
 
 
+@inlined
+def _choose_candidates(state: SharedState, intervals: SharedIntervals) -> int:
+    """Write the first jobs by priority to `line.candidate`, and as a heap to `line.heap`; return how many there are."""
+    line, status = intervals.line, intervals.status
+    if not _update_best(state, intervals):
+        _find_best(state, intervals)
+    for k in range(status.best):
+        line.heap[k] = line.best[k]
+    status.left, status.tested = min(status.best, intervals.rules.depth), 0
+    if status.left < status.best:
+        heap.select(line.heap, status.best, status.left, state.order.key)
+    for k in range(status.left):
+        line.candidate[k] = line.heap[k]
+    heap.arrange(line.heap, status.left, state.order.key)
+    return int(status.left)
+
+
 @step
-def _last_candidate(last: int, first: int, state: SharedState, intervals: SharedIntervals) -> int:
-    """Return the position, from `last` back to `first`, of a job that could start now; else `first` - 1."""
-    while last >= first and not starts_now(intervals.line.tested[last], state, intervals):
-        last -= 1
-    return last
+def _find_best(state: SharedState, intervals: SharedIntervals) -> None:
+    """Write the first jobs by priority to `line.best`, as many as it holds."""
+    line, status = intervals.line, intervals.status
+    waiting = line_up(line.heap, intervals.counters, state)
+    status.best, status.worst = min(waiting, line.best.size), -1
+    if status.best < waiting:
+        heap.select(line.heap, waiting, status.best, state.order.key)
+    for k in range(status.best):
+        line.best[k] = line.heap[k]
+        if status.best < waiting and (status.worst < 0 or heap.before(status.worst, line.best[k], state.order.key)):
+            status.worst = line.best[k]
+    status.best_next, status.best_renewal = state.now.next, state.now.renewal
+
+
+@step
+def _update_best(state: SharedState, intervals: SharedIntervals) -> bool:
+    """Remove jobs that have started from `line.best` and add those that have arrived; return whether it still serves a pass.
+
+    It does while priorities are the same, all waiting jobs are admitted, and it has enough jobs for a pass.
+    """
+    line, status, now, best = intervals.line, intervals.status, state.now, 0
+    if state.order.kind != STATIC or status.best_renewal != now.renewal or has_counters(intervals.counters):
+        return False
+    for k in range(status.best):
+        if state.queue.where[line.best[k]] >= 0:
+            line.best[best] = line.best[k]
+            best += 1
+    for job in range(status.best_next, now.next):
+        if state.queue.where[job] >= 0 and (status.worst < 0 or heap.before(job, status.worst, state.order.key)):
+            if best == line.best.size:
+                return False
+            line.best[best] = job
+            best += 1
+    status.best, status.best_next = best, now.next
+    return bool(status.worst < 0 or best >= intervals.rules.depth)
+
+
+@step
+def _next_able(first: int, count: int, state: SharedState, intervals: SharedIntervals) -> int:
+    """Return the position in `line.candidate`, from `first` on, of a waiting job that could start now; `count` if none can."""
+    while first < count:
+        job = intervals.line.candidate[first]
+        if state.queue.where[job] >= 0 and starts_now(job, state, intervals):
+            break
+        first += 1
+    return first
