@@ -1,4 +1,4 @@
-"""Backfill passes that test few of many waiting jobs (bf_max_job_test): the kernel on shared nodes equals the reference engine."""
+"""Backfill passes that test few of many waiting jobs (bf_max_job_test): kernels on shared nodes equal the reference engine."""
 
 from __future__ import annotations
 
