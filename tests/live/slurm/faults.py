@@ -145,11 +145,15 @@ class FaultInjection:
         return found
 
     def end(self) -> None:
-        """Repair the cluster as an administrator does; Slurm itself holds jobs requeued too often (MaxBatchRequeue)."""
+        """Repair the cluster as an administrator does.
+
+        Slurm itself holds jobs requeued too often (MaxBatchRequeue). A killed controller returns to its last saved state, in
+        which jobs may be held by their users again although they were released. Poolwise holds jobs as an administrator only.
+        """
         for job, _, reason in (
             line.partition("|") for line in self.call("squeue", "-h", "-p", "pools", "-o", "%i|%r").splitlines()
         ):
-            if reason == "launch failed requeued held":
+            if reason in ("launch failed requeued held", "JobHeldUser"):
                 self.call("scontrol", "release", job)
         for node in self.drained:
             self.call("scontrol", "update", f"NodeName={node}", "State=RESUME")
