@@ -17,12 +17,12 @@ from poolwise.kernels.shared_nodes.backfill_plan import (
     next_tested,
     place_now,
     reserve,
-    sort_releases,
     starts_now,
 )
 from poolwise.kernels.shared_nodes.blocking import line_up, start_in_order
 from poolwise.kernels.shared_nodes.counters import has_counters, take
 from poolwise.kernels.shared_nodes.interval_state import SharedIntervals
+from poolwise.kernels.shared_nodes.releases import sort_releases
 from poolwise.kernels.shared_nodes.room import finds_room
 from poolwise.kernels.shared_nodes.runs import start
 from poolwise.kernels.shared_nodes.state import SharedNow, SharedState

@@ -1,0 +1,141 @@
+"""Runs by expected end during a backfill pass, and the number of ends after which a node can hold a part of a job."""
+
+from __future__ import annotations
+
+from poolwise.kernels.common import heap
+from poolwise.kernels.common.intervals import count_by, second
+from poolwise.kernels.jit import inlined, step
+from poolwise.kernels.shared_nodes.interval_state import SharedIntervals
+from poolwise.kernels.shared_nodes.segments import is_reserved
+from poolwise.kernels.shared_nodes.state import SharedState
+from poolwise.quantities import NEVER, OVERDUE, SECOND
+
+
+@step
+def sort_releases(state: SharedState, intervals: SharedIntervals) -> None:
+    """Sort the current runs by expected end, ties by job."""
+    releases, runs, parts, now = intervals.releases, state.runs, state.parts, state.now
+    soon, count = second(now) + OVERDUE, now.running
+    for k in range(count):
+        run = runs.ending[k]
+        releases.run[k] = run
+        releases.due[run] = max(runs.expected[run] // SECOND * SECOND, soon)
+    heap.sort(releases.run, count, releases.due)
+    for n in range(releases.idle_after.size):
+        releases.idle_after[n], releases.parts[n] = 0, 0
+    for k in range(count):
+        run, at = releases.run[k], k
+        while at > 0 and releases.end[at - 1] == releases.due[run] and runs.job[releases.run[at - 1]] > runs.job[run]:
+            releases.run[at] = releases.run[at - 1]
+            at -= 1
+        releases.run[at], releases.end[k] = run, releases.due[run]
+    releases.sorts[0] += 1
+    for k in range(count):
+        run = releases.run[k]
+        first = parts.first[run]
+        releases.node[k] = parts.node[first] if parts.first[run + 1] == first + 1 else -1
+        for part in range(first, parts.first[run + 1]):
+            n = parts.node[part]
+            releases.idle_after[n], releases.part[n, releases.parts[n]] = k + 1, k
+            _note_run(n, run, intervals)
+            releases.parts[n] += 1
+    for n in range(releases.parts.size):
+        if releases.parts[n] < releases.run_on.shape[1]:
+            _note_run(n, -1, intervals)
+    intervals.status.runs = count
+    for s in range(intervals.status.segments):
+        intervals.segments.ended[s] = count_by(intervals.segments.begin[s], intervals.releases.end, intervals.status.runs)
+
+
+@inlined
+def _note_run(n: int, run: int, intervals: SharedIntervals) -> None:
+    """Write the next run by expected end on a node, -1 behind the last; note whether it is another one than before."""
+    releases = intervals.releases
+    if releases.run_on[n, releases.parts[n]] != run:
+        releases.run_on[n, releases.parts[n]] = run
+        releases.changed_at[n] = releases.sorts[0]
+
+
+@step
+def next_touching(k: int, state: SharedState, intervals: SharedIntervals) -> int:
+    """Return the first run from the k-th one on that has a part on a node that is not reserved; the number of runs if none."""
+    while k < intervals.status.runs and not _touches(k, state, intervals):
+        k += 1
+    return k
+
+
+@inlined
+def last_touching(state: SharedState, intervals: SharedIntervals) -> int:
+    """Return the last run that has a part on a node that is not reserved, given that there is one."""
+    k = intervals.status.runs - 1
+    while not _touches(k, state, intervals):
+        k -= 1
+    return int(k)
+
+
+@inlined
+def _touches(k: int, state: SharedState, intervals: SharedIntervals) -> bool:
+    """Return whether the k-th run by end has a part on a node that is not reserved."""
+    run, parts, held, n = intervals.releases.run[k], state.parts, intervals.trial.held, intervals.releases.node[k]
+    if n >= 0:
+        return not is_reserved(n, held)
+    for part in range(parts.first[run], parts.first[run + 1]):  # noqa: SIM110  # a loop is what compiles
+        if not is_reserved(parts.node[part], held):
+            return True
+    return False
+
+
+@step
+def write_ends(kind: int, state: SharedState, intervals: SharedIntervals) -> None:
+    """Write when each node can hold a part of a kind to `trial.fits_after`, `trial.able` and `trial.ready`."""
+    trial, releases, status = intervals.trial, intervals.releases, intervals.status
+    row = _row_of(kind, state, intervals)
+    status.able = 0
+    for n in range(trial.fits_after.size):
+        needed = trial.needed[row, n]
+        trial.fits_after[n] = needed
+        if needed < NEVER:
+            trial.able[status.able], trial.ready[status.able] = n, -1
+            if needed > 0:
+                last = releases.part[n, needed - 1]
+                trial.fits_after[n], trial.ready[status.able] = last + 1, releases.end[last]
+            status.able += 1
+
+
+@step
+def _row_of(kind: int, state: SharedState, intervals: SharedIntervals) -> int:
+    """Return the row of `trial.needed` for a kind; compute it for the nodes whose runs have changed since."""
+    trial, nodes, kinds = intervals.trial, state.nodes, state.kinds
+    changed_at, sorts = intervals.releases.changed_at, intervals.releases.sorts[0]
+    row, leaves = kind % trial.kind.size, nodes.top.shape[0] // 2
+    since = trial.at[row] if trial.kind[row] == kind else -1
+    trial.kind[row], trial.at[row] = kind, sorts
+    for n in range(changed_at.size if since < sorts else 0):
+        if changed_at[n] > since:
+            trial.needed[row, n] = NEVER
+            if nodes.open[kinds.eligible[kind], leaves + n]:
+                trial.needed[row, n] = _count_needed(n, kind, state, intervals)
+    return int(row)
+
+
+@inlined
+def _count_needed(n: int, kind: int, state: SharedState, intervals: SharedIntervals) -> int:
+    """Return the number of parts on a node that have to end before it can hold a part of a kind, NEVER if it never can."""
+    releases, request, leaf = intervals.releases, state.kinds.request, state.nodes.top.shape[0] // 2 + n
+    needed = 0  # for all amounts
+    for d in range(request.shape[1]):
+        free, k = state.nodes.top[leaf, d], 0
+        while free < request[kind, d]:
+            if k == releases.parts[n]:
+                return NEVER
+            free += request[kind_at(n, k, state, intervals), d]
+            k += 1
+        needed = max(needed, k)
+    return int(needed)
+
+
+@inlined
+def kind_at(n: int, k: int, state: SharedState, intervals: SharedIntervals) -> int:
+    """Return the kind of the k-th part by end on a node."""
+    releases = intervals.releases
+    return int(state.jobs.kind[state.runs.job[releases.run[releases.part[n, k]]]])
