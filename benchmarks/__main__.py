@@ -34,7 +34,7 @@ def main(names: list[str]) -> int:
         print(f"unknown benchmarks: {', '.join(unknown)}. Choose from: {', '.join(cases)}", file=sys.stderr)
         return 2
     missed = 0
-    for name in names or [name for name, one in cases.items() if not one.on_request]:
+    for name in names or [name for name, case in cases.items() if not case.on_request]:
         figures = cases[name].run()
         reached = cases[name].reached(figures)
         missed += sum(not well for well in reached.values())

@@ -28,16 +28,16 @@ def main(seeds: int, thetas: list[str]) -> None:
         gaps: dict[float, list[float]] = {limit: [] for limit in LIMITS}
         times: dict[float, list[float]] = {limit: [] for limit in LIMITS}
         for seed in range(seeds):
-            found = {}
+            solutions = {}
             for limit in LIMITS:
                 problem = read_batch(file, seed=seed, theta=theta)
                 begun = time.process_time()
-                found[limit] = method.solve(problem, Limit(limit, time.process_time))
+                solutions[limit] = method.solve(problem, Limit(limit, time.process_time))
                 times[limit].append(time.process_time() - begun)
-                assert check_assignment(problem, found[limit].assignment).valid
-            bound = found[LIMITS[-1]].bound
+                assert check_assignment(problem, solutions[limit].assignment).valid
+            bound = solutions[LIMITS[-1]].bound
             for limit in LIMITS:
-                gaps[limit].append(100 * (found[limit].objective / bound - 1))
+                gaps[limit].append(100 * (solutions[limit].objective / bound - 1))
             print(theta, seed, *(f"{gaps[limit][-1]:.3f} %" for limit in LIMITS), flush=True)
         for limit in LIMITS:
             mean, worst = np.mean(gaps[limit]), np.max(gaps[limit])

@@ -67,9 +67,9 @@ def plan_and_store(cells: int, records: dict[str, Record], folder: Path) -> Figu
 def study(folder: Path, cells: int) -> Study:
     """Return a study with the given number of cells: two orders, two pools, and seeds."""
     settings = {"seeds.count": cells // COMBINATIONS, "measure.baseline": False, "measure.warm_up": 0}
-    found = load(folder / "study.toml", settings)
-    assert len(found.runs) == cells
-    return found
+    loaded = load(folder / "study.toml", settings)
+    assert len(loaded.runs) == cells
+    return loaded
 
 
 def store_records(whole: Study, records: dict[str, Record], folder: Path) -> None:

@@ -26,12 +26,12 @@ SOURCE = "measured: memory limit, swap in zram, processor time; conditions in ca
 def without_paths(words: Sequence[str], folder: Path) -> list[str]:
     """Return a command without paths of this computer: the folder of results, the source tree, the Python installation."""
     own = {str(folder): "FOLDER", str(folder.resolve()): "FOLDER", str(HERE): HERE.name}
-    found = []
+    shortened = []
     for word in words:
         for path, name in own.items():
             word = word.replace(path, name)
-        found.append(Path(word).name if word.startswith("/") else word)
-    return found
+        shortened.append(Path(word).name if word.startswith("/") else word)
+    return shortened
 
 
 def collect(folder: Path, names: Sequence[str]) -> tuple[str, dict[str, object]]:
@@ -66,7 +66,7 @@ def main(folder: Path, shipped: Path) -> None:
     measurements = shipped / "measurements" / "measured.csv"
     measurements.write_text(text)
     measurements.with_suffix(".json").write_text(json.dumps(about, indent=1) + "\n")
-    profiles = [replace(fit(one).profile, source=SOURCE) for one in read_measurements(measurements)]
+    profiles = [replace(fit(measured).profile, source=SOURCE) for measured in read_measurements(measurements)]
     (shipped / "memory_profiles" / "measured.csv").write_text(to_csv(profiles))
     print("\n".join(page_rows(text)))
 

@@ -49,8 +49,8 @@ def figures(policy: str) -> Figures:
     for _ in range(ROUNDS):  # in turn, so that a temporary slowdown of the computer affects all of them
         for units, this in some.items():
             whole[units] = min(whole[units], _whole(this, scheduler))
-            given = arrays(this.workload, this.machine, scheduler, this.model, 0)
-            loop[units] = min(loop[units], seconds(lambda given=given: replay(given))[0])
+            arrays_of_run = arrays(this.workload, this.machine, scheduler, this.model, 0)
+            loop[units] = min(loop[units], seconds(lambda arrays_of_run=arrays_of_run: replay(arrays_of_run))[0])
     return {
         "tasks_per_second": 1 / per_task,
         "ns_per_task": 1e9 * per_task,

@@ -51,10 +51,10 @@ def against_local(executor: Executor) -> Figures:
     long = [(elapsed(executor, 1.0, 20), elapsed(Local(2), 1.0, 20)) for _ in range(2)]
     short = [(elapsed(executor, 0.01, 200), elapsed(Local(2), 0.01, 200)) for _ in range(3)]
     return {
-        "overhead": min(one for one, _ in long) / 10.0 - 1.0,
+        "overhead": min(executor_s for executor_s, _ in long) / 10.0 - 1.0,
         "local_overhead": min(other for _, other in long) / 10.0 - 1.0,
-        "throughput_ratio": min(other for _, other in short) / min(one for one, _ in short),
-        "cells_per_second": 200 / min(one for one, _ in short),
+        "throughput_ratio": min(other for _, other in short) / min(executor_s for executor_s, _ in short),
+        "cells_per_second": 200 / min(executor_s for executor_s, _ in short),
     }
 
 

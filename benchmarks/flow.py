@@ -241,19 +241,19 @@ def rounds(kinds: int, preferring: float, repeat: int = 8) -> Figures:
     """
     rng = np.random.default_rng(2)
     cluster = draw(12_500, 11_000, kinds, preferring, most=0)
-    kept, spent = NamedFlow(), []
-    clock = kept.network.solve = Clock(kept.network.solve)  # type: ignore[method-assign]  # timed from within
+    incremental, spent = NamedFlow(), []
+    clock = incremental.network.solve = Clock(incremental.network.solve)  # type: ignore[method-assign]  # timed from within
     for _ in range(repeat + 2):
         begun = time.process_time()
         graph = Merged(cluster)
         built = time.process_time()
-        answer = kept.solve(graph.names, *graph.arcs, graph.supply)
+        answer = incremental.solve(graph.names, *graph.arcs, graph.supply)
         done = time.process_time()
         reference, fresh = seconds(lambda graph=graph: solve(graph.arcs, graph.supply))
         if answer.cost != fresh.cost or not answer.optimal:
             raise AssertionError("the kept graph and a cold solver disagree")
         spent.append((done - built, clock.seconds, done - begun, reference))
-        kept.withdraw(graph.start(answer.flow))
+        incremental.withdraw(graph.start(answer.flow))
         cluster.now += 1
         np.add.at(cluster.free, rng.integers(0, 12_500, 1_000), 1)
         cluster.arrive(rng, 1_000, preferring)

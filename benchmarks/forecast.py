@@ -41,17 +41,17 @@ def deep_queue(order: str) -> KnownState:
     how = ListScheduler(make("orders", order), make("backfills", "easy"))
     schedule = simulate(busy_weeks(), Machine.of_racks(4, 16, local=LOCAL_MIB, pool=64 * 16 * 1024), how).schedule
     time = int(np.sort(schedule.start)[-WAITING])
-    found, _ = situation_at(schedule, how, time)
-    keep = np.ones(len(found.jobs), dtype=np.bool_)
-    keep[np.flatnonzero(found.ended)[:-KNOWN]] = False
+    situation, _ = situation_at(schedule, how, time)
+    keep = np.ones(len(situation.jobs), dtype=np.bool_)
+    keep[np.flatnonzero(situation.ended)[:-KNOWN]] = False
     row = np.cumsum(keep) - 1
     return replace(
-        found,
-        jobs=found.jobs.taken(np.flatnonzero(keep)),
-        ran=found.ran[keep],
-        ended=found.ended[keep],
-        running=[run._replace(job=int(row[run.job])) for run in found.running],
-        waiting=row[found.waiting],
+        situation,
+        jobs=situation.jobs.taken(np.flatnonzero(keep)),
+        ran=situation.ran[keep],
+        ended=situation.ended[keep],
+        running=[run._replace(job=int(row[run.job])) for run in situation.running],
+        waiting=row[situation.waiting],
     )
 
 
@@ -64,12 +64,12 @@ def forecast() -> Figures:
     for order in ORDERS:
         situation = deep_queue(order)
         sought = situation.waiting
-        learned, known = seconds(lambda s=situation: RuntimeDistributions.of(s), 3)
-        mean = plan(known, sought, known.means())
+        learned, distributions = seconds(lambda s=situation: RuntimeDistributions.of(s), 3)
+        mean = plan(distributions, sought, distributions.means())
         horizon = horizon_of(float((mean.max() - situation.now) / SECOND))
         figures[f"known_{order}"] = learned
         for samples in (200, 50):
-            took, _ = seconds(lambda k=known, s=sought, n=samples, h=horizon: sample_starts(k, s, n, 0, h), 3)
+            took, _ = seconds(lambda k=distributions, s=sought, n=samples, h=horizon: sample_starts(k, s, n, 0, h), 3)
             figures[f"{order}_{samples}"] = took
     slowest = {f"seconds_{n}": max(figures[f"known_{order}"] + figures[f"{order}_{n}"] for order in ORDERS) for n in (200, 50)}
     return {**slowest, **figures, "waiting": float(len(sought)), "at_work": float(len(situation.running))}

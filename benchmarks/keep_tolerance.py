@@ -67,7 +67,7 @@ def numbers(schedule: Schedule) -> dict[str, float]:
 
 def main(seeds: int) -> None:
     """Compare both schedulers over seeds."""
-    found: dict[str, list[tuple[float, float]]] = {}
+    by_measure: dict[str, list[tuple[float, float]]] = {}
     for seed in range(seeds):
         drawn = workload(seed)
         pair = [
@@ -75,8 +75,8 @@ def main(seeds: int) -> None:
             for scheduler in (BatchScheduler, KeepTolerance)
         ]
         for name, value in pair[0].items():
-            found.setdefault(name, []).append((value, pair[1][name]))
-    for name, values in found.items():
+            by_measure.setdefault(name, []).append((value, pair[1][name]))
+    for name, values in by_measure.items():
         fixed, resized = np.array(values).T
         gain, half = float((resized - fixed).mean()), 1.96 * float((resized - fixed).std(ddof=1)) / len(values) ** 0.5
         print(f"{name}: {fixed.mean():.4g} fixed, {resized.mean():.4g} resized, difference {gain:.4g} +- {half:.2g}")

@@ -95,21 +95,21 @@ def running_programs(folder: Path, programs: tuple[Program, ...], mine: OwnedRes
     """Start programs in separate control groups, and remove both at the end."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     join = 'until [ "$1" = -- ]; do echo $$ > "$1" || exit 126; shift; done; shift; exec "$@"'
-    found: list[RunningProgram] = []
+    running: list[RunningProgram] = []
     hierarchy = find_hierarchy()
     try:
-        for one in programs:
-            group = _group(hierarchy, one)
+        for program in programs:
+            group = _group(hierarchy, program)
             mine.add(group)
             group.create()
-            progress = folder / f"{one.name}.progress"
+            progress = folder / f"{program.name}.progress"
             progress.unlink(missing_ok=True)
-            words = ["/bin/sh", "-c", join, "join", *map(str, group.procs_files), "--", *one.command(one.arguments)]
+            words = ["/bin/sh", "-c", join, "join", *map(str, group.procs_files), "--", *program.command(program.arguments)]
             process = subprocess.Popen(words, stdout=subprocess.DEVNULL, env={**environment, "PROGRESS": str(progress)})
-            found.append(RunningProgram(one, group, process, progress))
-        yield found
+            running.append(RunningProgram(program, group, process, progress))
+        yield running
     finally:
-        for each in found:
+        for each in running:
             each.process.kill()
             each.process.wait()
             each.group.remove()
@@ -124,36 +124,38 @@ def run(
     folder: Path, programs: tuple[Program, ...], limits: dict[str, int] | None, mine: OwnedResources
 ) -> list[RunningProgram]:
     """Run programs to completion under fixed limits in MiB, or under the agent if there are none."""
-    with running_programs(folder, programs, mine) as found:
-        for one in found:
+    with running_programs(folder, programs, mine) as running:
+        for workload in running:
             if limits is not None:
-                one.group.set_limit(limits[one.program.name] * MIB)
-        agent = None if limits is not None else _agent(folder, found)
+                workload.group.set_limit(limits[workload.program.name] * MIB)
+        agent = None if limits is not None else _agent(folder, running)
         begun = time.monotonic()
         try:
-            while any(one.process.poll() is None for one in found) and time.monotonic() - begun < LONGEST_S:
-                for one in found:
-                    if one.process.poll() is None:
-                        one.observe()
+            while any(workload.process.poll() is None for workload in running) and time.monotonic() - begun < LONGEST_S:
+                for workload in running:
+                    if workload.process.poll() is None:
+                        workload.observe()
                 time.sleep(0.25)
-            for one in found:
-                one.code = one.process.poll()
-                one.observe()
+            for workload in running:
+                workload.code = workload.process.poll()
+                workload.observe()
         finally:
             if agent is not None:
                 agent.terminate()
                 agent.wait()
-    return found
+    return running
 
 
-def _agent(folder: Path, found: list[RunningProgram]) -> subprocess.Popen[bytes]:
+def _agent(folder: Path, running: list[RunningProgram]) -> subprocess.Popen[bytes]:
     """Start the agent on the control groups of the programs."""
     lines = [f'version = 1\nmemory = "{MEMORY_MIB} MiB"\nevery = "{EVERY_S * 1000:g} ms"\nclock = "cpu"']
     lines.append(f'state = "{folder / "state"}"\nmeasurements = "{folder / "in-passing.csv"}"\n')
-    for one in found:
-        name = one.group.memory.name
-        lines.append(f'[[workload]]\nname = "{one.program.name}"\ngroup = "{name}"\ntolerance = {one.program.tolerance}')
-        lines.append(f'progress = "{one.progress}"\n')
+    for workload in running:
+        name = workload.group.memory.name
+        lines.append(
+            f'[[workload]]\nname = "{workload.program.name}"\ngroup = "{name}"\ntolerance = {workload.program.tolerance}'
+        )
+        lines.append(f'progress = "{workload.progress}"\n')
     file = folder / "agent.toml"
     file.write_text("\n".join(lines))
     with (folder / "agent.log").open("wb") as log:
@@ -173,34 +175,34 @@ def expected(pace: list[tuple[float, float]], done: float) -> float:
     return float(np.interp(done, units, seconds))
 
 
-def windows(one: RunningProgram, pace: list[tuple[float, float]]) -> list[float]:
+def windows(workload: RunningProgram, pace: list[tuple[float, float]]) -> list[float]:
     """Return the slowdowns in CPU time in windows of a run, starting with the first completed unit."""
-    found, first = [], next((k for k, observation in enumerate(one.observations) if observation[3] > 0), None)
+    slowdowns, first = [], next((k for k, observation in enumerate(workload.observations) if observation[3] > 0), None)
     if first is None:
         return []
-    before = one.observations[first]
-    for observation in one.observations[first + 1 :]:
+    before = workload.observations[first]
+    for observation in workload.observations[first + 1 :]:
         worth = expected(pace, observation[3]) - expected(pace, before[3])
         if observation[0] - before[0] >= WINDOW_S and worth > 0.05:
-            found.append((observation[1] - before[1]) / worth - 1)
+            slowdowns.append((observation[1] - before[1]) / worth - 1)
             before = observation
-    return found
+    return slowdowns
 
 
 def rows(
-    run: int, way: str, found: list[RunningProgram], alone: dict[str, list[tuple[float, float]]], moves: int
+    run: int, way: str, running: list[RunningProgram], alone: dict[str, list[tuple[float, float]]], moves: int
 ) -> list[dict[str, object]]:
     """Return one row of results per program."""
-    makespan = max(one.observations[-1][0] - one.observations[0][0] for one in found)
-    cpu = sum(one.observations[-1][1] for one in found)
+    makespan = max(workload.observations[-1][0] - workload.observations[0][0] for workload in running)
+    cpu = sum(workload.observations[-1][1] for workload in running)
     energy = STATIC * makespan + DYNAMIC * cpu / CORES
     made = []
-    for one in found:
-        pace, last = alone[one.program.name], one.observations[-1]
+    for workload in running:
+        pace, last = alone[workload.program.name], workload.observations[-1]
         values = (
-            run, way, one.program.name, one.program.tolerance, last[1], expected(pace, last[3]),
-            last[1] / expected(pace, last[3]) - 1, max(windows(one, pace), default=0.0),
-            one.ended,
+            run, way, workload.program.name, workload.program.tolerance, last[1], expected(pace, last[3]),
+            last[1] / expected(pace, last[3]) - 1, max(windows(workload, pace), default=0.0),
+            workload.ended,
             last[2], moves, makespan, energy,
         )  # fmt: skip
         made.append(
@@ -211,8 +213,8 @@ def rows(
 
 def plan(folder: Path, peaks: dict[str, int]) -> dict[str, int]:
     """Return the local MiB of each program: IRoP's problem, solved with profiles fitted to measurements of shorter runs."""
-    files = [folder / f"profile-{one.name}.csv" for one in RUNS]
-    for one, file in zip(RUNS, files, strict=True):
+    files = [folder / f"profile-{program.name}.csv" for program in RUNS]
+    for program, file in zip(RUNS, files, strict=True):
         if not file.exists():
             words = [
                 "profile",
@@ -225,9 +227,9 @@ def plan(folder: Path, peaks: dict[str, int]) -> dict[str, int]:
                 "--timeout",
                 "240 s",
                 "--name",
-                one.name,
+                program.name,
             ]
-            _poolwise([*words, "--out", str(file), "--", *one.command(one.shorter)])
+            _poolwise([*words, "--out", str(file), "--", *program.command(program.shorter)])
     text = [file.read_text().splitlines() for file in files]
     (folder / "measured.csv").write_text("\n".join([text[0][0], *(line for lines in text for line in lines[1:])]) + "\n")
     _poolwise(["profile", "fit", str(folder / "measured.csv"), "--out", str(folder / "profiles.csv")])
@@ -235,9 +237,11 @@ def plan(folder: Path, peaks: dict[str, int]) -> dict[str, int]:
         lines = ['version = 1\ntheta = "relative"\neta = 0.5\nremote = "4 GiB"\nprofiles = "profiles.csv"']
         lines.append(f'[[module]]\nname = "node"\ncores = {CORES}\nfrequency = 1.0\nmemory = "{MEMORY_MIB} MiB"')
         lines.append(f"static = {STATIC}\ndynamic = {DYNAMIC}")
-        for one in RUNS:
-            lines.append(f'[[workload]]\nname = "{one.name}"\ncores = 1\nfrequency = 1.0\nmemory = "{peaks[one.name]} MiB"')
-            lines.append(f'tolerance = {factor * one.tolerance}\nprofile = "{one.name}"')
+        for program in RUNS:
+            lines.append(
+                f'[[workload]]\nname = "{program.name}"\ncores = 1\nfrequency = 1.0\nmemory = "{peaks[program.name]} MiB"'
+            )
+            lines.append(f'tolerance = {factor * program.tolerance}\nprofile = "{program.name}"')
         (folder / "batch.toml").write_text("\n".join(lines) + "\n")
         if (placed := _place(folder / "batch.toml")) is not None:
             break
@@ -255,8 +259,8 @@ def _place(batch: Path) -> dict[str, Any] | None:
     if done.returncode == 3:
         return None
     done.check_returncode()
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    placement: dict[str, Any] = json.loads(done.stdout)
+    return placement
 
 
 def _poolwise(words: list[str]) -> str:
@@ -266,13 +270,13 @@ def _poolwise(words: list[str]) -> str:
 def alone(folder: Path, mine: OwnedResources) -> tuple[dict[str, list[tuple[float, float]]], dict[str, int]]:
     """Return the paces and peaks (MiB) of each program alone with all memory local; measured once."""
     pace, peaks = {}, {}
-    for one in RUNS:
-        file = folder / f"alone-{one.name}.json"
+    for program in RUNS:
+        file = folder / f"alone-{program.name}.json"
         if not file.exists():
-            (done,) = run(folder, (one,), {one.name: 4096}, mine)
+            (done,) = run(folder, (program,), {program.name: 4096}, mine)
             file.write_text(json.dumps({"peak_mib": done.peak_mib, "pace": paces(done)}))
         content = json.loads(file.read_text())
-        pace[one.name], peaks[one.name] = content["pace"], content["peak_mib"]
+        pace[program.name], peaks[program.name] = content["pace"], content["peak_mib"]
     return pace, peaks
 
 
@@ -283,12 +287,12 @@ def one_run(number: int, way: str, limits: dict[str, int] | None, folder: Path, 
     mine.add(swap)
     swap.enable(SWAP_MIB * MIB)
     about = {**conditions(find_hierarchy(), swap), "limits_mib": limits, "memory_mib_shared": MEMORY_MIB}
-    found = run(folder, RUNS, limits, mine)
+    running = run(folder, RUNS, limits, mine)
     swap.remove()
     mine.resources.remove(swap)
     moves = (folder / "agent.log").read_text().count('"event": "limit_moved"') if way == "agent" else 0
     about["load_after"] = os.getloadavg()[0]
-    content = {"conditions": about, "rows": rows(number, way, found, pace, moves)}
+    content = {"conditions": about, "rows": rows(number, way, running, pace, moves)}
     (folder / f"{way}.json").write_text(json.dumps(content, indent=1))
 
 
@@ -300,7 +304,7 @@ def main(folder: Path, ways: Sequence[str], repeat: int) -> None:
     numbers = range(1, repeat + 1)
     with exit_on_signals(), owned_resources(records_folder(), "measure") as mine:
         pace, peaks = alone(folder, mine)
-        equal = {one.name: MEMORY_MIB // len(RUNS) for one in RUNS}
+        equal = {program.name: MEMORY_MIB // len(RUNS) for program in RUNS}
         limits = {"equal": equal, "static": plan(folder, peaks) if "static" in ways else {}, "agent": None}
         for number in numbers:  # in rounds, so that changes on the computer affect all policies alike
             for way in ways:

@@ -13,22 +13,23 @@ COLUMNS = (
 TITLES = {"conjugate_gradient": "conjugate gradients", "graph_search": "graph search", "kmeans_phases": "K-means, two phases"}
 
 
-def to_table(kept: Sequence[Mapping[str, object]]) -> str:
+def to_table(rows: Sequence[Mapping[str, object]]) -> str:
     """Return the table of the page: medians over the runs of each policy, with ranges if there are several."""
     lines = ["| | tolerance | " + " | ".join(WAYS) + " |", "|---" * (2 + len(WAYS)) + "|"]
-    by_way = {way: [row for row in kept if row["way"] == way] for way in WAYS}
+    by_way = {way: [row for row in rows if row["way"] == way] for way in WAYS}
     for name, title in TITLES.items():
         here = [[row for row in by_way[way] if row["workload"] == name] for way in WAYS]
-        tolerance = next(f"{float(str(row['tolerance'])):g}" for row in kept if row["workload"] == name)
+        tolerance = next(f"{float(str(row['tolerance'])):g}" for row in rows if row["workload"] == name)
         lines.append(_line(title, tolerance, [_slowdowns(some) for some in here]))
     worst = {way: _of_runs(by_way[way], "worst_window") for way in WAYS}
     lines.append(_line("worst window", "", [_median_range(worst[way], "worst_window", 1) for way in WAYS]))
     killed = {way: sum(row["ended"] == "killed" for row in by_way[way]) for way in WAYS}
     stopped = {way: any(row["ended"] == "took too long" for row in by_way[way]) for way in WAYS}
     for title, column in (("makespan (s)", "makespan_s"), ("modeled energy", "energy")):
-        found = {way: _median_range(_of_runs(by_way[way], column), column, 0) for way in WAYS}
+        medians = {way: _median_range(_of_runs(by_way[way], column), column, 0) for way in WAYS}
         cells = [
-            ("above " if stopped[way] else "") + found[way] + (f", {killed[way]} killed" if killed[way] else "") for way in WAYS
+            ("above " if stopped[way] else "") + medians[way] + (f", {killed[way]} killed" if killed[way] else "")
+            for way in WAYS
         ]
         lines.append(_line(title, "", cells))
     return "\n".join(lines)

@@ -63,8 +63,8 @@ def variants(cells: list[Cell]) -> Iterator[tuple[str, Cell]]:
 
 def rows(generator: str, seed: int) -> Iterator[dict[str, Any]]:
     """Yield every run of a seed; variants run on the first generator only."""
-    found, left_out = cells(generator, seed)
-    for rule, cell in variants(found):
+    shipped_cells, left_out = cells(generator, seed)
+    for rule, cell in variants(shipped_cells):
         if rule == "as shipped" or generator == next(iter(GENERATORS)):
             yield {**labels(generator, cell, rule, left_out), **numbers(run(cell, workload_of(cell)), cell)}
 
@@ -116,14 +116,14 @@ def numbers(schedule: Schedule, cell: Cell) -> dict[str, float]:
 def main(seeds: list[int]) -> None:
     """Run the seeds that are not cached, and write all rows."""
     CACHE.mkdir(parents=True, exist_ok=True)
-    found = []
+    frames = []
     for seed in seeds:
         for generator in GENERATORS:
             file = CACHE / f"{generator}-{seed}-{cell_sources()[:12]}.csv"
             if not file.is_file():
                 pl.DataFrame(list(rows(generator, seed))).write_csv(file, float_precision=6)
-            found.append(pl.read_csv(file))
-    pl.concat(found).sort("generator", "overestimate", "allocation", "rule", "pool_per_rack", "seed").write_csv(WRITTEN)
+            frames.append(pl.read_csv(file))
+    pl.concat(frames).sort("generator", "overestimate", "allocation", "rule", "pool_per_rack", "seed").write_csv(WRITTEN)
 
 
 if __name__ == "__main__":

@@ -141,8 +141,8 @@ def simulate(jobs, racks, nodes, pool, order, backfill, scope, place=place, runt
         if backfill == "conservative":
             queue = conservative(queue, state, running, now, scope, start, place, runtime)
             continue
-        while queue and (found := place(queue[0], state, scope)):
-            start(queue.pop(0), found)
+        while queue and (placement := place(queue[0], state, scope)):
+            start(queue.pop(0), placement)
         if backfill == "none" or len(queue) < 2:
             continue
         head, then = queue[0], state.copy()
@@ -154,21 +154,21 @@ def simulate(jobs, racks, nodes, pool, order, backfill, scope, place=place, runt
             shadow = end
             if place(head, then, scope):
                 break
-        kept = [head]
+        waiting = [head]
         for job in queue[1:]:
-            found = place(job, state, scope)
-            if found:
-                if now + runtime(job, found, scope) <= shadow:
-                    start(job, found)
+            placement = place(job, state, scope)
+            if placement:
+                if now + runtime(job, placement, scope) <= shadow:
+                    start(job, placement)
                     continue
                 if backfill == "easy":
-                    then.add(found, -1)
+                    then.add(placement, -1)
                     if min(then.free) >= 0 and min(then.pool) >= 0 and place(head, then, scope):
-                        start(job, found)
+                        start(job, placement)
                         continue
-                    then.add(found, +1)
-            kept.append(job)
-        queue = kept
+                    then.add(placement, +1)
+            waiting.append(job)
+        queue = waiting
     return done
 
 
@@ -180,18 +180,18 @@ def conservative(queue, state, running, now, scope, start, place, runtime):
         for r in running:
             if r[0] <= t:
                 profile[k].add(r[1], +1)
-    kept = []
+    waiting = []
     for job in queue:
         for k, t in enumerate(times):
-            found, length = None, job.d
+            placement, length = None, job.d
             while True:  # the runtime depends on the placement, the placement on the interval
                 span = [profile[m] for m in range(k, len(times)) if times[m] < t + length]
                 least = State([min(p.free[r] for p in span) for r in range(len(state.free))], [min(p.pool[r] for p in span) for r in range(len(state.pool))])
-                found = place(job, least, scope)
-                if not found or runtime(job, found, scope) <= length:
+                placement = place(job, least, scope)
+                if not placement or runtime(job, placement, scope) <= length:
                     break
-                length = runtime(job, found, scope)
-            if found:
+                length = runtime(job, placement, scope)
+            if placement:
                 break
         end = t + length
         if end not in times:
@@ -200,12 +200,12 @@ def conservative(queue, state, running, now, scope, start, place, runtime):
             profile.insert(m + 1, profile[m].copy())
         for m in range(k, len(times)):
             if times[m] < end:
-                profile[m].add(found, -1)
+                profile[m].add(placement, -1)
         if t == now:
-            start(job, found)
+            start(job, placement)
         else:
-            kept.append(job)
-    return kept
+            waiting.append(job)
+    return waiting
 
 
 def read(path, local_mib):

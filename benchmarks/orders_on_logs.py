@@ -131,10 +131,10 @@ def rows(name: str, log: Log, folder: Path) -> Iterator[dict[str, Any]]:
     for form, (trace, offered) in forms.items():
         for window in range(log.windows):
             (cell,) = log.study(trace, log.first + window * jobs, jobs).cells
-            for one in ORDERS:
-                fares = evaluate(replace(cell, scheduler=order(one)), TAU_S)
+            for order_name in ORDERS:
+                fares = evaluate(replace(cell, scheduler=order(order_name)), TAU_S)
                 row = {"log": name, "form": form, "load": offered, "window": window, "first": log.first + window * jobs}
-                yield {**row, "jobs": jobs, "order": f"{one}-easy", **fares._asdict()}
+                yield {**row, "jobs": jobs, "order": f"{order_name}-easy", **fares._asdict()}
 
 
 def search(folder: Path) -> dict[str, Any]:
@@ -163,8 +163,8 @@ def search(folder: Path) -> dict[str, Any]:
 def main(folder: Path) -> None:
     """Run all logs, and write the rows and the search file."""
     CACHE.mkdir(parents=True, exist_ok=True)
-    found = [row for name, log in LOGS.items() for row in rows(name, log, folder)]
-    pl.DataFrame(found).write_csv(WRITTEN, float_precision=6)
+    log_rows = [row for name, log in LOGS.items() for row in rows(name, log, folder)]
+    pl.DataFrame(log_rows).write_csv(WRITTEN, float_precision=6)
     (CACHE / "search.toml").write_text(tomli_w.dumps(search(folder)), encoding="utf-8")
 
 

@@ -82,9 +82,9 @@ def slurm_backfill() -> Figures:
     return {"ratio": slow / quick, "seconds": seconds(lambda: fast(many, machine, "fcfs", backfill="slurm"))[0]}
 
 
-def _equal(one: Schedule, other: Schedule, name: str) -> bool:
+def _equal(schedule: Schedule, other: Schedule, name: str) -> bool:
     """Return whether a column of two schedules is the same."""
-    return np.array_equal(getattr(one, name), getattr(other, name))
+    return np.array_equal(getattr(schedule, name), getattr(other, name))
 
 
 @case("lublin-100k", seconds=("<=", 2.0), added_mb=("<=", 200))

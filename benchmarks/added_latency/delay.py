@@ -88,12 +88,12 @@ def delayed_page_ins(
 
 
 def _delayed_page_in(added: AddedLatency, probe: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    found, reads = probe(), added.reads()
-    if reads is None or reads["reads"] < found["major_faults"] // 2:
+    probed, reads = probe(), added.reads()
+    if reads is None or reads["reads"] < probed["major_faults"] // 2:
         delayed = 0 if reads is None else reads["reads"]
-        problem = f"{found['major_faults']} pages came in from swap, but only {delayed} reads were delayed"
+        problem = f"{probed['major_faults']} pages came in from swap, but only {delayed} reads were delayed"
         raise InputError(problem, field="latency", remedy="add no latency: this kernel reads pages on another path")
-    return found
+    return probed
 
 
 def delay(latency_ns: int, device: int, tracepoint: Tracepoint, counters: int) -> bpf.KernelProgram:

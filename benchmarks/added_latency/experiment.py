@@ -86,9 +86,9 @@ def to_rows(program: str, files: Mapping[int, Path]) -> Iterator[Row]:
                 "major_faults": mean(int(run["major_faults"]) for run in here),
                 "load": max(about["load_before"], about["load_after"]),
             }  # fmt: skip
-            known = near.setdefault(share, row)
-            row["by_model"] = known["slowdown"] * page_in / known["page_in_us"]
-            row["by_faults"] = known["slowdown"] + known["major_faults"] * added * 1e-6 / local
+            nearest = near.setdefault(share, row)
+            row["by_model"] = nearest["slowdown"] * page_in / nearest["page_in_us"]
+            row["by_faults"] = nearest["slowdown"] + nearest["major_faults"] * added * 1e-6 / local
             yield row
 
 

@@ -95,7 +95,17 @@ def assemble(lines: KernelProgram) -> bytes:
             labels[line] = len(code)
         else:
             code.append(line)
-    resolved = [replace(one, offset=labels[one.label] - at - 1) if one.label else one for at, one in enumerate(code)]
+    resolved = [
+        replace(instruction, offset=labels[instruction.label] - at - 1) if instruction.label else instruction
+        for at, instruction in enumerate(code)
+    ]
     return b"".join(
-        struct.pack("<BBhI", one.code, one.to | one.source << 4, one.offset, one.value & 0xFFFFFFFF) for one in resolved
+        struct.pack(
+            "<BBhI",
+            instruction.code,
+            instruction.to | instruction.source << 4,
+            instruction.offset,
+            instruction.value & 0xFFFFFFFF,
+        )
+        for instruction in resolved
     )

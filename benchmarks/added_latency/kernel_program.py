@@ -43,14 +43,14 @@ class Tracepoint:
     @classmethod
     def parse(cls, text: str) -> Tracepoint:
         """Parse the `format` file of a tracepoint; raises OSError without an id."""
-        found = re.search(r"^ID: (\d+)$", text, re.MULTILINE)
-        if found is None:
+        match = re.search(r"^ID: (\d+)$", text, re.MULTILINE)
+        if match is None:
             raise OSError(errno.EINVAL, "the format of the tracepoint has no ID")
         fields = {}
         for field in _FIELD.finditer(text):
             name = field["name"].split()[-1].partition("[")[0]
             fields[name] = (int(field["offset"]), int(field["size"]))
-        return cls(int(found[1]), fields)
+        return cls(int(match[1]), fields)
 
     @classmethod
     def find(cls, path: str) -> Tracepoint:
@@ -73,9 +73,9 @@ def new_counters(number: int) -> Iterator[int]:
 
 def read_counters(counters: int, number: int) -> tuple[int, ...]:
     """Return the values of counters."""
-    key, found = ctypes.create_string_buffer(4), ctypes.create_string_buffer(8 * number)
-    _bpf(_MAP_LOOK_UP, struct.pack("<IIQQQ", counters, 0, ctypes.addressof(key), ctypes.addressof(found), 0))
-    return struct.unpack(f"<{number}Q", found.raw)
+    key, values = ctypes.create_string_buffer(4), ctypes.create_string_buffer(8 * number)
+    _bpf(_MAP_LOOK_UP, struct.pack("<IIQQQ", counters, 0, ctypes.addressof(key), ctypes.addressof(values), 0))
+    return struct.unpack(f"<{number}Q", values.raw)
 
 
 @contextmanager
@@ -113,7 +113,7 @@ def _call(name: str, *arguments: object) -> int:
     if system not in CALLS:
         raise OSError(errno.ENOSYS, f"{name}: unknown system call number on {system}")
     # pass each number as a long, since C leaves the upper halves of registers undefined for shorter ones
-    words = [ctypes.c_long(one) if isinstance(one, int) else one for one in arguments]
+    words = [ctypes.c_long(argument) if isinstance(argument, int) else argument for argument in arguments]
     library = ctypes.CDLL(None, use_errno=True)
     library.syscall.restype = ctypes.c_long
     result = int(library.syscall(ctypes.c_long(CALLS[system][name]), *words))

@@ -24,13 +24,13 @@ for z in range(side):  # plane by plane, so that building needs little more than
     starts[row + 1 : row + side * side + 1] = filled + np.cumsum(inside.sum(axis=1))
     filled += count
 matrix = csr_matrix((values[:filled], indices[:filled], starts.astype(np.int32)), shape=(n, n))
-wanted, found = np.ones(n), np.zeros(n)
-rest = wanted - matrix @ found
+wanted, solution = np.ones(n), np.zeros(n)
+rest = wanted - matrix @ solution
 along, square = rest.copy(), float(rest @ rest)
 for iteration in range(iterations):
     image = matrix @ along
     step = square / float(along @ image)
-    found += step * along
+    solution += step * along
     rest -= step * image
     before, square = square, float(rest @ rest)
     along *= square / before

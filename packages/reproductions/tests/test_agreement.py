@@ -15,18 +15,18 @@ def row(number: int, measured: float, as_run: float | None = None, kind: str = "
 
 def test_scatter_shows_published_values_and_ours():
     rows = [row(k, k + (3.0 if k < 4 else 0.2)) for k in range(MIN_POINTS)]
-    (found,) = agreement_figures([*rows, row(90, 1.0, kind="ours"), row(91, math.nan)])
-    assert isinstance(found, Scatter) and found.name == "table-1-percent"
-    assert found.series["fails"] == ([0.0, 1.0, 2.0, 3.0], [3.0, 4.0, 5.0, 6.0])
-    assert len(found.series["holds"][0]) == MIN_POINTS - 4 and "undetermined" not in found.series
-    assert found.spread["fails"][2:] == ([2.9, 3.9, 4.9, 5.9], [3.1, 4.1, 5.1, 6.1])
+    (scatter,) = agreement_figures([*rows, row(90, 1.0, kind="ours"), row(91, math.nan)])
+    assert isinstance(scatter, Scatter) and scatter.name == "table-1-percent"
+    assert scatter.series["fails"] == ([0.0, 1.0, 2.0, 3.0], [3.0, 4.0, 5.0, 6.0])
+    assert len(scatter.series["holds"][0]) == MIN_POINTS - 4 and "undetermined" not in scatter.series
+    assert scatter.spread["fails"][2:] == ([2.9, 3.9, 4.9, 5.9], [3.1, 4.1, 5.1, 6.1])
     assert agreement_figures(rows[1:]) == []
 
 
 def test_bars_show_the_share_of_claims_that_hold_per_reading():
     rows = [row(1, 1.0, 5.0), row(2, 9.0, 2.0), row(3, 3.0), row(4, 9.0), row(5, math.nan)]
-    (found,) = agreement_figures(rows)
-    assert isinstance(found, Bars) and list(found.groups) == ["Table 1"] and "Table 1 4." in found.caption
-    assert found.series == {"spec": [50.0], "as run": [50.0]}
+    (bars,) = agreement_figures(rows)
+    assert isinstance(bars, Bars) and list(bars.groups) == ["Table 1"] and "Table 1 4." in bars.caption
+    assert bars.series == {"spec": [50.0], "as run": [50.0]}
     (turned,) = agreement_figures([*rows, row(6, 9.0, 6.0)])
     assert turned.series == {"spec": [40.0], "as run": [60.0]}

@@ -40,8 +40,8 @@ def test_damaged_record_is_measured_again_and_intact_one_is_reused(tmp_path):
     first = Measurer(tmp_path, Local(1))(wanted)
     np.testing.assert_equal(first, {Twice(k): {"twice": 2 * k, "pair": [k, np.nan]} for k in (1, 2)})
     before = written(tmp_path)
-    one, other = before
-    spoil(tmp_path, one)
+    damaged, other = before
+    spoil(tmp_path, damaged)
     RAN.clear()
     np.testing.assert_equal(Measurer(tmp_path, Local(1))(wanted), first)
     assert len(RAN) == 1 and written(tmp_path)[other] == before[other]
@@ -49,8 +49,8 @@ def test_damaged_record_is_measured_again_and_intact_one_is_reused(tmp_path):
 
 def test_one_and_two_processes_measure_the_same(tmp_path):
     wanted = [IropCase("first-fit", "relative", 0.5, 0.25, seed, 6, 9) for seed in range(3)]
-    one, two = (Measurer(tmp_path / str(jobs), Local(jobs))(wanted) for jobs in (1, 2))
-    assert [one[case]["objective"] for case in wanted] == [two[case]["objective"] for case in wanted]
+    serial, parallel = (Measurer(tmp_path / str(jobs), Local(jobs))(wanted) for jobs in (1, 2))
+    assert [serial[case]["objective"] for case in wanted] == [parallel[case]["objective"] for case in wanted]
 
 
 def test_code_change_aborts_the_run_and_keeps_finished_measurements(tmp_path, monkeypatch):
@@ -84,11 +84,11 @@ def test_case_measures_the_same_again_from_its_record(tmp_path, case):
 
 def test_key_depends_on_the_contents_of_changed_profiles():
     """Each change of the profiles has inputs of its own, although they are written to temporary files."""
-    found = [DrMaestroCase(SCENARIOS[0], "drmaestro", 0, change).inputs() for change in CHANGES]
-    assert all(one != other for k, one in enumerate(found) for other in found[:k])
-    assert found == [DrMaestroCase(SCENARIOS[0], "drmaestro", 0, change).inputs() for change in CHANGES]
+    inputs = [DrMaestroCase(SCENARIOS[0], "drmaestro", 0, change).inputs() for change in CHANGES]
+    assert all(content != other for k, content in enumerate(inputs) for other in inputs[:k])
+    assert inputs == [DrMaestroCase(SCENARIOS[0], "drmaestro", 0, change).inputs() for change in CHANGES]
     plain = [DrMaestroCase(SCENARIOS[0], policy, 0).inputs() for policy in POLICIES]
-    assert all(one != other for k, one in enumerate(plain) for other in plain[:k])
+    assert all(content != other for k, content in enumerate(plain) for other in plain[:k])
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: type(case).__name__)

@@ -44,11 +44,11 @@ SMALLEST = SCENARIOS[0]
 
 @pytest.mark.long
 def test_disaggregation_uses_gpus_of_machines_without_free_cores():
-    found = {policy: DrMaestroCase(SMALLEST, policy, 0).measure() for policy in POLICIES}
-    assert found["firmament"]["most_used_before"] == 0.5
-    assert found["drmaestro"]["most_used_before"] == found["network_aware"]["most_used_before"] == 1.0
-    assert 1.3 < found["firmament"]["makespan_s"] / found["drmaestro"]["makespan_s"] < 1.8
-    assert found["firmament"]["execution_s"] < found["drmaestro"]["execution_s"]
+    by_policy = {policy: DrMaestroCase(SMALLEST, policy, 0).measure() for policy in POLICIES}
+    assert by_policy["firmament"]["most_used_before"] == 0.5
+    assert by_policy["drmaestro"]["most_used_before"] == by_policy["network_aware"]["most_used_before"] == 1.0
+    assert 1.3 < by_policy["firmament"]["makespan_s"] / by_policy["drmaestro"]["makespan_s"] < 1.8
+    assert by_policy["firmament"]["execution_s"] < by_policy["drmaestro"]["execution_s"]
 
 
 def test_policies_are_equal_if_every_machine_has_free_cores():
@@ -72,15 +72,15 @@ def test_timing_does_not_change_the_schedule():
 
 
 def test_changes_keep_published_slowdowns():
-    known = read_device_profiles("catalog:rodinia")
+    profiles = read_device_profiles("catalog:rodinia")
     for name, change in CHANGES.items():
         for kind in ("nw", "hotspot"):
-            assert change.apply(known[kind]).sensitivity == pytest.approx(known[kind].sensitivity), name
-    assert CHANGES["half the stretch under load"].apply(known["srad"]).sensitivity == pytest.approx(
-        known["srad"].sensitivity / 2
+            assert change.apply(profiles[kind]).sensitivity == pytest.approx(profiles[kind].sensitivity), name
+    assert CHANGES["half the stretch under load"].apply(profiles["srad"]).sensitivity == pytest.approx(
+        profiles["srad"].sensitivity / 2
     )
     changed = [change for change in CHANGES.values() if change.warm_up == 1 and change.every_s == 0]
-    assert all(any(change.apply(p) != p for p in known.values()) for change in changed)
+    assert all(any(change.apply(p) != p for p in profiles.values()) for change in changed)
 
 
 @pytest.mark.parametrize("name", ["FULL", "QUICK"])
@@ -94,18 +94,23 @@ def test_measurements_match_the_claims(tmp_path, monkeypatch, name):
 
     monkeypatch.setattr(Measurer, "__call__", fake_measure)
     monkeypatch.setattr(drmaestro, "QUICK", getattr(drmaestro, name))
-    found = drmaestro.DRMaestro().run(Measurer(tmp_path, Local(1)), quick=True)
-    rows = compare(read_claims(catalog.find("claims", "drmaestro.csv")), found.measured)
+    findings = drmaestro.DRMaestro().run(Measurer(tmp_path, Local(1)), quick=True)
+    rows = compare(read_claims(catalog.find("claims", "drmaestro.csv")), findings.measured)
     missing = [row.claim.key for row in rows if row.holds == "not_measured"]
     assert (not missing) == (name == "FULL")
     named = [row.claim for row in rows if row.claim.shown_by.startswith(SWITCH)]
-    unmeasured = [claim.key for claim in named if claim.key not in found.switches[claim.shown_by.removeprefix(SWITCH)]]
+    unmeasured = [claim.key for claim in named if claim.key not in findings.switches[claim.shown_by.removeprefix(SWITCH)]]
     assert named and (not unmeasured) == (name == "FULL")
-    assert {figure.name for figure in found.figures} >= {"gpus_4x128", "gpus_128x4096", "normalised_128x4096", "rounds_16x512"}
-    for figure in found.figures:
+    assert {figure.name for figure in findings.figures} >= {
+        "gpus_4x128",
+        "gpus_128x4096",
+        "normalised_128x4096",
+        "rounds_16x512",
+    }
+    for figure in findings.figures:
         for line in figure.series.values():
             assert all(math.isfinite(value) for value in line)
-    assert [len(found.tables), len(found.explanation)] == ([3, 2] if name == "FULL" else [1, 1])
+    assert [len(findings.tables), len(findings.explanation)] == ([3, 2] if name == "FULL" else [1, 1])
 
 
 @pytest.mark.parametrize(
@@ -183,8 +188,8 @@ def test_figures_show_the_papers_first_phase():
     rest = dict.fromkeys(names, 1.0)
     cases = {
         DrMaestroCase(SMALLEST, policy, 0, variant=variant): {**rest, **lists, "used": [7, 7] if variant else [3, 3]}
-        for variant, known in VARIANTS.items()
-        for policy in known.policies
+        for variant, phase in VARIANTS.items()
+        for policy in phase.policies
     }
     (gpus,) = drmaestro.figures.gpus(DrMaestroResults(cases, {}), SMALLEST)
     assert gpus.name == "gpus_4x128"
@@ -213,11 +218,11 @@ def test_switch_with_longer_goals_counts_their_multiple(switch, beyond):
         for policy, count in zip(POLICIES, (60, 40, 30), strict=True)
         for seed in range(2)
     }
-    found = switches(DrMaestroResults(cases, {}))[switch]
+    by_claim = switches(DrMaestroResults(cases, {}))[switch]
     less = ("Table 3", str(SMALLEST), "violations of DRMaestro minus network-aware; submission to end longer than the goal")
     times = ("Table 3", str(SMALLEST), "violations of Firmament / network-aware; submission to end longer than the goal")
-    assert found[less].value == 10.0
-    assert found[times].value == pytest.approx((60 / 30 + 61 / 31) / 2)
+    assert by_claim[less].value == 10.0
+    assert by_claim[times].value == pytest.approx((60 / 30 + 61 / 31) / 2)
 
 
 @pytest.mark.parametrize(
@@ -236,12 +241,12 @@ def test_violations_are_judged_by_the_printed_goal(counts, plain, aware, fewer):
         for seed in range(2)
     }
     rows = compare(read_claims(catalog.find("claims", "drmaestro.csv")), dict(tables(DrMaestroResults(cases, {}), FOUR)))
-    found = {row.claim.metric: row for row in rows if row.claim.key[:2] == ("Table 3", str(SMALLEST))}
+    by_metric = {row.claim.metric: row for row in rows if row.claim.key[:2] == ("Table 3", str(SMALLEST))}
     ratio = "violations of Firmament / {}; execution longer than the mean local time"
-    assert found[ratio.format("DRMaestro")].verdict == plain
-    assert found[ratio.format("network-aware")].verdict == aware
-    assert found["violations of DRMaestro minus network-aware; execution longer than the mean local time"].verdict == fewer
-    assert all((row.claim.kind == "paper") == metric.endswith("mean local time") for metric, row in found.items())
+    assert by_metric[ratio.format("DRMaestro")].verdict == plain
+    assert by_metric[ratio.format("network-aware")].verdict == aware
+    assert by_metric["violations of DRMaestro minus network-aware; execution longer than the mean local time"].verdict == fewer
+    assert all((row.claim.kind == "paper") == metric.endswith("mean local time") for metric, row in by_metric.items())
 
 
 def test_printed_slowdown_of_transfers_is_a_difference_of_shares():
@@ -260,12 +265,12 @@ def test_round_time_is_judged_and_flow_problems_are_not_the_papers(times, solved
         return {"total_s": [seconds] * 2, "solver_s": [seconds / 2] * 2, "solved": 2 * problems, "solving": 2}
 
     of = {"firmament": run(0.1, 1), "drmaestro": run(0.1 * times, solved), "network_aware": run(0.1, 1)}
-    timed = {DrMaestroCase(SMALLEST, policy, 0, FIXED): found for policy, found in of.items()}
+    timed = {DrMaestroCase(SMALLEST, policy, 0, FIXED): record for policy, record in of.items()}
     results = DrMaestroResults({}, timed)
     rows = compare(read_claims(catalog.find("claims", "drmaestro.csv")), dict(rounds(results)))
-    found = {row.claim.metric: row for row in rows if row.claim.key[:2] == ("Figure 6", str(SMALLEST))}
-    assert found["mean time of a round, DRMaestro / Firmament"].verdict == verdict
-    assert found["flow problems in a round, DRMaestro / Firmament"].claim.kind == "ours"
+    by_metric = {row.claim.metric: row for row in rows if row.claim.key[:2] == ("Figure 6", str(SMALLEST))}
+    assert by_metric["mean time of a round, DRMaestro / Firmament"].verdict == verdict
+    assert by_metric["flow problems in a round, DRMaestro / Firmament"].claim.kind == "ours"
 
 
 def test_no_setting_is_held_out():
@@ -325,9 +330,11 @@ def test_histogram_is_a_switch_of_the_settings_that_were_run_with_it():
                                                               "violations_queueing": 1}
         for k, policy in enumerate(POLICIES) for name in ("", MOSTLY_ABOVE)
     }  # fmt: skip
-    found = switches(DrMaestroResults({c: {**m, "beyond": [1] * 6} for c, m in cases.items()}, {}))[MOSTLY_ABOVE]
-    assert {key[1] for key in found} == {str(SMALLEST)} and {key[0] for key in found} == {"Table 2", "Table 3"}
+    by_claim = switches(DrMaestroResults({c: {**m, "beyond": [1] * 6} for c, m in cases.items()}, {}))[MOSTLY_ABOVE]
+    assert {key[1] for key in by_claim} == {str(SMALLEST)} and {key[0] for key in by_claim} == {"Table 2", "Table 3"}
     assert (
-        found["Table 3", str(SMALLEST), "violations of Firmament / DRMaestro; execution longer than the mean local time"].value
+        by_claim[
+            "Table 3", str(SMALLEST), "violations of Firmament / DRMaestro; execution longer than the mean local time"
+        ].value
         == 0.75
     )

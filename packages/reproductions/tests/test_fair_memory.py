@@ -48,12 +48,12 @@ def test_every_published_value_is_a_claim() -> None:
     for row in published:
         machines = ("perlmutter", "juwels") if row["trace"] == "both" else (row["trace"],)
         for value in re.findall(r"[\d.]+", row["value"]):
-            found = [
+            matching = [
                 c
                 for c in claimed
                 if c.published == float(value) and (any(m in c.condition for m in machines) or c.condition.endswith(" ns"))
             ]
-            assert found, row
+            assert matching, row
 
 
 @pytest.fixture(scope="module")
@@ -102,12 +102,13 @@ def test_figures_of_the_paper_are_drawn(results: FairMemoryResults) -> None:
 @pytest.mark.parametrize("number", [7, 8, 9, 10, 11, 12])
 def test_runs_of_a_single_figure_measure_its_rows(results: FairMemoryResults, number: int) -> None:
     figure = f"Figure {number}"
-    parts = [one for one in PAPER if one.concerns(figure)]
+    parts = [paper_part for paper_part in PAPER if paper_part.concerns(figure)]
     needed = {case for part in parts for case in part.cases(plan.QUICK)}
     assert 0 < len(needed) < len(plan.QUICK.cases())
     part = replace(results, measurements={case: run for case, run in results.measurements.items() if case in needed})
     whole, alone = (
-        {key: value for key, value in measured(parts, found).items() if key[0] == figure} for found in (results, part)
+        {key: value for key, value in measured(parts, measurements).items() if key[0] == figure}
+        for measurements in (results, part)
     )
     assert whole.keys() == alone.keys() and whole
     assert [whole[key].value for key in whole] == [alone[key].value for key in whole]
@@ -145,8 +146,8 @@ def test_study_file_has_the_cells_of_the_papers_orders(machine: str) -> None:
     assert {case.cell().key for case in planned} == {cell.key for cell in study.cells} and len(planned) == len(study.cells)
     assert {case.without_backfill().cell().key for case in planned} == {cell.key for cell in study.baselines}
     without = [case for case in plan.FULL.cases() if case.machine == machine and not case.size_tb]
-    found = {case.cell().key for case in without if case.backfill == "easy"}
-    assert len(found) == 20 and found <= {cell.key for cell in study.memory_baselines}
+    keys = {case.cell().key for case in without if case.backfill == "easy"}
+    assert len(keys) == 20 and keys <= {cell.key for cell in study.memory_baselines}
 
 
 @pytest.mark.parametrize("name", TRACES)
@@ -184,12 +185,12 @@ def test_no_claim_rests_on_the_combination_of_switches(results: FairMemoryResult
 @pytest.mark.parametrize(("near", "verdict"), [(4.95, "holds"), (5.0, "holds"), (4.5, "fails"), (5.5, "fails")])
 def test_throughput_that_still_changes_at_the_largest_pools_does_not_level_off(near, verdict) -> None:
     """Throughput is 5 at the largest pool, and utilization is constant."""
-    found = {
+    values = {
         FairMemoryCase("juwels", seed, "fm", size): {"throughput_per_100s": value, "utilization": 0.9}
         for seed in range(2)
         for size, value in ((22, near), (24, 5.0))
     }
-    rows = compare(read_claims(CLAIMS), dict(claims._plateau(FairMemoryResults(found, 2, "juwels"), "fm")))
+    rows = compare(read_claims(CLAIMS), dict(claims._plateau(FairMemoryResults(values, 2, "juwels"), "fm")))
     judged = {row.claim.metric: row.verdict for row in rows if row.verdict != "not measured"}
     assert judged == {
         "throughput at the second-largest pool over the largest": verdict,
@@ -217,17 +218,17 @@ def test_latency_of_the_system_scope(latency, inside, expected) -> None:
     """Share of the slowdown at 280 ns of a job with a fraction of its remote memory in the pool of its own rack."""
     model = models_of(FairMemoryCase("juwels", 0, "fm", 6, scope="system", latency=latency).cell().performance, 0)[0]
     at = {ns: sld_factor(0.99, ns) for ns in (180, 280)}
-    found = model._mixed(sld_factor(0.99, model.near_ns), sld_factor(0.99, model.far_ns), inside)
-    assert (found - at[180]) / (at[280] - at[180]) == pytest.approx(expected)
+    slowdown = model._mixed(sld_factor(0.99, model.near_ns), sld_factor(0.99, model.far_ns), inside)
+    assert (slowdown - at[180]) / (at[280] - at[180]) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("machine", MACHINES)
 def test_generated_traces_meet_the_published_marginals(machine: str) -> None:
-    found = {("Section III-B", machine, name): Measured(value) for name, value in marginals_of(machine).items()}
-    known = [claim for claim in read_claims(CLAIMS) if claim.key in found]
-    assert len(known) == len(found) == 5
-    exact = [claim for claim in known if claim.metric != "days of submission"]  # one seed is not the mean over seeds
-    assert {claim.criterion.verdict(found[claim.key]) for claim in exact} == {"holds"}
+    by_key = {("Section III-B", machine, name): Measured(value) for name, value in marginals_of(machine).items()}
+    marginals = [claim for claim in read_claims(CLAIMS) if claim.key in by_key]
+    assert len(marginals) == len(by_key) == 5
+    exact = [claim for claim in marginals if claim.metric != "days of submission"]  # one seed is not the mean over seeds
+    assert {claim.criterion.verdict(by_key[claim.key]) for claim in exact} == {"holds"}
 
 
 def marginals_of(machine: str):
@@ -236,14 +237,14 @@ def marginals_of(machine: str):
 
 
 def test_page_names_marginals_that_are_not_met() -> None:
-    known = read_claims(CLAIMS)
+    all_claims = read_claims(CLAIMS)
     for jobs, words in (
         (13_930.0, "meet 1 of 1"),
         (1.0, "meet 0 of 1 properties of the traces that section III-B prints (not met: "),
     ):
-        first, _ = missing(known, {("Section III-B", "perlmutter", "jobs"): Measured(jobs)})
+        first, _ = missing(all_claims, {("Section III-B", "perlmutter", "jobs"): Measured(jobs)})
         assert words in first
-    assert missing(known, {}) == []
+    assert missing(all_claims, {}) == []
 
 
 def test_distance_of_distributions_is_the_greatest_of_the_three_pairs() -> None:
@@ -268,16 +269,16 @@ def test_change_verifies_a_claim_and_alters_what_its_name_states(name: str) -> N
 def test_changed_runs_are_viewed_as_those_of_the_specification() -> None:
     """Throughput of FCFS is 4 with the changed window and 5 without; the other orders have 4.5."""
     name = "window to the start of the job submitted last"
-    known = read_claims(CLAIMS)
+    all_claims = read_claims(CLAIMS)
     values = {
         case: {"throughput_per_100s": 4.0 if case.order == "fcfs" else 4.5, "utilization": 0.9, "mean_bounded_slowdown": 2.0}
         | {"all_mean_bounded_slowdown": 2.0}
         for case in changes.CHANGES[name].cases(2)
     }
-    found = changes.verifying(known, FairMemoryResults(values, 2, "perlmutter"))[name]
+    rows = changes.verifying(all_claims, FairMemoryResults(values, 2, "perlmutter"))[name]
     key = ("Figure 7", "juwels", "how far FCFS is the last in throughput at the largest pool")
-    assert found[key].value == pytest.approx(0.125) and found[key].runs == 2
-    assert {claim.key for claim in known if claim.shown_by == f"switch: {name}"} == set(found)
+    assert rows[key].value == pytest.approx(0.125) and rows[key].runs == 2
+    assert {claim.key for claim in all_claims if claim.shown_by == f"switch: {name}"} == set(rows)
 
 
 def test_single_changes_of_a_trace() -> None:

@@ -93,8 +93,8 @@ def requested(monkeypatch):
 
 def artifacts(name, whole):
     """Return every figure, table or section of a claim or a drawing."""
-    found = [row.claim.artifact for row in whole.rows] + [figure.artifact for figure in whole.findings.figures]
-    return [one for one in dict.fromkeys([*found, *REPRODUCTIONS[name].drawn]) if one]
+    named = [row.claim.artifact for row in whole.rows] + [figure.artifact for figure in whole.findings.figures]
+    return [artifact for artifact in dict.fromkeys([*named, *REPRODUCTIONS[name].drawn]) if artifact]
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def artifacts(name, whole):
 def test_every_artifact_of_a_claim_belongs_to_a_part(name, parts):
     claimed = {claim.artifact for claim in read_claims(catalog.find("claims", f"{name}.csv"))}
     drawn = registry.find("reproductions", name).drawn
-    assert {one for one in (*claimed, *drawn) if not any(part.concerns(one) for part in parts)} == set()
+    assert {artifact for artifact in (*claimed, *drawn) if not any(part.concerns(artifact) for part in parts)} == set()
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_single_figure_equals_that_of_a_full_run(name, requested, tmp_path):
         alone, runs = done(artifact)
         same = [row for row in whole.rows if about(artifact, row.claim.artifact)]
         assert [row.cells() for row in alone.rows] == [row.cells() for row in same]
-        expected = {one for one, figure in drawn.items() if about(artifact, figure.artifact)}
+        expected = {drawn_artifact for drawn_artifact, figure in drawn.items() if about(artifact, figure.artifact)}
         assert {figure.name for figure in alone.findings.figures} == expected
         for figure in alone.findings.figures:
             assert figure_csv(figure) == figure_csv(drawn[figure.name]), figure.name
@@ -150,7 +150,7 @@ def test_single_figure_equals_that_of_a_full_run(name, requested, tmp_path):
 def test_printed_commands_name_a_known_figure(name, requested, tmp_path):
     """Each command on a page of a reproduction parses, and its figure is drawn or claimed."""
     claims = read_claims(catalog.find("claims", f"{name}.csv"))
-    known = [*(claim.artifact for claim in claims), *REPRODUCTIONS[name].drawn]
+    artifact_names = [*(claim.artifact for claim in claims), *REPRODUCTIONS[name].drawn]
     commands = printed_commands(name)
     assert commands
     for command in commands:
@@ -158,17 +158,17 @@ def test_printed_commands_name_a_known_figure(name, requested, tmp_path):
         assert (program, verb, reproduction) == ("poolwise", "reproduce", name)
         assert [option for option in options[::2]] in ([], ["--figure"])
         if options:
-            find_artifact(options[1], known)
+            find_artifact(options[1], artifact_names)
 
 
 def printed_commands(name):
     """Return the commands on the pages of a reproduction and in its list of figures."""
     texts = [(PAGES / page).read_text(encoding="utf-8") for page in (f"{name}.html", f"{name}/figures.csv", "index.md")]
     lines = (re.sub(r"<[^>]*>", "\n", html.unescape(text)) for text in texts)
-    found = [
+    commands = [
         each for line in lines for each in re.findall(rf"poolwise reproduce {name}(?: --figure (?:\w+|\"[^\"]+\"+))?", line)
     ]
-    return list(dict.fromkeys(each.replace('""', '"') for each in found))
+    return list(dict.fromkeys(each.replace('""', '"') for each in commands))
 
 
 @pytest.mark.long

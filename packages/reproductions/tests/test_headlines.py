@@ -24,15 +24,15 @@ HEADINGS = {"vinesim": r"(\d\.\d) [A-Z]\w+", "drmaestro": r"Experiment (\d)( -|:
 
 def sections(name):
     """Return number of a figure or table -> section that first cites it, other than in its caption."""
-    found, section = {}, ""
+    first_cited, section = {}, ""
     for line in (PAPERS / f"{name}.txt").read_text(encoding="utf-8").splitlines():
         heading = re.match(HEADINGS[name], line)
         section = heading[1] if heading else section
         if re.match(r"(Figure \d+:|Fig\. \d+ [A-Z]|Table \d+ [A-Z])", line):
             continue
         for kind, number in re.findall(r"\b(Fig\.|Figs\.|Figure|Figures|Table|Tables) ?(\d+)", line):
-            found.setdefault(f"{'Table' if kind.startswith('Table') else 'Figure'} {number}", section)
-    return found
+            first_cited.setdefault(f"{'Table' if kind.startswith('Table') else 'Figure'} {number}", section)
+    return first_cited
 
 
 @needs_papers
@@ -158,7 +158,7 @@ def test_overview_counts_independent_claims_as_the_pages_answer_them():
     rows = {name: read_comparison(PAGES / f"{name}.csv") for name in ("irop", "vinesim")}
     text = overview(rows, {})
     for name in rows:
-        claims = [one for one in read_headlines(catalog.find("headlines", f"{name}.csv")) if one.where != OURS]
+        claims = [headline for headline in read_headlines(catalog.find("headlines", f"{name}.csv")) if headline.where != OURS]
         line = next(line for line in text.splitlines() if re.match(rf"\| {name} \| {len(claims)} \|", line))
         _, reproduced, tested, *others, explained = map(int, re.findall(r"\d+", line))
         assert reproduced + sum(others) == len(claims) == tested + others[-1]

@@ -64,15 +64,20 @@ def test_measurements_match_the_claims(tmp_path, monkeypatch, grid):
 
     monkeypatch.setattr(Measurer, "__call__", fake_measure)
     monkeypatch.setattr(irop, "QUICK", grid)
-    found = irop.IropReproduction().run(Measurer(tmp_path, Local(1)), quick=True)
-    rows = compare(read_claims(catalog.find("claims", "irop.csv")), found.measured)
+    findings = irop.IropReproduction().run(Measurer(tmp_path, Local(1)), quick=True)
+    rows = compare(read_claims(catalog.find("claims", "irop.csv")), findings.measured)
     missing = [row.claim.condition for row in rows if row.holds == "not_measured"]
     named = [re.findall(r"(Delta|eta) (\d\.\d+)", words) for words in missing]
     tried = {"Delta": grid.tolerances, "eta": grid.etas}
     assert all(any(float(number) not in tried[name] for name, number in numbers) for numbers in named)
     assert bool(missing) == (len(grid.tolerances) < len(Grid().tolerances))
-    assert {figure.name for figure in found.figures} >= {"figure4_printed", "figure5_relative", "figure6_printed", "figure7b"}
-    for figure in found.figures:
+    assert {figure.name for figure in findings.figures} >= {
+        "figure4_printed",
+        "figure5_relative",
+        "figure6_printed",
+        "figure7b",
+    }
+    for figure in findings.figures:
         assert all(len(line) == len(figure.x) for line in figure.series.values())
         assert all(math.isfinite(v) for line in figure.series.values() for v in line)
 
@@ -82,13 +87,13 @@ def test_slowdown_is_proportional_to_the_latency_of_remote_memory():
         IropCase("irop", "relative", 0.5, None, 3, 30, 30, variant=ProblemVariant(latency_us=us)).problem().batch
         for us in (5.0, 10.0)
     )
-    for one, other in zip(plain.profile, slow.profile, strict=True):
-        assert other.slowdown == tuple(2 * s for s in one.slowdown) and other.remote == one.remote
+    for profile, other in zip(plain.profile, slow.profile, strict=True):
+        assert other.slowdown == tuple(2 * s for s in profile.slowdown) and other.remote == profile.remote
 
 
 def test_unknown_workloads_have_zero_tolerance_and_all_memory_local(tmp_path):
     case = IropCase("irop", "relative", 1.0, 0.25, 0, 8, 30, variant=ProblemVariant(unknown=0.5))
-    known = IropCase("irop", "relative", 1.0, 0.25, 0, variant=ProblemVariant(unknown=0.5)).problem()
-    assert (known.batch.tolerance == 0).sum() == 75
-    (found,) = Measurer(tmp_path, Local(1))([case]).values()
-    assert found["dropped"] == 0 and found["violations"] == 0
+    problem = IropCase("irop", "relative", 1.0, 0.25, 0, variant=ProblemVariant(unknown=0.5)).problem()
+    assert (problem.batch.tolerance == 0).sum() == 75
+    (record,) = Measurer(tmp_path, Local(1))([case]).values()
+    assert record["dropped"] == 0 and record["violations"] == 0

@@ -35,7 +35,7 @@ CONSTANT = {
 
 def fake_run(case: IropCase) -> dict[str, Any]:
     """Return constants of a method; energy falls with Delta, theta rises with eta (IRoP) or seed (HEEP), time with size."""
-    found = {
+    metrics = {
         **CONSTANT[case.method],
         "status": "optimal",
         "bound": 7.0,
@@ -45,17 +45,17 @@ def fake_run(case: IropCase) -> dict[str, Any]:
         "psi": 4.0,
     }
     if case.method == "irop":
-        found["energy"] = {0.05: 5.0, 0.25: 2.0}.get(case.tolerance or 0.0, 4.0)
-        found["theta"] = 1 + 6 * case.eta
+        metrics["energy"] = {0.05: 5.0, 0.25: 2.0}.get(case.tolerance or 0.0, 4.0)
+        metrics["theta"] = 1 + 6 * case.eta
     if case.method == "place":
-        found["energy"] = 3.2
+        metrics["energy"] = 3.2
     if case.method in ("heep", HEEP_BY_MODULE):
-        found["theta"] = 150.0 * (1 + case.seed)
+        metrics["theta"] = 150.0 * (1 + case.seed)
     if case.method == "opt":
-        found["cpu_s"] = (case.workloads / 15) ** 3 * (case.modules / 15) ** 2
+        metrics["cpu_s"] = (case.workloads / 15) ** 3 * (case.modules / 15) ** 2
     if case.method == "irop" and case.workloads < 150:
-        found["cpu_s"] = case.workloads / 15 + 0.0 * case.modules
-    return found
+        metrics["cpu_s"] = case.workloads / 15 + 0.0 * case.modules
+    return metrics
 
 
 def reproduce(monkeypatch, folder, run=fake_run, grid=GRID):
@@ -72,14 +72,14 @@ def reproduce(monkeypatch, folder, run=fake_run, grid=GRID):
 
 @pytest.fixture
 def measured(tmp_path, monkeypatch):
-    found = reproduce(monkeypatch, tmp_path)
-    return {key: (one.value, one.low, one.high) for key, one in found.measured.items()}, found
+    findings = reproduce(monkeypatch, tmp_path)
+    return {key: (value.value, value.low, value.high) for key, value in findings.measured.items()}, findings
 
 
 def values(measured, metric: str) -> set[float]:
-    found = {round(value, 9) for (_, _, name), (value, _, _) in measured[0].items() if name == metric}
-    assert found, metric
-    return found
+    rounded = {round(value, 9) for (_, _, name), (value, _, _) in measured[0].items() if name == metric}
+    assert rounded, metric
+    return rounded
 
 
 @pytest.mark.parametrize(
@@ -131,8 +131,8 @@ def test_growth_is_that_of_opt_over_that_of_irop(measured) -> None:
 def test_interval_follows_students_t(measured) -> None:
     """The theta of HEEP is 1, 2, 3 and 4 over the seeds, so s = sqrt(5 / 3)."""
     half = 3.182446 * math.sqrt(5 / 3) / math.sqrt(4)  # t with 3 degrees of freedom, 2.5 % on each side
-    found = [one for key, one in measured[0].items() if key[2] == "mean theta of HEEP" and key[0] == "Figure 5"]
-    assert found == [pytest.approx((2.5, 2.5 - half, 2.5 + half))] * 3  # two readings of theta, and the other key of HEEP
+    thetas = [interval for key, interval in measured[0].items() if key[2] == "mean theta of HEEP" and key[0] == "Figure 5"]
+    assert thetas == [pytest.approx((2.5, 2.5 - half, 2.5 + half))] * 3  # two readings of theta, and the other key of HEEP
     for figure in measured[1].figures:
         for name, (low, high) in getattr(figure, "interval", {}).items():
             assert all(a <= mean <= b for a, mean, b in zip(low, figure.series[name], high, strict=True))
@@ -146,7 +146,7 @@ def test_mean_skips_values_that_are_not_finite_and_one_value_has_no_interval() -
 
 def test_note_states_the_proven_gap_of_the_optimum(measured) -> None:
     """An objective of 8 over a bound of 7 leaves a gap of 14.3 %."""
-    notes = {one.note for key, one in measured[1].measured.items() if "above OPT" in key[2]}
+    notes = {value.note for key, value in measured[1].measured.items() if "above OPT" in key[2]}
     assert notes == {"the optimum is the better of OPT and place, proven within 14 %"}
 
 
@@ -154,8 +154,8 @@ def test_growth_is_nan_if_opt_reached_its_time_limit(tmp_path, monkeypatch) -> N
     def ended(case):
         return fake_run(case) | ({"status": "limit"} if case.method == "opt" and case.workloads < SMALL else {})
 
-    found = reproduce(monkeypatch, tmp_path, ended).measured
-    growth = {key[1]: one.value for key, one in found.items() if "growth" in key[2]}
+    by_claim = reproduce(monkeypatch, tmp_path, ended).measured
+    growth = {key[1]: value.value for key, value in by_claim.items() if "growth" in key[2]}
     assert "workloads 15 to 30 on 30 modules" not in growth
     assert growth["modules 15 to 30 with 30 workloads"] == 4.0
 
@@ -166,14 +166,14 @@ def test_heep_by_whole_modules_is_primary_under_relative_slowdown(measured):
         "objective of IRoP minus that of HEEP",
         "share of eta and Delta where IRoP's objective is below HEEP's, minus one half",
     )
-    found = {key[1:]: value for key, (value, _, _) in measured[0].items() if key[0] == "Figure 6"}
+    rows = {key[1:]: value for key, (value, _, _) in measured[0].items() if key[0] == "Figure 6"}
     for theta, by_cores, above, share in (
         ("relative", "", 1.0, -0.5),
         ("relative", BY_CORES, -1.0, 0.5),
         ("printed", "", -1.0, 0.5),
     ):
-        assert found[f"Delta 0.05, eta from 0.7, theta {theta}{by_cores}", metric] == above
-        assert found[f"theta {theta}{by_cores}", half] == share
+        assert rows[f"Delta 0.05, eta from 0.7, theta {theta}{by_cores}", metric] == above
+        assert rows[f"theta {theta}{by_cores}", half] == share
 
 
 def test_reductions_of_the_paper_are_taken_over_its_number_of_draws(tmp_path, monkeypatch):
@@ -183,15 +183,15 @@ def test_reductions_of_the_paper_are_taken_over_its_number_of_draws(tmp_path, mo
         rare = case.method == "irop" and case.seed == SEEDS + 2
         return fake_run(case) | ({"completion": 5.0, "energy": 16.0} if rare else {})
 
-    found = reproduce(monkeypatch, tmp_path, run, replace(GRID, draws=8)).measured
+    by_claim = reproduce(monkeypatch, tmp_path, run, replace(GRID, draws=8)).measured
     least = {
-        key[1]: one.value
-        for key, one in found.items()
+        key[1]: value.value
+        for key, value in by_claim.items()
         if key[0] == "Figure 4" and key[2] == "minimum reduction of the completion ratio against CFM"
     }
     assert least == {"eta 0, theta relative": -25.0, "eta 0, theta printed": 25.0}
     energy = "Delta above 0.20, eta 1, theta relative", "minimum reduction of energy against HEEP"
-    assert found["Figure 5", *energy].value == -100.0
+    assert by_claim["Figure 5", *energy].value == -100.0
 
 
 def test_switches_measure_the_claims_that_they_affect(measured):
@@ -199,8 +199,8 @@ def test_switches_measure_the_claims_that_they_affect(measured):
     switches = measured[1].switches
     margin = ("Figure 6", "Delta 0.05, eta from 0.7, theta printed", "objective of IRoP minus that of HEEP")
     assert measured[0][margin][0] == -1.0 and switches["HEEP by whole modules"][margin].value == 1.0
-    known = set(measured[0])
-    assert all(set(found) <= known and found for found in switches.values())
+    keys = set(measured[0])
+    assert all(set(rows) <= keys and rows for rows in switches.values())
 
 
 def test_smaller_delta_alone_makes_irop_faster_than_cfm(tmp_path, monkeypatch):
@@ -209,14 +209,14 @@ def test_smaller_delta_alone_makes_irop_faster_than_cfm(tmp_path, monkeypatch):
     def run(case):
         return fake_run(case) | ({"completion": 3.5 + 10 * (case.tolerance or 0.0)} if case.method == "irop" else {})
 
-    found = reproduce(monkeypatch, tmp_path, run)
+    findings = reproduce(monkeypatch, tmp_path, run)
     key = "Figure 4", "Delta 0.20, eta 0.4, theta relative", "completion ratio of CFM minus that of IRoP"
-    assert found.measured[key].value == pytest.approx(-1.5)
-    assert found.switches["Delta 0.05 alone"][key].value == 0.0
+    assert findings.measured[key].value == pytest.approx(-1.5)
+    assert findings.switches["Delta 0.05 alone"][key].value == 0.0
     for name in ("minimum", "mean", "maximum"):
         key = "Figure 4", "eta 0, theta relative", f"{name} reduction of the completion ratio against CFM"
-        assert found.switches["Delta 0.05 alone"][key].value == pytest.approx(0.0)
-        assert found.switches["Delta 0.075 alone"][key].value == pytest.approx(-6.25)  # 4.25 instead of 4
+        assert findings.switches["Delta 0.05 alone"][key].value == pytest.approx(0.0)
+        assert findings.switches["Delta 0.075 alone"][key].value == pytest.approx(-6.25)  # 4.25 instead of 4
 
 
 @pytest.mark.parametrize(
@@ -228,20 +228,22 @@ def test_published_reduction_lies_between_those_of_both_keys(tmp_path, monkeypat
     def run(case):
         return fake_run(case) | ({"energy": by_cores} if case.method == "heep" else {})
 
-    found = reproduce(monkeypatch, tmp_path, run).measured
+    by_claim = reproduce(monkeypatch, tmp_path, run).measured
     metric = "distance of the published mean reduction of energy from those with either sort key of HEEP"
-    assert found["Ours", "Delta above 0.20, eta 1, theta relative", metric].value == pytest.approx(distance)
+    assert by_claim["Ours", "Delta above 0.20, eta 1, theta relative", metric].value == pytest.approx(distance)
 
 
 def test_witness_rows_equal_values_computed_by_hand(measured):
     """The completion ratio of IRoP is 3, that of the optimum 2.5, and that of IRoP with its memory filled up 2.6."""
-    found = {key[2]: value for key, (value, _, _) in measured[0].items() if key[0] == "Ours" and key[1].endswith("relative")}
-    assert found["slowdown of IRoP above OPT, local memory filled up"] == pytest.approx(4.0)
-    assert found["slowdown of IRoP above OPT minus that with local memory filled up"] == pytest.approx(16.0)
-    assert found["reduction of energy against HEEP minus that against HEEP by whole modules"] == 0.0
-    assert found["energy of IRoP minus that with large workloads rounded first"] == pytest.approx(-300.0)  # 8 instead of 2
-    assert found["local memory in use under HEEP minus under IRoP"] == 0.0
-    assert found["cores in use under HEEP"] == 25.0
+    by_metric = {
+        key[2]: value for key, (value, _, _) in measured[0].items() if key[0] == "Ours" and key[1].endswith("relative")
+    }
+    assert by_metric["slowdown of IRoP above OPT, local memory filled up"] == pytest.approx(4.0)
+    assert by_metric["slowdown of IRoP above OPT minus that with local memory filled up"] == pytest.approx(16.0)
+    assert by_metric["reduction of energy against HEEP minus that against HEEP by whole modules"] == 0.0
+    assert by_metric["energy of IRoP minus that with large workloads rounded first"] == pytest.approx(-300.0)  # 8 instead of 2
+    assert by_metric["local memory in use under HEEP minus under IRoP"] == 0.0
+    assert by_metric["cores in use under HEEP"] == 25.0
 
 
 def test_claims_name_exactly_the_measured_switches(measured):
@@ -252,8 +254,8 @@ def test_claims_name_exactly_the_measured_switches(measured):
 
 def answers(monkeypatch, folder, run):
     """Return headline -> answer under fake runs."""
-    found = reproduce(monkeypatch, folder, run)
-    rows = compare(read_claims(catalog.find("claims", "irop.csv")), found.measured, found.readings, found.switches)
+    findings = reproduce(monkeypatch, folder, run)
+    rows = compare(read_claims(catalog.find("claims", "irop.csv")), findings.measured, findings.readings, findings.switches)
     headlines = read_headlines(catalog.find("headlines", "irop.csv"))
     return {each.headline.claim: each.answer for each in answer_headlines(headlines, rows)}
 
@@ -272,8 +274,8 @@ def test_better_than_heep_in_both_needs_slowdown_and_energy(tmp_path, monkeypatc
             )
         return fake_run(case) | ({"theta": theta, "energy": energy} if case.method == "irop" and case.tolerance == 0.2 else {})
 
-    found = answers(monkeypatch, tmp_path, run)
-    assert [verdict] == [found for claim, found in found.items() if "both" in claim]
+    by_headline = answers(monkeypatch, tmp_path, run)
+    assert [verdict] == [by_headline for claim, by_headline in by_headline.items() if "both" in claim]
 
 
 @pytest.mark.parametrize(
@@ -286,8 +288,8 @@ def test_generally_better_than_cfm_needs_most_points(tmp_path, monkeypatch, slow
         slower = case.method == "irop" and (case.tolerance or 0.0) >= slower_from
         return fake_run(case) | ({"completion": 5.0} if slower else {})
 
-    found = answers(monkeypatch, tmp_path, run)
-    assert [verdict] == [found for claim, found in found.items() if "generally" in claim]
+    by_headline = answers(monkeypatch, tmp_path, run)
+    assert [verdict] == [by_headline for claim, by_headline in by_headline.items() if "generally" in claim]
 
 
 def test_theorem_1_is_compared_with_the_energy_of_the_relaxation(measured, tmp_path, monkeypatch):
@@ -296,8 +298,8 @@ def test_theorem_1_is_compared_with_the_energy_of_the_relaxation(measured, tmp_p
     assert measured[0][at][0] == pytest.approx(4.0 - 5 / 7)
     small = "Theorem 1", "30 x 30, theta relative", "excess that psi allows minus the larger excess of IRoP over OPT"
     assert measured[0][small][0] == pytest.approx(300.0 - 25.0)  # energy 25 % above OPT, slowdown 20 %
-    found = reproduce(monkeypatch, tmp_path, lambda case: fake_run(case) | {"psi": 0.5}).measured
-    rows = {row.claim.key: row for row in compare(read_claims(catalog.find("claims", "irop.csv")), found)}
+    failing = reproduce(monkeypatch, tmp_path, lambda case: fake_run(case) | {"psi": 0.5}).measured
+    rows = {row.claim.key: row for row in compare(read_claims(catalog.find("claims", "irop.csv")), failing)}
     assert rows[at].measured.value == pytest.approx(0.5 - 5 / 7) and rows[at].verdict == "fails"
     assert rows[small].verdict == "fails"
 
@@ -312,32 +314,38 @@ def test_variants_judge_the_claims_by_their_own_runs(tmp_path, monkeypatch):
             changed = {"energy": fake_run(case)["energy"] / 2}
         return fake_run(case) | changed
 
-    found = reproduce(monkeypatch, tmp_path, run).measured
+    by_claim = reproduce(monkeypatch, tmp_path, run).measured
     metric = "mean reduction of the completion ratio against CFM"
     for (artifact, condition), value in {
         ("Figure 1", "latency 5 us"): 25.0,
         ("Section II-B", "25 % of the workloads unknown"): 25.0,
         ("Section II-B", "50 % of the workloads unknown"): -25.0,
     }.items():
-        assert found[artifact, f"{condition}, eta 0, theta relative", metric].value == value
+        assert by_claim[artifact, f"{condition}, eta 0, theta relative", metric].value == value
     size = "interior point method, 150 x 1200, theta relative"
     energy = "reduction of the energy of IRoP against the simplex method"
-    assert found["Section IV-B", size, energy].value == pytest.approx(50.0)
+    assert by_claim["Section IV-B", size, energy].value == pytest.approx(50.0)
     claims = read_claims(catalog.find("claims", "irop.csv"))
-    judged = verdicts(claims, found)
+    judged = verdicts(claims, by_claim)
     assert set(judged) == {(artifact, name) for artifact, names in VARIANTS.items() for name in names}
     rising = "Figure 1", "latency 5 us, theta relative", "sum theta at eta 1 minus at eta 0"
     assert {verdict[rising] for verdict in judged.values()} == {"holds"}
-    assert "hold with remote memory of 5 us" in describe(claims, found)[0]
+    assert "hold with remote memory of 5 us" in describe(claims, by_claim)[0]
 
 
 def test_rows_of_variants_have_the_rules_of_the_claims():
     claims = read_claims(catalog.find("claims", "irop.csv"))
-    rules = {(one.condition, one.metric): (one.rule, one.published, one.tolerance) for one in claims if one.kind == "paper"}
-    changed = [one for one in claims for name in VARIANTS.get(one.artifact, ()) if one.condition.startswith(f"{name}, ")]
-    compared = [one for one in changed if PRIMARY in one.condition and "150 x 1200" not in one.condition]
+    rules = {
+        (claim.condition, claim.metric): (claim.rule, claim.published, claim.tolerance)
+        for claim in claims
+        if claim.kind == "paper"
+    }
+    changed = [
+        claim for claim in claims for name in VARIANTS.get(claim.artifact, ()) if claim.condition.startswith(f"{name}, ")
+    ]
+    compared = [claim for claim in changed if PRIMARY in claim.condition and "150 x 1200" not in claim.condition]
     assert len(compared) == 13 * 7 + 2
-    for one in compared:
-        expected = rules[one.condition.split(", ", 1)[1], one.metric]
-        assert (one.rule, one.tolerance) == (expected[0], expected[2])
-        assert one.published == expected[1] or math.isnan(one.published)
+    for claim in compared:
+        expected = rules[claim.condition.split(", ", 1)[1], claim.metric]
+        assert (claim.rule, claim.tolerance) == (expected[0], expected[2])
+        assert claim.published == expected[1] or math.isnan(claim.published)

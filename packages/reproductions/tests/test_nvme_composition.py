@@ -96,11 +96,11 @@ def test_every_switch_that_a_claim_names_measures_it():
         def __getitem__(self, case):
             return dict.fromkeys((*COLUMNS, "true_sharing_ratio"), case.gap_s or case.load.target)
 
-    found = switches(NvmeResults(FakeResults(), NvmePlan(2)))
+    by_switch = switches(NvmeResults(FakeResults(), NvmePlan(2)))
     named = [claim for claim in claims() if claim.shown_by.startswith(SWITCH)]
-    assert {claim.shown_by.removeprefix(SWITCH) for claim in named} == set(found)
-    assert all(claim.key in found[claim.shown_by.removeprefix(SWITCH)] for claim in named)
-    faster = found["one arrival in 50 s"]
+    assert {claim.shown_by.removeprefix(SWITCH) for claim in named} == set(by_switch)
+    assert all(claim.key in by_switch[claim.shown_by.removeprefix(SWITCH)] for claim in named)
+    faster = by_switch["one arrival in 50 s"]
     for table, scenario in (("Table III", "high_bandwidth"), ("Table IV", "high_capacity")):
         lead = faster.pop((table, f"{scenario}, load 0.9, disaggregated", "first_fit minus disaggregation_aware"))
         assert lead.value == 0.0  # both policies have the same value here
@@ -120,12 +120,12 @@ def test_switches_change_the_load_of_figure_10_or_the_gaps_of_figure_4_alone():
             return dict.fromkeys((*COLUMNS, "true_sharing_ratio"), 0.0) | {"missed_deadlines_pct": missed}
 
     results = NvmeResults(FakeResults(), NvmePlan(2))
-    found, metric = switches(results), "fall of first_fit minus disaggregation_aware"
+    by_switch, metric = switches(results), "fall of first_fit minus disaggregation_aware"
     for condition in ("high_bandwidth, 10 to 6 devices", "high_bandwidth, 6 to 2 devices"):
         key = "Figure 10", condition, metric
         assert dict(figure_10(results))[key].value == pytest.approx(0.7 * 4)
-        assert found["load 0.9"][key].value == pytest.approx(0.9 * 4)
-    (equal,) = found["equal gaps"].values()
+        assert by_switch["load 0.9"][key].value == pytest.approx(0.9 * 4)
+    (equal,) = by_switch["equal gaps"].values()
     assert equal.value == -1.0
 
 
@@ -182,12 +182,12 @@ def answers(missed, seeds=4):
     measured = without_nan(measured_rows(NvmeResults(Missed(missed), NvmePlan(seeds))))
     rows = compare(claims(), measured)
     headlines = read_headlines(catalog.find("headlines", "nvme-composition.csv"))
-    return {found.headline.claim: found.answer for found in answer_headlines(headlines, rows)}
+    return {headline_answer.headline.claim: headline_answer.answer for headline_answer in answer_headlines(headlines, rows)}
 
 
-def answer(found, *words):
-    (one,) = (verdict for claim, verdict in found.items() if all(word in claim for word in words))
-    return one
+def answer(by_headline, *words):
+    (matching,) = (verdict for claim, verdict in by_headline.items() if all(word in claim for word in words))
+    return matching
 
 
 @pytest.mark.parametrize(
@@ -208,15 +208,15 @@ def test_pooling_claim_judges_first_fit_alone_by_its_interval(spread, gain, verd
 @pytest.mark.parametrize(("least", "verdict"), [(0.0, "reproduced"), (0.4, "partly")])
 def test_no_deadlines_missed_requires_that_none_is_missed(least, verdict):
     """A reduction by 99.6 % is within the tolerance of 100 %, but 0.4 % of the workloads are late."""
-    found = answers(lambda case, seed: 100.0 if case.policy == "first_fit" else least)
-    assert answer(found, "no deadlines missed") == verdict
+    by_headline = answers(lambda case, seed: 100.0 if case.policy == "first_fit" else least)
+    assert answer(by_headline, "no deadlines missed") == verdict
 
 
 @pytest.mark.parametrize(("lead", "verdict"), [(4.0, "reproduced"), (68.5, "not")])
 def test_lead_at_saturation_is_judged(lead, verdict):
-    found = answers(lambda case, seed: lead if case.policy == "first_fit" else 0.0)
-    assert answer(found, "lead ends") == verdict
-    assert answer(found, "fewer deadlines than first fit") == "reproduced"
+    by_headline = answers(lambda case, seed: lead if case.policy == "first_fit" else 0.0)
+    assert answer(by_headline, "lead ends") == verdict
+    assert answer(by_headline, "fewer deadlines than first fit") == "reproduced"
 
 
 @pytest.mark.parametrize(("late", "verdict"), [(0.9, "reproduced"), (12.3, "partly")])
@@ -242,24 +242,24 @@ def test_attached_devices_must_be_much_worse_in_every_scenario(scenario, verdict
     [({10: 60.0, 6: 30.0, 2: 1.0}, "reproduced"), ({10: 11.0, 6: 72.9, 2: 0.9}, "partly"), ({10: 1.0, 6: 2.0, 2: 3.0}, "not")],
 )
 def test_lead_falls_with_the_number_of_devices(leads, verdict):
-    found = answers(lambda case, seed: leads.get(case.devices, 0.0) if case.policy == "first_fit" else 0.0)
-    assert answer(found, "falls with the number of devices") == verdict
+    by_headline = answers(lambda case, seed: leads.get(case.devices, 0.0) if case.policy == "first_fit" else 0.0)
+    assert answer(by_headline, "falls with the number of devices") == verdict
 
 
 def test_each_algorithm_alone_is_judged_in_the_scenarios_of_section_3c():
     worse = {"high_bandwidth": "minimize_fragmentation"}
-    found = answers(lambda case, seed: float(case.policy == worse.get(case.load.scenario, "maximize_composition")))
-    assert answer(found, "minimize fragmentation in the high-bandwidth") == "reproduced"
-    assert answer(found, "Maximize composition alone") == "reproduced"
-    found = answers(lambda case, seed: float(case.policy == "maximize_composition"))
-    assert answer(found, "minimize fragmentation in the high-bandwidth") == "not"
+    by_headline = answers(lambda case, seed: float(case.policy == worse.get(case.load.scenario, "maximize_composition")))
+    assert answer(by_headline, "minimize fragmentation in the high-bandwidth") == "reproduced"
+    assert answer(by_headline, "Maximize composition alone") == "reproduced"
+    by_headline = answers(lambda case, seed: float(case.policy == "maximize_composition"))
+    assert answer(by_headline, "minimize fragmentation in the high-bandwidth") == "not"
 
 
 def test_fall_of_the_lead_needs_both_numbers_of_devices():
     runs = Missed(lambda case, seed: 1.0)
     runs.__class__ = type("Quick", (Missed,), {"__contains__": lambda self, case: case.devices in QUICK.devices})
-    found = without_nan(figure_10(NvmeResults(runs, QUICK)))
-    assert found and not [key for key in found if key[2].startswith("fall")]
+    rows = without_nan(figure_10(NvmeResults(runs, QUICK)))
+    assert rows and not [key for key in rows if key[2].startswith("fall")]
 
 
 def test_page_shows_the_recorded_values_of_the_claims():
@@ -293,10 +293,10 @@ def test_results_are_cached_and_reused(tmp_path):
     again = measure_cases([case], Measurer(tmp_path, Local(1)))
     assert first == again
     assert written(tmp_path) == records
-    found = first[case]
-    assert found["reached"]
-    assert found["rejected"] == 0
-    assert found["composition_size"] == 1.0
+    record = first[case]
+    assert record["reached"]
+    assert record["rejected"] == 0
+    assert record["composition_size"] == 1.0
     assert NvmeComposition().seeds == 20
     assert case.load.physics == DEFAULT
 
@@ -313,8 +313,8 @@ def test_every_figure_is_drawn_with_the_published_values():
 
     results = NvmeResults(FakeResults(), NvmePlan(2))
     under = [replace(results, mode=mode) for mode in MODES]
-    drawn = {one.name: one for each in under for part in PARTS for draw in part.draw for one in draw(each)}
-    drawn |= {one.name: one for one in (origins(results), rates(results))}
+    drawn = {figure.name: figure for each in under for part in PARTS for draw in part.draw for figure in draw(each)}
+    drawn |= {figure.name: figure for figure in (origins(results), rates(results))}
     assert {f"figure4-{name}-{mode}" for name in ("S1", "S2", "S3") for mode in MODES} | {"origins", "rates"} <= set(drawn)
     assert drawn["figure4-S1-default"].published["first fit, disaggregated"][-1] == 96.71
     panel = drawn["rates"].panels[0]
@@ -341,17 +341,17 @@ def test_packing_chooses_the_node_of_late_workloads():
 
 
 def test_core_packing_is_refuted_only_by_equal_misses():
-    def found(late_misses):
+    def packing_runs(late_misses):
         usual, misses = next(iter(PACKINGS)), {}
         for case in packing_cases(2):
             late = case.packing != usual and PACKINGS[case.packing].late_alone
             misses[case] = {"missed_deadlines_pct": late_misses if late else 50.0, "one_node": 3, "several_nodes": 1}
         return misses
 
-    (refuted,), (part,) = describe_packing(found(50.25)), describe_packing(found(53.0))
+    (refuted,), (part,) = describe_packing(packing_runs(50.25)), describe_packing(packing_runs(53.0))
     assert "of 24 times" in refuted and "more than one 6 times" in refuted and "at most 0.25 points" in refuted
     assert "is refuted as a cause" in refuted and "is a part as a cause" not in part and "is a part of the cause" in part
-    (table,) = packing_table(found(53.0))
+    (table,) = packing_table(packing_runs(53.0))
     assert [row[1] for row in table.rows] == ["50.00", "53.00", "53.00", "50.00", "50.00"]
     assert describe_packing({}) == packing_table({}) == []
 
@@ -374,9 +374,9 @@ def test_full_run_has_twenty_seeds():
 
 def test_changed_algorithms_affect_the_disaggregation_aware_policy_alone():
     algorithms = Algorithms(each_parameter=True, max_extension=0.5, alpha_as_printed=True)
-    found = placement("disaggregation_aware", DEFAULT, algorithms).make("placements")
-    assert found.maximize.each_parameter and found.maximize.max_extension == 0.5 and found.minimize.alpha_as_printed
-    assert not found.maximize.fitness_as_printed
+    policy = placement("disaggregation_aware", DEFAULT, algorithms).make("placements")
+    assert policy.maximize.each_parameter and policy.maximize.max_extension == 0.5 and policy.minimize.alpha_as_printed
+    assert not policy.maximize.fitness_as_printed
     assert placement("first_fit", DEFAULT, algorithms) == Component(name="nvme_first_fit")
     assert placement("disaggregation_aware", DEFAULT).make("placements") == NvmeDisaggregationAware()
 
@@ -387,11 +387,11 @@ def test_equation_1_as_printed_adds_megabytes_and_gigabytes():
     key = GroupKey(frozenset(["smufin"]), 2, 1, 1000, round(600 * gigabyte), 10)
     need = SimpleNamespace(bandwidth=1500, storage=round(100 * gigabyte))
     view = SimpleNamespace(layout=SimpleNamespace(bandwidth_unit=2000.0, storage_unit=600 * gigabyte))
-    found = {
+    fitness = {
         printed: NvmeMaximizeComposition(fitness_as_printed=printed)._fitness(Candidate(0, key), need, view)
         for printed in (False, True)
     }
-    assert found == {False: pytest.approx(500 / 600, rel=1e-3), True: pytest.approx(0.0, abs=1e-2)}
+    assert fitness == {False: pytest.approx(500 / 600, rel=1e-3), True: pytest.approx(0.0, abs=1e-2)}
 
 
 @pytest.mark.parametrize(
@@ -409,8 +409,8 @@ def test_loop_over_each_parameter_as_printed(times, peak, chosen, once):
         late=False, requested=1600, deadline=9000, peak=peak, bandwidth=1800, time=lambda devices, sharers: times[devices - 1]
     )
     view = SimpleNamespace(free=free, now=0)
-    found = [len(NvmeMaximizeComposition(each_parameter=each)._devices(need, view, 0)) for each in (True, False)]
-    assert found == [chosen, once]
+    counts = [len(NvmeMaximizeComposition(each_parameter=each)._devices(need, view, 0)) for each in (True, False)]
+    assert counts == [chosen, once]
 
 
 def test_effect_of_a_change_is_measured_and_counted():
@@ -424,10 +424,10 @@ def test_effect_of_a_change_is_measured_and_counted():
                 run = dict.fromkeys((*COLUMNS, "true_composition_size", "true_sharing_ratio"), 1.0)
                 runs[seeded(case, seed)] = {**run, "missed_deadlines_pct": missed}
     results = NvmeResults(runs, plan)
-    found = without_nan(row for name in ALGORITHMS for row in effects(results, name))
-    changes = {key[1]: value.value for key, value in found.items()}
+    rows = without_nan(row for name in ALGORITHMS for row in effects(results, name))
+    changes = {key[1]: value.value for key, value in rows.items()}
     assert changes == {key: pytest.approx(2.0 * key.startswith("equation 2")) for key in changes}
-    assert {key[2] for key in found} == {CHANGE}
+    assert {key[2] for key in rows} == {CHANGE}
     (text,) = describe(results, claims())
     assert "a loop over each parameter: " in text and "(0 more, 0 no longer)" in text
     assert "equation 2 as printed" in text and not text.endswith("(0 more, 0 no longer).")

@@ -23,8 +23,8 @@ def test_overview_counts_claims_by_reading_and_lists_each_cause_once(tmp_path: P
     rows = [ClaimRow(claims[0], Measured(10.5)), ClaimRow(claims[1], Measured(20.0)), ClaimRow(claims[2], Measured(30.0))]
     rows.append(ClaimRow(claims[3], Measured(30.0), {"as run": Measured(10.0)}))
     rows.append(ClaimRow(Claim("Figure 3", "", "wait", "s", 10.0, "exact", 1.0), Measured(10.0, 8.0, 12.0)))
-    one = Claim("Figure 4", "", "wait", "s", 10.0, "exact", 1.0, reason="one run", shown_by="one run")
-    rows.append(ClaimRow(one, Measured(13.0, 12.0, 14.0, runs=20)))
+    claim = Claim("Figure 4", "", "wait", "s", 10.0, "exact", 1.0, reason="one run", shown_by="one run")
+    rows.append(ClaimRow(claim, Measured(13.0, 12.0, 14.0, runs=20)))
     rows.append(ClaimRow(Claim("Figure 2", "", "wait", "s", 1.0, "shown", 0.0), Measured(2.0)))
     rows.append(ClaimRow(Claim("Figure 2", "x", "wait", "s", 2.0, "exact", 0.0, kind="input"), Measured(2.0)))
     text = overview({"paper": read_comparison(comparison(tmp_path, *rows))}, {"paper": "A paper"}, pages={"paper": "p.html"})
@@ -44,9 +44,9 @@ def test_other_files_are_rejected(tmp_path: Path) -> None:
 
 def test_documentation_page_matches_its_comparisons() -> None:
     comparisons = {path.stem: read_comparison(path) for path in sorted(PAGES.glob("*.csv"))}
-    known = registry.names("reproductions")
-    assert set(comparisons) <= set(known)
-    titles = {name: registry.find("reproductions", name).title for name in known}
+    names = registry.names("reproductions")
+    assert set(comparisons) <= set(names)
+    titles = {name: registry.find("reproductions", name).title for name in names}
     notes = {path.stem: read_notes(path) for path in PAGES.glob("*.csv")}
     assert all(notes.values())
     pages = {name: f"{name}.html" for name in comparisons if (PAGES / f"{name}.html").is_file()}

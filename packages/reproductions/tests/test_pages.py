@@ -96,8 +96,8 @@ def marks_of(figure: VegaChart) -> list[dict]:
 
 def test_captions_and_titles_name_one_figure(page: tuple[str, str]) -> None:
     name, html = page
-    for found in re.finditer(r"<figure data-chart.*?<h\d>(.*?)</h\d>.*?<figcaption>(.*?)</figcaption>", html, re.DOTALL):
-        assert not re.search(r"Figures \d", found[1] + found[2]), (name, found[1])
+    for match in re.finditer(r"<figure data-chart.*?<h\d>(.*?)</h\d>.*?<figcaption>(.*?)</figcaption>", html, re.DOTALL):
+        assert not re.search(r"Figures \d", match[1] + match[2]), (name, match[1])
 
 
 def test_renewed_page_equals_the_recorded_one(tmp_path: Path) -> None:

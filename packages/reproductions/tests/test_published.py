@@ -75,30 +75,30 @@ def test_only_runs_of_this_reproduction_verify_a_reason() -> None:
         "Figure 1", "here", "lead", "", math.nan, "order", 0.0, "", "why", "paper", "verified", " | ".join(witness.key)
     )
 
-    def found(measured: float, lead: float, as_run: float | None = None) -> ClaimRow:
+    def claim_row(measured: float, lead: float, as_run: float | None = None) -> ClaimRow:
         readings = {} if as_run is None else {"as run": {claim.key: Measured(as_run)}}
         return compare([claim, witness], {claim.key: Measured(measured), witness.key: Measured(lead)}, readings)[0]
 
-    assert (found(-1, 1).basis, found(-1, 1).shown_by) == ("verified", "Ablation | here | lead")
-    assert (found(-1, -1).basis, found(-1, -1).shown_by) == ("inferred", "")
-    assert (found(-1, -1, 1).basis, found(-1, -1, 1).shown_by) == ("verified", "reading: as run")
-    assert (found(-1, -1, -1).basis, found(-1, -1, -1).shown_by) == ("inferred", "")
-    assert (found(1, 1).basis, found(1, 1).cause) == ("", "")
-    cells = dict(zip(COLUMNS, found(-1, -1, 2).cells(), strict=True))
+    assert (claim_row(-1, 1).basis, claim_row(-1, 1).shown_by) == ("verified", "Ablation | here | lead")
+    assert (claim_row(-1, -1).basis, claim_row(-1, -1).shown_by) == ("inferred", "")
+    assert (claim_row(-1, -1, 1).basis, claim_row(-1, -1, 1).shown_by) == ("verified", "reading: as run")
+    assert (claim_row(-1, -1, -1).basis, claim_row(-1, -1, -1).shown_by) == ("inferred", "")
+    assert (claim_row(1, 1).basis, claim_row(1, 1).cause) == ("", "")
+    cells = dict(zip(COLUMNS, claim_row(-1, -1, 2).cells(), strict=True))
     assert (cells["class"], cells["verdict"], cells["basis"], cells["cause"]) == ("paper", "fails", "verified", "why")
     assert (cells["as_run"], cells["as_run_verdict"], cells["inferred_verdict"]) == ("2", "holds", "")
 
 
 def test_switch_verifies_the_claim_that_names_it() -> None:
-    def found(shown_by: str, switched: float) -> ClaimRow:
+    def claim_row(shown_by: str, switched: float) -> ClaimRow:
         claim = Claim("Figure 1", "here", "lead", "", 10.0, "relative", 0.1, "", "why", "paper", "verified", shown_by)
         return compare([claim], {claim.key: Measured(5.0)}, switches={"other keys": {claim.key: Measured(switched)}})[0]
 
-    assert found("switch: other keys", 10.5).shown_by == "switch: other keys, 10.5"
-    assert found("switch: other keys", 10.5).basis == "verified"
-    assert found("switch: other keys", 12.0).basis == "inferred"
-    assert found("switch: no such", 10.5).basis == "inferred"
-    assert found("", 10.5).basis == "inferred"
+    assert claim_row("switch: other keys", 10.5).shown_by == "switch: other keys, 10.5"
+    assert claim_row("switch: other keys", 10.5).basis == "verified"
+    assert claim_row("switch: other keys", 12.0).basis == "inferred"
+    assert claim_row("switch: no such", 10.5).basis == "inferred"
+    assert claim_row("", 10.5).basis == "inferred"
 
 
 def test_prediction_interval_contains_a_new_draw() -> None:
@@ -128,10 +128,10 @@ def test_prediction_interval_contains_a_new_draw() -> None:
 )
 def test_claim_of_one_run_is_verified_by_scatter(rule, published, tolerance, runs, verified) -> None:
     claim = Claim("Table 1", "here", "missed", "%", published, rule, tolerance, "", "why", "paper", "verified", "one run")
-    found = ClaimRow(claim, Measured(10.0, 8.0, 12.0, runs=runs))
-    assert found.verdict == "fails"
-    assert found.basis == ("verified" if verified else "inferred")
-    assert found.shown_by == ("one run, 10 (0.8348 to 19.17)" if verified else "")
+    claim_row = ClaimRow(claim, Measured(10.0, 8.0, 12.0, runs=runs))
+    assert claim_row.verdict == "fails"
+    assert claim_row.basis == ("verified" if verified else "inferred")
+    assert claim_row.shown_by == ("one run, 10 (0.8348 to 19.17)" if verified else "")
 
 
 def test_note_of_a_failed_row_begins_with_the_reason() -> None:

@@ -44,7 +44,7 @@ def test_measurements_match_the_claims(plan: VineSimPlan) -> None:
     rows = compare(read_claims(catalog.find("claims", "vinesim.csv")), measured)
     missing = [row.claim.key for row in rows if row.holds == "not_measured"]
     assert missing == [("Figure 8a", "crossover", "time between arrivals below which DFE alone beats the mix")]
-    drawn = [one for part in PARTS for draw in part.draw for one in draw(results)]
+    drawn = [figure for part in PARTS for draw in part.draw for figure in draw(results)]
     drawn += extensions.draw(results)
     assert len({figure.name for figure in drawn}) == len(drawn)
     assert [table.title for table in extensions.tables(results)]
@@ -75,11 +75,11 @@ def test_varied_tasks_differ_by_at_most_the_share() -> None:
 
 
 def test_every_switch_that_a_claim_names_measures_it() -> None:
-    found = switches_of(PARTS, results_of(VineSimPlan()))
+    by_switch = switches_of(PARTS, results_of(VineSimPlan()))
     named = 0
     for claim in read_claims(catalog.find("claims", "vinesim.csv")):
         if claim.shown_by.startswith(SWITCH):
-            assert claim.key in found[claim.shown_by.removeprefix(SWITCH)], claim.shown_by
+            assert claim.key in by_switch[claim.shown_by.removeprefix(SWITCH)], claim.shown_by
             named += 1
     assert named >= 8
 
@@ -126,8 +126,8 @@ def test_one_load_serves_every_factor_of_section_7_2(at_100_us, at_30000_us, loa
 
 
 def test_tolerance_of_the_factors_is_that_of_the_claims_file() -> None:
-    found = [claim for claim in read_claims(catalog.find("claims", "vinesim.csv")) if claim.place == "section 7.2"]
-    factors = {claim.tolerance for claim in found if claim.published in (10, 1000)}
+    section_claims = [claim for claim in read_claims(catalog.find("claims", "vinesim.csv")) if claim.place == "section 7.2"]
+    factors = {claim.tolerance for claim in section_claims if claim.published in (10, 1000)}
     assert factors == {claims.FACTOR_TOLERANCE} and len({(over, under) for _, over, under, _ in claims.FACTORS}) == 3
 
 
@@ -140,31 +140,31 @@ def test_tolerance_of_the_factors_is_that_of_the_claims_file() -> None:
     ],
 )
 def test_ranking_of_kernels_is_one_row(latencies, ranked, mixed) -> None:
-    found = verdicts(lambda setup: latencies.get(setup.neurasmus, 1.0))
+    judged = verdicts(lambda setup: latencies.get(setup.neurasmus, 1.0))
     metric = "mean job latency, phi over dfe and gpu over phi, minimum, minus 1"
-    assert found["Figure 8a", "every load", metric] == ranked
-    assert found["Figure 8a", "every load", "mean job latency, dfe over mixed, minimum, minus 1"] == mixed
+    assert judged["Figure 8a", "every load", metric] == ranked
+    assert judged["Figure 8a", "every load", "mean job latency, dfe over mixed, minimum, minus 1"] == mixed
 
 
 @pytest.mark.parametrize(("gap", "verdict"), [(30, "holds"), (6, "fails")])
 def test_dip_of_flat_is_judged_at_the_printed_time(gap, verdict) -> None:
-    found = verdicts(lambda setup: 50.0 if setup.gap == gap else 100.0)
-    assert found["Figure 11", "FLAT", "time between arrivals with the lowest mean job latency"] == verdict
+    judged = verdicts(lambda setup: 50.0 if setup.gap == gap else 100.0)
+    assert judged["Figure 11", "FLAT", "time between arrivals with the lowest mean job latency"] == verdict
 
 
 @pytest.mark.parametrize(("exponent", "verdict"), [(1, "holds"), (0, "fails"), (-1, "fails")])
 def test_share_of_transfers_must_rise_with_every_strength(exponent, verdict) -> None:
     """Latency with data is that without, times the strength of the GPU to a power."""
-    found = verdicts(lambda setup: (setup.gpu_int / 1e5) ** exponent if setup.data_size else 1.0)
-    assert {found[key] for key in found if key[0] == "Abstract"} == {verdict}
+    judged = verdicts(lambda setup: (setup.gpu_int / 1e5) ** exponent if setup.data_size else 1.0)
+    assert {judged[key] for key in judged if key[0] == "Abstract"} == {verdict}
 
 
 @pytest.mark.parametrize(("closer", "verdict"), [(3.0, "holds"), (0.5, "fails")])
 def test_high_is_the_fastest_with_small_data_without_a_threshold_of_ours(closer, verdict) -> None:
-    found = verdicts(lambda setup: {"high": 1.0, "flat": 3.0}.get(setup.policy, closer))
+    judged = verdicts(lambda setup: {"high": 1.0, "flat": 3.0}.get(setup.policy, closer))
     where = ("Figure 16a", "8 KB, inter-arrival time 1000 us, ties order")
-    assert found[(*where, "mean job latency, best other over HIGH, minus 1")] == verdict
-    assert found[(*where, "mean job latency, CLOSER_TO_DATA over FLAT")] == verdict
+    assert judged[(*where, "mean job latency, best other over HIGH, minus 1")] == verdict
+    assert judged[(*where, "mean job latency, CLOSER_TO_DATA over FLAT")] == verdict
 
 
 def test_data_near_the_cpus_are_in_their_rack() -> None:

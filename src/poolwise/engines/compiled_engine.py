@@ -157,13 +157,13 @@ def load(folder: str, kind: str, name: str, about_s: float, smallest: Callable[[
         smallest()
         return
     with compile_lock(folder, kind, lambda: log.warning("waiting for another process to compile kernels (%s)", name)):
-        known, begun = is_compiled(folder, kind), time.perf_counter()
-        if not known:
+        cached, begun = is_compiled(folder, kind), time.perf_counter()
+        if not cached:
             log.warning(
                 "compiling kernels (%s), once for this version on this computer: takes about %.0f s", name, about_s * slowness()
             )
         smallest()
-        if not known:
+        if not cached:
             mark_compiled(folder, kind)
             log.warning("kernels compiled in %.0f s", time.perf_counter() - begun)
 

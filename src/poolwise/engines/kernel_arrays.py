@@ -20,10 +20,10 @@ def blank(*shape: int) -> IntArray:
     return np.zeros(shape, dtype=np.int64)
 
 
-def zeros_of(kind: type[A], size: int, /, **given: Any) -> A:
+def zeros_of(kind: type[A], size: int, /, **arrays: Any) -> A:
     """Return a named tuple of arrays: the given ones, and (size,) integer zeros for every other field."""
     fields: tuple[str, ...] = getattr(kind, "_fields")  # noqa: B009  # not known to the type checker
-    return kind(**{name: given[name] if name in given else blank(size) for name in fields})
+    return kind(**{name: arrays[name] if name in arrays else blank(size) for name in fields})
 
 
 def read_only(column: NDArray[T]) -> NDArray[T]:

@@ -39,8 +39,10 @@ class _RackRepeats:
         self._columns.repeated = True
         self._shared_rules = _shared_rules(spec.scheduler)
         self._arrays: ListArrays = self._columns.arrays()
-        kept = (*(self._arrays.held or ())[:1], *(self._arrays.intervals or ())[1:2])
-        self._before = ArrayTemplates((self._arrays.state.racks, self._arrays.state.queue.where, self._arrays.state.now, *kept))
+        changed_arrays = (*(self._arrays.held or ())[:1], *(self._arrays.intervals or ())[1:2])
+        self._before = ArrayTemplates(
+            (self._arrays.state.racks, self._arrays.state.queue.where, self._arrays.state.now, *changed_arrays)
+        )
         self._trees: Trees | None = None
 
     def accepts(self, scheduler: Scheduler) -> bool:

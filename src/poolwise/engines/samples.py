@@ -65,11 +65,11 @@ def sampler_of(spec: RunSpec, awaited: IntArray, until: int = NEVER) -> tuple[Sa
     until
         Ns after which no event is replayed.
     """
-    alone, given = exclusive_nodes(spec.workload, spec.machine, spec.initial), spec
+    alone, sampled_spec = exclusive_nodes(spec.workload, spec.machine, spec.initial), spec
     if alone is not None:
-        given = replace(spec, workload=alone.workload, machine=alone.machine, initial=alone.initial)
-    engine, obstacle = find_engine(given)
+        sampled_spec = replace(spec, workload=alone.workload, machine=alone.machine, initial=alone.initial)
+    engine, obstacle = find_engine(sampled_spec)
     if engine is None or engine.sampler is None:
         return PlainSampler(spec, awaited, until), obstacle
-    sampler = engine.sampler(given, awaited, until)
+    sampler = engine.sampler(sampled_spec, awaited, until)
     return sampler if alone is None else _ExclusiveSampler(sampler, alone), None

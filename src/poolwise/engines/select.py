@@ -48,9 +48,9 @@ def find_engine(spec: RunSpec) -> tuple[CompiledEngine | None, Obstacle | None]:
 
 def load_kernels(runs: Iterable[tuple[Machine, Scheduler]]) -> None:
     """Load the kernels that runs may need, given their machines and schedulers, before worker processes start."""
-    one = np.ones(1, dtype=np.int64)
+    ones = np.ones(1, dtype=np.int64)
     for machine, scheduler in runs:
-        spec = RunSpec(Workload.of(one, one, requests={"cores": one}), machine, scheduler, Ideal(), Ideal())
+        spec = RunSpec(Workload.of(ones, ones, requests={"cores": ones}), machine, scheduler, Ideal(), Ideal())
         for engine in ENGINES:
             if _may_run(engine, spec):
                 engine.load(spec)

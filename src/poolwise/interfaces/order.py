@@ -138,14 +138,14 @@ def opened(order: QueuePolicy) -> QueuePolicy:
 def checked_priorities(policy: object, priority: FloatArray, n: int) -> FloatArray:
     """Return the priorities that a policy computed for n jobs, (n,); raises PolicyError unless all of them are numbers."""
     try:
-        found = np.asarray(priority)
-        good = found.shape == (n,) and not np.isnan(found).any()
+        values = np.asarray(priority)
+        good = values.shape == (n,) and not np.isnan(values).any()
     except (TypeError, ValueError):  # not an array, or not of numbers
         good = False
     if not good:
         problem = f"{type(policy).__name__} must return {n} priorities without NaN, got {priority!r}"
         raise PolicyError(problem, by=policy)
-    return found
+    return values
 
 
 class AgingOrder(QueuePolicy):

@@ -426,13 +426,13 @@ class Snapshot:
         carry = self.free.reshape(-1)
         for low in range(0, len(order), block):
             part = order[low : low + block]
-            known = part < len(slots)
-            if known.all():
+            of_table = part < len(slots)
+            if of_table.all():
                 delta = table.released(slots[part])
             else:
                 delta = np.zeros((len(part), table.n_cell), dtype=np.int64)
-                delta[known] = table.released(slots[part[known]])
-            for row in np.flatnonzero(~known & (part < n_run)).tolist():
+                delta[of_table] = table.released(slots[part[of_table]])
+            for row in np.flatnonzero(~of_table & (part < n_run)).tolist():
                 placement = self._extra[int(part[row]) - len(slots)].placement
                 np.add.at(delta[row], placement.owner * shape[1] + placement.resource, placement.amount)
             free = _added_up(delta, carry)
@@ -445,10 +445,10 @@ class Snapshot:
 
     def ends(self) -> IntArray:
         """Return (k,) distinct expected ends, and ends of windows, ascending: those of `futures`."""
-        known, _ = self._ending()
+        expected, _ = self._ending()
         imagined = [run.expected_end for run in self._extra]
         windows = [window.end for window in self.machine.windows if window.end > self.now]
-        return np.unique(np.concatenate([known, np.array([*imagined, *windows], dtype=np.int64)]))
+        return np.unique(np.concatenate([expected, np.array([*imagined, *windows], dtype=np.int64)]))
 
     def _ending(self) -> tuple[IntArray, IntArray]:
         """Return the expected ends of the platform's runs in this state, ascending, and their slots, each (k,)."""

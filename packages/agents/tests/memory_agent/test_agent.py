@@ -23,10 +23,10 @@ STREAMS, RESTS = ((0.0, 7.0), (0.97, 7.0)), ((0.0, 3.0), (0.3, 0.0))
 @pytest.fixture(params=[1, 2])
 def node(request: pytest.FixtureRequest, tmp_path: Path) -> FakeNode:
     """A node with a workload that needs all of its 100 MiB, and one that needs a third of its 100 MiB."""
-    found = FakeNode(tmp_path, request.param)
-    found.add("streams", SimulatedWorkload(100 * MIB, 0.25, STREAMS))
-    found.add("rests", SimulatedWorkload(100 * MIB, 0.25, RESTS))
-    return found
+    fake_node = FakeNode(tmp_path, request.param)
+    fake_node.add("streams", SimulatedWorkload(100 * MIB, 0.25, STREAMS))
+    fake_node.add("rests", SimulatedWorkload(100 * MIB, 0.25, RESTS))
+    return fake_node
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def test_memory_moves_to_the_needy_workload_and_limits_settle(node: FakeNode, lo
     limits = node.run(agent, 30)
     assert limits[12:] == [limits[12]] * 18
     assert int(limits[-1]["streams"]) >= 100 * MIB and int(limits[-1]["rests"]) >= 30 * MIB
-    assert all(one.within(one.local) for one in node.groups.values())
+    assert all(group.within(group.local) for group in node.groups.values())
     assert all("below_working_set" in event for event in events(log, "limit_moved") if event["limit"] < 100 * MIB)
     assert 'poolwise_memory_agent_moves_total{workload="rests"}' in metrics_text(agent)
 
@@ -78,7 +78,10 @@ def test_successor_takes_over_the_limits_of_a_killed_agent(node: FakeNode) -> No
     left = {name: node.limit(name) for name in node.groups}
     agent = node.agent(150)
     node.run(agent, 3)
-    assert {one.section.name: one.max_limit for one in agent.tracked.values()} == {"streams": None, "rests": None}
+    assert {workload.section.name: workload.max_limit for workload in agent.tracked.values()} == {
+        "streams": None,
+        "rests": None,
+    }
     assert {name: node.limit(name) for name in node.groups} == left
     agent.mover.restore_all()
     assert node.limit("streams") in ("-1", "max")
@@ -113,7 +116,7 @@ def test_recreated_group_is_tracked_as_a_new_one(node: FakeNode) -> None:
         (node.root / "cpuacct" / "rests").rename(node.folder / "cpuacct-gone")
     node.add("rests", SimulatedWorkload(workload.total, workload.tolerance, workload.knots))
     node.run(agent, 15)
-    assert all(one.within(one.local) for one in node.groups.values())
+    assert all(group.within(group.local) for group in node.groups.values())
 
 
 def test_rejected_write_does_not_stop_other_moves_and_limits_still_fit(
@@ -160,7 +163,7 @@ def test_less_memory_is_distributed_when_the_node_runs_short(node: FakeNode) -> 
     agent = node.agent(150, reserve='"1 GiB"')
     node.run(agent, 5)
     node.available = 1024 * MIB - 40 * MIB
-    before = sum(one.local for one in node.groups.values())
+    before = sum(group.local for group in node.groups.values())
     node.run(agent, 1)
     assert agent.memory() <= before - 40 * MIB
     assert sum(int(node.limit(name)) for name in node.groups) <= before - 40 * MIB
@@ -177,7 +180,7 @@ def test_passive_measurements_can_be_fitted_and_resumed(node: FakeNode, tmp_path
     node.run(agent, 20)
     file = tmp_path / "measured.csv"
     agent.passive_profile.write(file)
-    (streams,) = [one for one in read_measurements(file) if one.name == "streams"]
+    (streams,) = [measured for measured in read_measurements(file) if measured.name == "streams"]
     assert fit(streams, pieces=1).profile.at(0.1) > 0.5
     agent.passive_profile.read(file)
     agent.passive_profile.write(tmp_path / "again.csv")

@@ -23,16 +23,18 @@ def assert_settles_fairly(workloads: Sequence[SimulatedWorkload], share: float) 
 
     Memory that others could give up, up to the resolution of curves, is less than the violated workload lacks.
     """
-    memory = int(share * sum(one.total for one in workloads))
+    memory = int(share * sum(workload.total for workload in workloads))
     simulate(memory, workloads, STEPS)
     assert simulate(memory, workloads, 20, start=STEPS) == []
-    assert sum(one.limit or 0 for one in workloads) <= memory
-    beyond = [one for one in workloads if not one.within(one.local)]
+    assert sum(workload.limit or 0 for workload in workloads) <= memory
+    beyond = [workload for workload in workloads if not workload.within(workload.local)]
     if len(beyond) > 1:
         return  # memory for one violated workload may be missing for another
-    others = [one for one in workloads if one.within(one.local)]
-    could_give = sum(max(0, one.local - max(one.need + 3 * one.curve.step, one.total // 4)) for one in others)
-    lacking = sum(one.need + 3 * one.curve.step - one.local for one in beyond)
+    others = [workload for workload in workloads if workload.within(workload.local)]
+    could_give = sum(
+        max(0, workload.local - max(workload.need + 3 * workload.curve.step, workload.total // 4)) for workload in others
+    )
+    lacking = sum(workload.need + 3 * workload.curve.step - workload.local for workload in beyond)
     assert not beyond or could_give < lacking
 
 
@@ -53,7 +55,7 @@ def test_limits_settle_for_many_more_workloads(workloads: list[SimulatedWorkload
 def test_everything_is_local_if_it_fits() -> None:
     workloads = [SimulatedWorkload(100 * MIB, 0.0, ((0.0, 9.0),)), SimulatedWorkload(50 * MIB, 1.0, ((0.0, 9.0),))]
     assert simulate(200 * MIB, workloads, 20) == [0]
-    assert [one.limit // MIB for one in workloads] == [125, 74]
+    assert [workload.limit // MIB for workload in workloads] == [125, 74]
 
 
 def test_streaming_workload_gets_all_memory_and_others_give() -> None:
@@ -81,13 +83,13 @@ def test_unknown_workload_gives_memory_once_another_is_violated() -> None:
 
 
 def test_phase_change_takes_memory_from_workloads_that_can_give() -> None:
-    one = SimulatedWorkload(100 * MIB, 0.25, ((0.0, 3.0), (0.3, 0.0)))
-    two = SimulatedWorkload(100 * MIB, 0.25, ((0.0, 3.0), (0.6, 0.0)))
-    simulate(120 * MIB, [one, two], 30)
-    assert all(each.within(each.local) for each in (one, two))
-    one.knots, two.knots = ((0.0, 3.0), (0.7, 0.0)), ((0.0, 3.0), (0.3, 0.0))
-    moved = simulate(120 * MIB, [one, two], 30, start=30)
-    assert all(each.within(each.local) for each in (one, two)) and len(moved) <= 8
+    growing = SimulatedWorkload(100 * MIB, 0.25, ((0.0, 3.0), (0.3, 0.0)))
+    shrinking = SimulatedWorkload(100 * MIB, 0.25, ((0.0, 3.0), (0.6, 0.0)))
+    simulate(120 * MIB, [growing, shrinking], 30)
+    assert all(each.within(each.local) for each in (growing, shrinking))
+    growing.knots, shrinking.knots = ((0.0, 3.0), (0.7, 0.0)), ((0.0, 3.0), (0.3, 0.0))
+    moved = simulate(120 * MIB, [growing, shrinking], 30, start=30)
+    assert all(each.within(each.local) for each in (growing, shrinking)) and len(moved) <= 8
 
 
 def test_unavoidable_violation_does_not_keep_limits_moving() -> None:

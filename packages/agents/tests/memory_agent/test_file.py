@@ -61,17 +61,17 @@ def test_mistake_is_reported_with_its_line(tmp_path: Path, old: str, new: str, w
 
 def test_shipped_example_is_valid() -> None:
     config = load_memory_agent(ROOT / "deploy" / "linux" / "memory-agent.toml")
-    assert [one.name for one in config.file.workload] == ["database", "cache", "solver"]
+    assert [section.name for section in config.file.workload] == ["database", "cache", "solver"]
     assert set(config.profiles) == {"cache"}
 
 
 @pytest.fixture
 def node(tmp_path: Path) -> FakeNode:
-    found = FakeNode(tmp_path / "node", 2)
-    (found.root / "a").mkdir()
+    fake_node = FakeNode(tmp_path / "node", 2)
+    (fake_node.root / "a").mkdir()
     for name in ("a/one", "a/two"):
-        found.add(name, SimulatedWorkload(100 * MIB, 0.25, ((0.0, 3.0), (0.3, 0.0))))
-    return found
+        fake_node.add(name, SimulatedWorkload(100 * MIB, 0.25, ((0.0, 3.0), (0.3, 0.0))))
+    return fake_node
 
 
 def config_of(tmp_path: Path) -> Path:

@@ -17,10 +17,10 @@ FLAT = ((0.0, 0.0),)
 
 @pytest.fixture(params=[1, 2])
 def node(request: pytest.FixtureRequest, tmp_path: Path) -> FakeNode:
-    found = FakeNode(tmp_path, request.param)
+    fake_node = FakeNode(tmp_path, request.param)
     for name in ("one", "two"):
-        found.add(name, SimulatedWorkload(100 * MIB, 0.25, FLAT))
-    return found
+        fake_node.add(name, SimulatedWorkload(100 * MIB, 0.25, FLAT))
+    return fake_node
 
 
 def sampled_agent(node: FakeNode, limits: dict[str, int]) -> MemoryAgent:
@@ -108,18 +108,18 @@ def test_saved_limit_identifies_its_group_by_inode(node: FakeNode) -> None:
 def test_evicted_file_pages_still_count_as_held(node: FakeNode) -> None:
     agent = sampled_agent(node, {"one": 60, "two": 90})
     node.advance()
-    one = agent.tracked["one"]
-    one.sample("cpu", 15e-6)
+    workload = agent.tracked["one"]
+    workload.sample("cpu", 15e-6)
     stat = "total_swap 0" if node.version == 1 else "0"
     if node.version == 1:
         file = node.memory("one") / "memory.stat"
         file.write_text(file.read_text().replace(f"total_swap {40 * MIB}", stat))
     else:
         (node.memory("one") / "memory.swap.current").write_text(stat)
-    one.sample("cpu", 15e-6)
-    assert one.squeezed and one.held.total == 60 * MIB
-    one.update_curve(2.0, None, 600.0)
-    assert one.curve.total == 100 * MIB and one.curve.phase == 0
-    agent.mover.move([(one, 90 * MIB)], 1000 * MIB, 2.0)
-    one.update_curve(3.0, None, 600.0)
-    assert not one.squeezed and one.curve.total == 60 * MIB  # without a binding limit it needs no more
+    workload.sample("cpu", 15e-6)
+    assert workload.squeezed and workload.held.total == 60 * MIB
+    workload.update_curve(2.0, None, 600.0)
+    assert workload.curve.total == 100 * MIB and workload.curve.phase == 0
+    agent.mover.move([(workload, 90 * MIB)], 1000 * MIB, 2.0)
+    workload.update_curve(3.0, None, 600.0)
+    assert not workload.squeezed and workload.curve.total == 60 * MIB  # without a binding limit it needs no more

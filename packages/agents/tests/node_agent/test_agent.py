@@ -279,7 +279,7 @@ def test_claims_of_other_nodes_and_drivers_are_ignored(tmp_path: Path) -> None:
         del unreserved["status"]["reservedFor"]
         world.cluster.put(unreserved)
         await wait_until_idle(agent)
-        assert world.hardware.calls == [] and not [one for one in world.cluster.writes if one.startswith("report")]
+        assert world.hardware.calls == [] and not [write for write in world.cluster.writes if write.startswith("report")]
         for name in ("elsewhere", "foreign", "unreserved"):
             with pytest.raises(PoolwiseError):
                 await agent.prepare("default", name, world.cluster.claims[f"default/{name}"]["metadata"]["uid"])

@@ -48,7 +48,7 @@ def test_plugin_registers_prepares_and_unprepares(short: Path) -> None:
             shared = "shared", cluster.put(claim_for("shared", "gpu-2", pool="lent", waits=False, shareID=share))
             for _ in range(2):
                 response = await kubelet.prepare(train, shared, ("lost", UID))
-                assert [one.error for one in (response.claims[train[1]], response.claims[shared[1]])] == ["", ""]
+                assert [answer.error for answer in (response.claims[train[1]], response.claims[shared[1]])] == ["", ""]
                 assert "no longer exists" in response.claims[UID].error and not response.claims[UID].devices
                 (first, second), (third,) = response.claims[train[1]].devices, response.claims[shared[1]].devices
                 assert ([*first.request_names], first.pool_name, first.device_name) == (["gpu"], "gpu-a", "gpu-0")
@@ -56,7 +56,7 @@ def test_plugin_registers_prepares_and_unprepares(short: Path) -> None:
                 assert third.share_id == share and [*third.cdi_device_ids] == [f"{DRIVER}/claim={shared[1]}-0"]
             for _ in range(2):
                 released = await kubelet.unprepare(train, shared, ("never", UID))
-                assert {uid: one.error for uid, one in released.claims.items()} == {train[1]: "", shared[1]: "", UID: ""}
+                assert {uid: answer.error for uid, answer in released.claims.items()} == {train[1]: "", shared[1]: "", UID: ""}
             assert hardware.attached == {} and [*(short / "cdi").iterdir()] == []
             hardware.broken = {"/bin/detach"}
             await kubelet.prepare(train)

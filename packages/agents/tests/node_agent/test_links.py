@@ -34,8 +34,8 @@ class Counters:
 def test_load_is_that_of_the_busier_direction_since_the_last_sample(tmp_path: Path) -> None:
     counters = Counters(tmp_path)
     assert counters.sample(1, 10**12, 5) == {}
-    found = counters.sample(2, 10**12 + 10**9, 5 + 4 * 10**8)["uplink"]
-    assert (found.used, found.bandwidth, found.load) == (500.0, 1000.0, 0.5)
+    traffic = counters.sample(2, 10**12 + 10**9, 5 + 4 * 10**8)["uplink"]
+    assert (traffic.used, traffic.bandwidth, traffic.load) == (500.0, 1000.0, 0.5)
     assert counters.sample(1, 10**12 + 10**9, 5 + 34 * 10**8)["uplink"].load == 1.0
     assert counters.sample(1, 7, 7) == {}, "a reset counter gives a load"
     assert counters.sample(1, 10**8 + 7, 7)["uplink"].load == 0.1
@@ -65,7 +65,7 @@ def test_counters_can_come_from_commands() -> None:
     broken = LinkSection(name="dead", command=("/bin/echo", "a lot"), bandwidth="1 GB/s")  # type: ignore[arg-type]
     meter = LinkMeter(MeasureLinksSection(link=(broken, command)))
     assert dict(asyncio.run(meter.sample())) == {}
-    assert {name: one.used for name, one in asyncio.run(meter.sample()).items()} == {"ib": 0.0}
+    assert {name: traffic.used for name, traffic in asyncio.run(meter.sample()).items()} == {"ib": 0.0}
 
 
 def test_published_links_are_read_back() -> None:
@@ -74,7 +74,10 @@ def test_published_links_are_read_back() -> None:
         traffic = {name: LinkTraffic(used, 1000.0) for name, used in loads.items()}
         for specs in link_specs("gpu.example", node, traffic).values():
             slices += [{"metadata": {"name": node}, "spec": spec} for spec in specs]
-    read = [msgspec.json.decode(json.dumps(one), type=ResourceSlice) for one in slices]
+    read = [msgspec.json.decode(json.dumps(resource_slice), type=ResourceSlice) for resource_slice in slices]
     assert measured_links(read) == {"n1": LinkTraffic(700.0, 1000.0), "n2": LinkTraffic(0.0, 1000.0)}
-    read = [msgspec.structs.replace(one, spec=msgspec.structs.replace(one.spec, driver="gpu.example")) for one in read]
+    read = [
+        msgspec.structs.replace(resource_slice, spec=msgspec.structs.replace(resource_slice.spec, driver="gpu.example"))
+        for resource_slice in read
+    ]
     assert measured_links(read) == {}

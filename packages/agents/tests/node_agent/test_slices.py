@@ -23,11 +23,13 @@ def publish(cluster: MemoryCluster, folder: Path, text: str, node: str = "gpu-a"
 
 
 def pools(cluster: MemoryCluster) -> dict[str, list[tuple[int, int, int]]]:
-    found: dict[str, list[tuple[int, int, int]]] = {}
-    for one in cluster.stored.values():
-        pool = one["spec"]["pool"]
-        found.setdefault(pool["name"], []).append((pool["generation"], pool["resourceSliceCount"], len(one["spec"]["devices"])))
-    return {name: sorted(many) for name, many in found.items()}
+    by_pool: dict[str, list[tuple[int, int, int]]] = {}
+    for resource_slice in cluster.stored.values():
+        pool = resource_slice["spec"]["pool"]
+        by_pool.setdefault(pool["name"], []).append(
+            (pool["generation"], pool["resourceSliceCount"], len(resource_slice["spec"]["devices"]))
+        )
+    return {name: sorted(many) for name, many in by_pool.items()}
 
 
 def test_slices_are_written_once_and_after_changes(tmp_path: Path) -> None:
@@ -44,7 +46,11 @@ def test_equivalent_values_of_the_server_are_unchanged(tmp_path: Path) -> None:
     cluster = MemoryCluster()
     text = FILE.replace('"141Gi"', '"1024Mi"')
     publish(cluster, tmp_path, text)
-    stored = next(one["spec"] for one in cluster.stored.values() if one["spec"]["pool"]["name"] == "gpu-a")
+    stored = next(
+        resource_slice["spec"]
+        for resource_slice in cluster.stored.values()
+        if resource_slice["spec"]["pool"]["name"] == "gpu-a"
+    )
     stored["devices"][1]["capacity"]["memory"]["value"] = "1Gi"
     assert publish(cluster, tmp_path, text) == 0
     stored["devices"][1]["capacity"]["memory"]["value"] = "2Gi"  # a manual change
@@ -79,11 +85,15 @@ def test_interrupted_update_is_completed_later(tmp_path: Path, writes: int) -> N
     with pytest.raises(ApiError):
         publish(cluster, tmp_path, changed)
     slices = asyncio.run(cluster.slices(DRIVER))
-    newest = [one for one in slices if one.spec.pool.generation == max(s.spec.pool.generation for s in slices)]
+    newest = [
+        resource_slice
+        for resource_slice in slices
+        if resource_slice.spec.pool.generation == max(s.spec.pool.generation for s in slices)
+    ]
     assert (len(newest) == newest[0].spec.pool.resource_slice_count) == (writes == 0)
     left[0] = 10
     publish(cluster, tmp_path, changed)
-    generations = {one["spec"]["pool"]["generation"] for one in cluster.stored.values()}
+    generations = {resource_slice["spec"]["pool"]["generation"] for resource_slice in cluster.stored.values()}
     names = {name for _, name in published_devices(asyncio.run(cluster.slices(DRIVER)), DRIVER)}
     assert len(generations) == 1 and len(names) == 300 and {"first", "last"} < names
 
@@ -94,7 +104,7 @@ def test_nodes_publish_only_their_own_pools(tmp_path: Path) -> None:
     assert publish(cluster, tmp_path, FILE, "node-1") == 0 and len(cluster.stored) == 2
     with pytest.raises(PoolwiseError, match=r"another node also publishes the pool gpu-a of "):
         publish(cluster, tmp_path, FILE.replace('node = "gpu-a"', 'node = "node-1"'), "node-1")
-    owners = [one["metadata"]["ownerReferences"][0] for one in cluster.stored.values()]
+    owners = [resource_slice["metadata"]["ownerReferences"][0] for resource_slice in cluster.stored.values()]
     assert {(owner["kind"], owner["name"], owner["uid"]) for owner in owners} == {("Node", "gpu-a", "uid-of-gpu-a")}
 
 

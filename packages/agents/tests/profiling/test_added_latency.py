@@ -76,9 +76,13 @@ def test_stopped_clock_ends_the_delay_and_is_counted() -> None:
 
 
 def test_tracepoint_is_parsed_from_its_format() -> None:
-    found = Tracepoint.parse(FORMAT)
-    assert found.number == 2097
-    assert found.fields["dev"] == (8, 4) and found.fields["rwbs"] == (28, 10) and found.fields["common_pid"] == (4, 4)
+    tracepoint = Tracepoint.parse(FORMAT)
+    assert tracepoint.number == 2097
+    assert (
+        tracepoint.fields["dev"] == (8, 4)
+        and tracepoint.fields["rwbs"] == (28, 10)
+        and tracepoint.fields["common_pid"] == (4, 4)
+    )
     with pytest.raises(OSError, match="has no ID"):
         Tracepoint.parse("")
 

@@ -40,28 +40,28 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int | None, float | None
 def measured(tmp_path: Path, plan: MeasurementPlan = PLAN) -> LimitedRuns:
     calls: list[tuple[int, int]] = []
     hierarchy = find_hierarchy(fake_v2(tmp_path / "root"))
-    found = measure_program(
+    limited_runs = measure_program(
         plan, hierarchy, OwnedResources(tmp_path / "r.json"), lambda done, total, _: calls.append((done, total))
     )
     assert calls[0][0] == 0 and calls[-1][0] == calls[-1][1]
-    return found
+    return limited_runs
 
 
 def test_first_run_finds_the_peak_and_limits_are_shares_of_it(tmp_path: Path, runs: list[tuple[int, float]]) -> None:
-    found = measured(tmp_path)
+    limited_runs = measured(tmp_path)
     free = 7168 * MIB
     turn = [(free, None), (75 * MIB, None), (50 * MIB, None), (25 * MIB, None), (free, 0.5)]
     assert runs == [(free, None), *turn, *turn]
-    assert found.peak == 100 * MIB and len(found.runs) == 10
+    assert limited_runs.peak == 100 * MIB and len(limited_runs.runs) == 10
 
 
 def test_measurements_can_be_fitted(tmp_path: Path, runs: list[tuple[int, float]]) -> None:
     (tmp_path / "m.csv").write_text(to_csv(measured(tmp_path)))
     (read,) = read_measurements(tmp_path / "m.csv")
-    found = fit(read)
-    assert found.profile.name == "solver"
-    assert found.profile.at([0.25, 0.5, 0.75]) == pytest.approx([0.25, 0.5, 0.75], abs=1e-3)
-    assert found.profile.frequency_share == pytest.approx(1.0)
+    fitted = fit(read)
+    assert fitted.profile.name == "solver"
+    assert fitted.profile.at([0.25, 0.5, 0.75]) == pytest.approx([0.25, 0.5, 0.75], abs=1e-3)
+    assert fitted.profile.frequency_share == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize(
@@ -138,8 +138,8 @@ def test_intervention_begins_after_the_run_that_finds_the_peak_and_adds_conditio
 def test_printed_table_shows_the_cost_of_faults(
     tmp_path: Path, runs: list[tuple[int, float]], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = measured(tmp_path, dataclasses.replace(PLAN, cpus=()))
-    print_measured(found)
+    limited_runs = measured(tmp_path, dataclasses.replace(PLAN, cpus=()))
+    print_measured(limited_runs)
     lines = capsys.readouterr().out.splitlines()
     assert lines[2].split()[:3] == ["100%", "all", "1"] and lines[2].rstrip().endswith("1 s")
     assert lines[3].rstrip().endswith("62.5 ms")  # 0.25 s more, with four faults

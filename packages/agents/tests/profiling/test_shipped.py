@@ -16,12 +16,12 @@ RAW = catalog.FOLDER / "measurements" / "measured.csv"
 def test_each_profile_is_the_fit_of_its_measurements() -> None:
     shipped = read_profiles(catalog.resolve("memory_profiles", "catalog:measured"))
     measured = read_measurements(RAW)
-    assert {one.name for one in measured} == set(shipped)
-    for one in measured:
-        found = fit(one).profile
-        assert shipped[one.name].remote == pytest.approx(found.remote)
-        assert shipped[one.name].slowdown == pytest.approx(found.slowdown, rel=1e-6, abs=1e-9)
-        assert shipped[one.name].is_convex and one.remote.max() == pytest.approx(0.75)
+    assert {measurement.name for measurement in measured} == set(shipped)
+    for measurement in measured:
+        profile = fit(measurement).profile
+        assert shipped[measurement.name].remote == pytest.approx(profile.remote)
+        assert shipped[measurement.name].slowdown == pytest.approx(profile.slowdown, rel=1e-6, abs=1e-9)
+        assert shipped[measurement.name].is_convex and measurement.remote.max() == pytest.approx(0.75)
 
 
 def test_measurements_have_conditions_and_swapped_the_remote_part() -> None:

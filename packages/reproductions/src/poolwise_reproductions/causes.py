@@ -44,15 +44,15 @@ def render(template: str, lookup: Lookup) -> str:
     'jobs wait: 10.0 % of them'
     """
 
-    def clause(found: re.Match[str]) -> str:
-        values = [_value(mark, lookup) for mark in _MARK.findall(found[1])]
-        return "" if any(value is None for value in values) else _filled(found[1], lookup)
+    def clause(clause_match: re.Match[str]) -> str:
+        values = [_value(mark, lookup) for mark in _MARK.findall(clause_match[1])]
+        return "" if any(value is None for value in values) else _filled(clause_match[1], lookup)
 
     return _filled(_CLAUSE.sub(clause, template), lookup)
 
 
 def _filled(text: str, lookup: Lookup) -> str:
-    return _MARK.sub(lambda found: _value(found[1], lookup) or "", text)
+    return _MARK.sub(lambda mark_match: _value(mark_match[1], lookup) or "", text)
 
 
 def _value(mark: str, lookup: Lookup) -> str | None:
@@ -92,14 +92,14 @@ def pattern(cause: str) -> str:
 
 def faults(template: str, kinds: tuple[str, ...]) -> list[str]:
     """Return the typed numbers, values outside a clause, unknown values and quotations without a place of a template."""
-    found = []
+    problems = []
     for mark in _MARK.findall(template):
         if mark.startswith("="):
             if not mark.partition(" | ")[2]:
-                found.append(f"the quotation '{mark}' has no place")
+                problems.append(f"the quotation '{mark}' has no place")
         elif parse(mark)[0] not in kinds:
-            found.append(f"unknown value '{parse(mark)[0]}'")
+            problems.append(f"unknown value '{parse(mark)[0]}'")
     outside = _CLAUSE.sub("", template)
-    found += [f"'{mark}' is not in a clause" for mark in _MARK.findall(outside) if not mark.startswith("=")]
+    problems += [f"'{mark}' is not in a clause" for mark in _MARK.findall(outside) if not mark.startswith("=")]
     typed = _PARAMETER.sub("", _MARK.sub("", template))
-    return found + [f"the number {number} is typed" for number in re.findall(r"\d[\d.,]*", typed)]
+    return problems + [f"the number {number} is typed" for number in re.findall(r"\d[\d.,]*", typed)]

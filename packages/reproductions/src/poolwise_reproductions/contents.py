@@ -19,9 +19,9 @@ _SHOWN: tuple[ClaimVerdict, ...] = ("holds", "fails", "undetermined", "shown", "
 
 def items_of(paper: PublishedPaper, rows: Sequence[ClaimRow]) -> list[PaperItem]:
     """Return the figures and tables of a paper, then the other places to which its rows refer."""
-    known = {item.number for item in paper.contents}
+    numbers = {item.number for item in paper.contents}
     others = dict.fromkeys(item_number(row.claim.artifact) for row in _of_paper(rows))
-    return [*paper.contents, *(PaperItem(number, "in the text") for number in others if number not in known)]
+    return [*paper.contents, *(PaperItem(number, "in the text") for number in others if number not in numbers)]
 
 
 def contents_table(

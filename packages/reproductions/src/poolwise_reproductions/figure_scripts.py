@@ -30,13 +30,13 @@ class FigureScript:
 
 def scripts_of(done: Reproduced) -> list[FigureScript]:
     """Return the commands of the drawn figures."""
-    known = expected(done.name)
-    found = []
+    recorded_figures = expected(done.name)
+    scripts = []
     for figure in done.findings.figures:
         number = figure.artifact.removeprefix("Figure ")
         option = f' --figure "{number}"' if " " in number else f" --figure {number}" if number else ""
-        recorded = known.get(figure.name)
-        found.append(
+        recorded = recorded_figures.get(figure.name)
+        scripts.append(
             FigureScript(
                 figure.name,
                 f"poolwise reproduce {done.name}{option}",
@@ -44,7 +44,7 @@ def scripts_of(done: Reproduced) -> list[FigureScript]:
                 "" if figure.varies else digest(figure_csv(figure)),
             )
         )
-    return found
+    return scripts
 
 
 def expected(name: str) -> Mapping[str, FigureScript]:
@@ -66,10 +66,10 @@ def scripts_csv(scripts: Sequence[FigureScript]) -> str:
 
 def compare_figures(done: Reproduced) -> list[str]:
     """Return one line per figure that states whether its numbers match the recorded ones."""
-    known, varies = expected(done.name), {figure.name: figure.varies for figure in done.findings.figures}
+    recorded_figures, varies = expected(done.name), {figure.name: figure.varies for figure in done.findings.figures}
     lines = []
     for script in scripts_of(done):
-        recorded = known.get(script.figure)
+        recorded = recorded_figures.get(script.figure)
         if varies[script.figure]:
             lines.append(f"{script.figure}: not compared, because its numbers are {varies[script.figure]}")
         elif recorded is None:

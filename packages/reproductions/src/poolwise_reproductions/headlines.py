@@ -82,7 +82,7 @@ def count_holding(rows: Sequence[ClaimRow], reading: str) -> tuple[int, int]:
 
 def answer_headlines(headlines: Sequence[Headline], rows: Sequence[ClaimRow]) -> list[HeadlineAnswer]:
     """Answer each headline from the rows that it rests on; see `answer_of`."""
-    found = []
+    answers = []
     for headline in headlines:
         supporting = [row for row in rows if headline.rests_on(row)]
         readings = readings_of(rows)
@@ -90,8 +90,8 @@ def answer_headlines(headlines: Sequence[Headline], rows: Sequence[ClaimRow]) ->
         verdicts = [
             [row.verdict if reading == SPEC else row.verdict_under(reading) for row in supporting] for reading in readings
         ]
-        found.append(HeadlineAnswer(headline, answer_of(verdicts, headline.rule), counts))
-    return found
+        answers.append(HeadlineAnswer(headline, answer_of(verdicts, headline.rule), counts))
+    return answers
 
 
 def verdict_of(verdicts: Collection[str], rule: RowRule) -> ClaimVerdict:
@@ -117,14 +117,14 @@ def answer_of(readings: Sequence[Collection[str]], rule: RowRule = "all") -> Hea
     It is reproduced if enough rows hold under the specification's reading (`RowRule`), or else under another reading. It is
     partly reproduced if any row holds under any reading, and undetermined if no row holds but undetermined rows could decide.
     """
-    found = [verdict_of(verdicts, rule) for verdicts in readings]
-    if set(found) <= {"not measured"}:
+    by_reading = [verdict_of(verdicts, rule) for verdicts in readings]
+    if set(by_reading) <= {"not measured"}:
         return "cannot be tested"
-    if "holds" in found:
-        return "reproduced" if found[0] == "holds" else "under another reading"
+    if "holds" in by_reading:
+        return "reproduced" if by_reading[0] == "holds" else "under another reading"
     if any("holds" in verdicts for verdicts in readings):
         return "partly"
-    return "undetermined" if "undetermined" in found else "not"
+    return "undetermined" if "undetermined" in by_reading else "not"
 
 
 def count_answers(answers: Collection[HeadlineVerdict]) -> str:
@@ -140,8 +140,8 @@ def read_headlines(path: Path) -> list[Headline]:
     """
     with path.open(newline="", encoding="utf-8") as file:
         cells = [{name: text for name, text in row.items() if text or name != "rule"} for row in csv.DictReader(file)]
-    found = [Headline(**row) for row in cells]  # type: ignore[arg-type]  # the rule is checked below
-    for line, headline in enumerate(found, start=2):
+    headlines = [Headline(**row) for row in cells]  # type: ignore[arg-type]  # the rule is checked below
+    for line, headline in enumerate(headlines, start=2):
         if headline.rule not in get_args(RowRule):
             raise UnknownNameError.of("rule", headline.rule, get_args(RowRule), file=path, line=line, field="rule")
         if not headline.artifact and not headline.why:
@@ -151,7 +151,7 @@ def read_headlines(path: Path) -> list[Headline]:
         if not headline.quotation and headline.where != OURS:
             remedy = f"quote the words of the paper, or place the claim under '{OURS}'"
             raise InputError("a claim of the paper needs a quotation", file=path, line=line, field="quotation", remedy=remedy)
-    return found
+    return headlines
 
 
 MIN_POINTS = 12
@@ -193,9 +193,9 @@ def _published(rows: Sequence[ClaimRow]) -> Iterator[Figure]:
     for row in rows:
         if np.isfinite(row.claim.published) and row.claim.rule != "order":
             groups.setdefault((row.claim.artifact, row.claim.unit), []).append(row)
-    for (artifact, unit), found in groups.items():
-        if len(found) >= MIN_POINTS and unit and len({row.claim.published for row in found}) > 1:
-            yield _scatter(artifact, unit, found)
+    for (artifact, unit), group in groups.items():
+        if len(group) >= MIN_POINTS and unit and len({row.claim.published for row in group}) > 1:
+            yield _scatter(artifact, unit, group)
 
 
 def _scatter(artifact: str, unit: str, rows: Sequence[ClaimRow]) -> Scatter:
@@ -204,8 +204,8 @@ def _scatter(artifact: str, unit: str, rows: Sequence[ClaimRow]) -> Scatter:
     for verdict in JUDGED:
         measured = [(row.claim.published, row.measured) for row in rows if row.verdict == verdict and row.measured is not None]
         if measured:
-            x, y = [published for published, _ in measured], [found.value for _, found in measured]
-            low, high = [found.bounds[0] for _, found in measured], [found.bounds[1] for _, found in measured]
+            x, y = [published for published, _ in measured], [value.value for _, value in measured]
+            low, high = [value.bounds[0] for _, value in measured], [value.bounds[1] for _, value in measured]
             points[verdict], spread[verdict] = (x, y), (x, x, low, high)
     return Scatter(
         f"{artifact}-{unit}".lower().replace(" ", "-").replace("%", "percent").replace("/", "-per-"),

@@ -111,25 +111,25 @@ def held_in(row: Mapping[str, str], reading: str) -> bool:
 
 def _counts(rows: ComparisonRows) -> list[str]:
     mine = _paper(rows)
-    found = [str(len(mine)), str(sum(held_in(row, SPEC) for row in mine))]
+    counts = [str(len(mine)), str(sum(held_in(row, SPEC) for row in mine))]
     for reading in READINGS:
         affected = any(row[f"{reading.replace(' ', '_')}_verdict"] for row in mine)
-        found.append(str(sum(held_in(row, reading) for row in mine)) if affected else "")
+        counts.append(str(sum(held_in(row, reading) for row in mine)) if affected else "")
     failing = [row for row in mine if row["verdict"] == "fails"]
     basis = Counter("scatter" if row["shown_by"].startswith(ONE_RUN) else row["basis"] for row in failing)
     undetermined = sum(row["verdict"] == "undetermined" for row in mine)
     shown = (str(basis[name]) for name in ("verified", "scatter", "inferred", "unknown"))
-    return [*found, str(undetermined), str(len(failing)), *shown]
+    return [*counts, str(undetermined), str(len(failing)), *shown]
 
 
 def _independent(comparisons: Mapping[str, ComparisonRows], titles: Mapping[str, str]) -> Iterable[str]:
     """Yield the table of the independent claims of each paper by their answers; nothing without headlines."""
-    found = {name: _answers(rows, name) for name, rows in comparisons.items()}
-    if not any(found.values()):
+    by_paper = {name: _answers(rows, name) for name, rows in comparisons.items()}
+    if not any(by_paper.values()):
         return
     header = ("paper", "claims", "reproduced, of tested", *ANSWERS[1:], "each cause verified")
     yield from ("", _INDEPENDENT, f"| {' | '.join(header)} |", "|---" * len(header) + "|")
-    for name, answers in found.items():
+    for name, answers in by_paper.items():
         if answers:
             explained = sum(_is_explained(comparisons[name], claim) for claim in _headlines(name))
             others = (answers[answer] for answer in ANSWERS[1:])
@@ -155,7 +155,7 @@ def _headlines(name: str) -> list[Headline]:
     """Return the headlines of a paper without ours; none for an unknown reproduction."""
     if name not in registry.names("reproductions"):
         return []
-    return [one for one in read_headlines(catalog.find("headlines", f"{name}.csv")) if one.where != OURS]
+    return [headline for headline in read_headlines(catalog.find("headlines", f"{name}.csv")) if headline.where != OURS]
 
 
 def _claims(rows: ComparisonRows, name: str) -> Iterable[str]:
@@ -185,10 +185,10 @@ def _causes(rows: ComparisonRows) -> Iterable[str]:
     groups: dict[tuple[str, str], ComparisonRows] = {}
     for row in mine:
         groups.setdefault((pattern(row["cause"]), row["basis"]), []).append(row)
-    for (_, basis), found in sorted(groups.items(), key=lambda item: -len(item[1]))[:MAX_CAUSES]:
-        artifacts = ", ".join(dict.fromkeys(row["artifact"] for row in found))
-        many = f"{len(found)} {'row' if len(found) == 1 else 'rows'}"
-        yield f"- **{artifacts}, {many}, {basis}:** {_escaped(found[0]['cause'] or 'no known cause')}"
+    for (_, basis), group in sorted(groups.items(), key=lambda item: -len(item[1]))[:MAX_CAUSES]:
+        artifacts = ", ".join(dict.fromkeys(row["artifact"] for row in group))
+        many = f"{len(group)} {'row' if len(group) == 1 else 'rows'}"
+        yield f"- **{artifacts}, {many}, {basis}:** {_escaped(group[0]['cause'] or 'no known cause')}"
     if len(groups) > MAX_CAUSES:
         yield f"- The CSV lists {len(groups) - MAX_CAUSES} more causes."
 

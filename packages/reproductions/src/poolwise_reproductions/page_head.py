@@ -53,12 +53,12 @@ class ClaimFailure:
 
 def tested_claims(headlines: Sequence[Headline], rows: Sequence[ClaimRow]) -> list[HeadlineAnswer]:
     """Return the answers to the paper's claims, without ours."""
-    return [found for found in answer_headlines(headlines, rows) if found.headline.where != OURS]
+    return [answer for answer in answer_headlines(headlines, rows) if answer.headline.where != OURS]
 
 
 def result_sentence(headlines: Sequence[Headline], rows: Sequence[ClaimRow]) -> str:
     """Return how many of the tested claims are reproduced; "" without claims."""
-    answers = [found.answer for found in tested_claims(headlines, rows)]
+    answers = [answer.answer for answer in tested_claims(headlines, rows)]
     return f"{count_answers(answers)} tested claims are reproduced." if answers else ""
 
 
@@ -67,15 +67,15 @@ def failures_of(headlines: Sequence[Headline], rows: Sequence[ClaimRow]) -> list
 
     Claims without a row that holds come first, then those of the abstract, then those with most failing rows.
     """
-    found = []
+    ranked = []
     for answer in tested_claims(headlines, rows):
         mine = [row for row in rows if answer.headline.rests_on(row)]
         failing = [row for row in mine if row.verdict == "fails"]
         if answer.answer in _ORDER and failing:
             judged = answer.counts[SPEC][1]
             inside = "abstract" not in answer.headline.where.lower()
-            found.append((_ORDER[answer.answer], inside, -len(failing), _failure(answer.headline, failing, judged)))
-    ordered = [failure for *_, failure in sorted(found, key=lambda item: item[:3])]
+            ranked.append((_ORDER[answer.answer], inside, -len(failing), _failure(answer.headline, failing, judged)))
+    ordered = [failure for *_, failure in sorted(ranked, key=lambda item: item[:3])]
     causes = dict.fromkeys(pattern(failure.cause) for failure in ordered)
     return [next(each for each in ordered if pattern(each.cause) == cause) for cause in causes][:FAILURES]
 

@@ -54,13 +54,13 @@ class PublishedPaper:
 
 def read_paper(name: str) -> PublishedPaper:
     """Read the description of the paper of a reproduction."""
-    found = tomllib.loads(catalog.find("papers", f"{name}.toml").read_text(encoding="utf-8"))
-    contents = [PaperItem(**{**item, "ours": tuple(item.get("ours", ()))}) for item in found.pop("contents")]
-    proposes = " ".join(found.pop("proposes").split())
-    return PublishedPaper(**found, proposes=proposes, contents=contents)
+    content = tomllib.loads(catalog.find("papers", f"{name}.toml").read_text(encoding="utf-8"))
+    contents = [PaperItem(**{**item, "ours": tuple(item.get("ours", ()))}) for item in content.pop("contents")]
+    proposes = " ".join(content.pop("proposes").split())
+    return PublishedPaper(**content, proposes=proposes, contents=contents)
 
 
 def item_number(artifact: str) -> str:
     """Return the figure or table that contains an artifact as a panel: "Figure 5" for "Figure 5b"."""
-    found = re.fullmatch(r"(Figure \d+)[a-z]", artifact)
-    return found[1] if found else artifact
+    match = re.fullmatch(r"(Figure \d+)[a-z]", artifact)
+    return match[1] if match else artifact

@@ -109,9 +109,9 @@ def _marked(
     for unit in _units(spec):
         _name_published(unit)
     for point in points:
-        found = _mark(point, specs, spec, claims)
-        if found is not None:
-            unit, marks = found
+        marked = _mark(point, specs, spec, claims)
+        if marked is not None:
+            unit, marks = marked
             _draw(unit, marks)
     for unit in _units(spec):
         names |= _name_marks(unit)
@@ -188,8 +188,8 @@ def _mark(
     kind = NAMES.get(point.kind, RATIO)
     series = point.series.partition(",")[0] if point.kind == "reduction" else point.series
     shown = f"{series}, {kind} {format_number(number)} ({row.claim.metric}): {format_number(value)}"
-    kept = ("x", "group") if point.kind == "reduction" else ("x", "group", "series")  # a reduction is that of several series
-    place: Spec = {key: near[key] for key in kept if key in near}
+    keys = ("x", "group") if point.kind == "reduction" else ("x", "group", "series")  # a reduction is that of several series
+    place: Spec = {key: near[key] for key in keys if key in near}
     return unit, [{**place, "y": value, "printed": kind, "claim": point.claim, "description": shown}]
 
 
@@ -198,10 +198,10 @@ def _on_base(point: PrintedPoint, specs: Mapping[str, Spec], row: ClaimRow) -> f
     base = specs.get(point.base_figure)
     unit = None if base is None else _unit(base, point.base_panel)
     x = _position(point.base_x, row)
-    found = None if unit is None or x is None else _value(unit, point.base_series, x)
-    if found is None:
+    base_mark = None if unit is None or x is None else _value(unit, point.base_series, x)
+    if base_mark is None:
         return None
-    ratio, ours = row.claim.published, float(found["y"])
+    ratio, ours = row.claim.published, float(base_mark["y"])
     return {"ratio": ours * ratio, "divided": ours / ratio, "reduction": ours * (1 - ratio / 100)}[point.kind]
 
 

@@ -45,8 +45,8 @@ class Measured:
     @classmethod
     def over_seeds(cls, values: ArrayLike, note: str = "") -> Measured:
         """Return the mean of (n,) values of independent runs, one per seed, with its interval; NaN without values."""
-        found = mean_interval(values)
-        return cls(found.mean, found.low, found.high, note, found.n)
+        interval = mean_interval(values)
+        return cls(interval.mean, interval.low, interval.high, note, interval.n)
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -238,12 +238,12 @@ class ClaimRow:
         """Return a value that causes may show, see `VALUES`; NaN if it was not measured."""
         if kind == "published":
             return self.claim.published
-        found = {"switched": self.switched, **self.readings}.get(kind)
+        value = {"switched": self.switched, **self.readings}.get(kind)
         if kind in ("measured", "low", "high"):
-            found = self.measured
-        if found is None:
+            value = self.measured
+        if value is None:
             return math.nan
-        return {"low": found.low, "high": found.high}.get(kind, found.value)
+        return {"low": value.low, "high": value.high}.get(kind, value.value)
 
     @property
     def holds(self) -> Holds:
@@ -271,9 +271,9 @@ class ClaimRow:
         if self.switched is not None and criterion.verdict(self.switched) == "holds":
             return f"{named}, {_value_and_bounds(self.switched.value, self.switched.bounds)}"
         if named == ONE_RUN:
-            for reading, found in {"": self.measured, **self.readings}.items():
-                if found is not None and criterion.met_by_one_run(found):
-                    bounds = _value_and_bounds(found.value, found.prediction_interval)
+            for reading, measured in {"": self.measured, **self.readings}.items():
+                if measured is not None and criterion.met_by_one_run(measured):
+                    bounds = _value_and_bounds(measured.value, measured.prediction_interval)
                     return f"{ONE_RUN}{f' {reading}' if reading else ''}, {bounds}"
         return named if self.backed else ""
 
@@ -322,8 +322,8 @@ class ClaimRow:
         """Return the row as text, in the order of `COLUMNS`."""
         c, others = self.claim, list[str]()
         for reading in READINGS:
-            found = self.readings.get(reading)
-            others += [*_value_cells(found), "" if found is None else self.verdict_under(reading)]
+            measured = self.readings.get(reading)
+            others += [*_value_cells(measured), "" if measured is None else self.verdict_under(reading)]
         ours = (_number(c.published), *_value_cells(self.measured), c.rule, _number(c.tolerance), self.holds, self.note)
         return [
             *c.key,
@@ -353,27 +353,27 @@ def compare(
     `shown_by` names a missing row.
     """
     rows, others, alone = list(claims), readings or {}, switches or {}
-    known = {SEPARATOR.join(claim.key): claim for claim in rows}
-    for found in (measured, *others.values(), *alone.values()):
-        unknown = set(found) - {claim.key for claim in rows}
+    by_key = {SEPARATOR.join(claim.key): claim for claim in rows}
+    for measurements in (measured, *others.values(), *alone.values()):
+        unknown = set(measurements) - {claim.key for claim in rows}
         if unknown:
             raise KeyError(f"measurements without a claim: {sorted(unknown)[:5]}")
 
     def backed(claim: Claim) -> bool:
         if not _names_row(claim.shown_by):
             return False
-        witness = known[claim.shown_by]
+        witness = by_key[claim.shown_by]
         return witness.criterion.verdict(measured.get(witness.key)) == "holds"
 
     judged = {
         name: ClaimRow(
             claim,
             measured.get(claim.key),
-            {reading: found[claim.key] for reading, found in others.items() if claim.key in found},
+            {reading: measurements[claim.key] for reading, measurements in others.items() if claim.key in measurements},
             backed(claim),
             alone.get(claim.shown_by.removeprefix(SWITCH), {}).get(claim.key),
         )
-        for name, claim in known.items()
+        for name, claim in by_key.items()
     }
 
     def explained(row: ClaimRow) -> ClaimRow:
@@ -456,10 +456,10 @@ def _names_row(shown_by: str) -> bool:
 
 def _one_of(names: Any, row: Mapping[str, str], field: str, default: str, path: Path, line: int) -> str:
     """Read a cell that must contain one of some names."""
-    found = row.get(field) or default
-    if found not in get_args(names):
-        raise UnknownNameError.of(field, found, get_args(names), file=path, line=line, field=field)
-    return found
+    cell = row.get(field) or default
+    if cell not in get_args(names):
+        raise UnknownNameError.of(field, cell, get_args(names), file=path, line=line, field=field)
+    return cell
 
 
 def _parse(text: str, path: Path, line: int, field: str) -> float:
@@ -471,8 +471,8 @@ def _parse(text: str, path: Path, line: int, field: str) -> float:
 
 def _value_cells(measured: Measured | None) -> list[str]:
     """Return value and interval as text."""
-    found = measured or Measured(math.nan)
-    return [_number(found.value), _number(found.low), _number(found.high)]
+    value = measured or Measured(math.nan)
+    return [_number(value.value), _number(value.low), _number(value.high)]
 
 
 def _value_and_bounds(value: float, bounds: tuple[float, float]) -> str:

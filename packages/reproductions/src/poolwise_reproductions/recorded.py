@@ -107,7 +107,7 @@ def _row(cells: Mapping[str, str]) -> RecordedRow:
     names = {reading: reading.replace(" ", "_") for reading in READINGS}
     others = {reading: _measured(cells, name, f"{name}_low", f"{name}_high") for reading, name in names.items()}
     return RecordedRow(
-        claim, measured, {reading: found for reading, found in others.items() if found is not None}, record=cells
+        claim, measured, {reading: value for reading, value in others.items() if value is not None}, record=cells
     )
 
 
@@ -124,18 +124,18 @@ def recorded_figures(name: str, page: str) -> Iterator[tuple[Figure, bool]]:
     """Yield the figures of a recorded page, each with whether it has no counterpart in the paper."""
     with catalog.find("figures", f"{name}.csv").open(newline="", encoding="utf-8") as file:
         commands = {row["figure"]: row["command"] for row in csv.DictReader(file)}
-    for found in _FIGURE.finditer(page):
-        spec: dict[str, Any] = json.loads(found["spec"].replace('"said"', '"description"'))  # the name in older pages
+    for match in _FIGURE.finditer(page):
+        spec: dict[str, Any] = json.loads(match["spec"].replace('"said"', '"description"'))  # the name in older pages
         for key in ("width", "height", "padding", "background", "config", "description"):
             spec.pop(key, None)
         remove_marks(spec)
         _dash_lines_only(spec)
-        artifact = _artifact(found["name"], commands)
-        caption = _MARKS.sub("", unescape(found["caption"]))
+        artifact = _artifact(match["name"], commands)
+        caption = _MARKS.sub("", unescape(match["caption"]))
         columns = spec.get("columns", 0)
         yield (
-            VegaChart(found["name"], unescape(found["title"]), caption, artifact=artifact, spec=spec, columns=columns),
-            found["level"] == "3",
+            VegaChart(match["name"], unescape(match["title"]), caption, artifact=artifact, spec=spec, columns=columns),
+            match["level"] == "3",
         )
 
 
@@ -165,7 +165,7 @@ def _artifact(name: str, commands: Mapping[str, str]) -> str:
 
 def recorded_tables(page: str) -> list[Table]:
     """Return the folded tables of a recorded page that only its run can compute."""
-    found = []
+    tables = []
     for title, body in _TABLE.findall(page):
         if unescape(title) in _NOT_KEPT:
             continue
@@ -178,8 +178,8 @@ def recorded_tables(page: str) -> list[Table]:
         caption = re.search(r"<caption>(.*?)</caption>", head, re.DOTALL)
         note = "" if caption is None else _text(caption[1])
         wraps = 'class="text"' in head
-        found.append(Table(unescape(title), columns, cells, "" if note == unescape(title) else note, text=wraps))
-    return found
+        tables.append(Table(unescape(title), columns, cells, "" if note == unescape(title) else note, text=wraps))
+    return tables
 
 
 def _text(markup: str) -> str:

@@ -116,8 +116,8 @@ def numbered(figure: Figure) -> Figure:
 def as_printed(figures: Sequence[Figure]) -> list[Figure]:
     """Combine consecutive panels, such as Figure 5a to 5f, into one figure as in the paper."""
     drawn: list[Figure] = []
-    for number, found in groupby(figures, lambda figure: _number(figure) or figure.name):
-        panels = list(found)
+    for number, group in groupby(figures, lambda figure: _number(figure) or figure.name):
+        panels = list(group)
         if len(panels) == 1:
             drawn += panels
             continue
@@ -138,12 +138,12 @@ def _headlines(done: Reproduced) -> list[Table]:
     """Return the table of headline claims."""
     readings = readings_of(done.rows)
     rows, marks = [], {}
-    for k, found in enumerate(answer_headlines(done.headlines, done.rows)):
-        counts = [f"{holds} of {judged}" if judged else "-" for holds, judged in found.counts.values()]
-        text = found.headline
+    for k, answer in enumerate(answer_headlines(done.headlines, done.rows)):
+        counts = [f"{holds} of {judged}" if judged else "-" for holds, judged in answer.counts.values()]
+        text = answer.headline
         quotation = f'{text.where}: "{text.quotation}"' if text.quotation else text.where
-        rows.append([text.claim, quotation, found.answer, text.rule if text.artifact else "-", *counts, text.why])
-        marks[k] = MARKS[found.answer]
+        rows.append([text.claim, quotation, answer.answer, text.rule if text.artifact else "-", *counts, text.why])
+        marks[k] = MARKS[answer.answer]
     header = (
         "claim",
         "place and words of the paper",
@@ -180,16 +180,16 @@ def _causes(rows: Sequence[ClaimRow]) -> list[Table]:
         if row.verdict in JUDGED[1:]:
             groups.setdefault((pattern(row.cause), row.basis), []).append(row)
     table = []
-    for (_, basis), found in sorted(groups.items(), key=lambda item: -len(item[1])):
-        named = list(dict.fromkeys(f"{row.claim.artifact}: {row.claim.metric}" for row in found))
-        shown = list(dict.fromkeys(row.shown_by for row in found if row.shown_by))
+    for (_, basis), group in sorted(groups.items(), key=lambda item: -len(item[1])):
+        named = list(dict.fromkeys(f"{row.claim.artifact}: {row.claim.metric}" for row in group))
+        shown = list(dict.fromkeys(row.shown_by for row in group if row.shown_by))
         more = f" and {len(named) - 1} more" if len(named) > 1 else ""
         more_shown = f" and {len(shown) - 1} more" if len(shown) > 1 else ""
         table.append(
             [
-                str(len(found)),
+                str(len(group)),
                 named[0] + more,
-                found[0].cause or "Not explained.",
+                group[0].cause or "Not explained.",
                 basis,
                 (shown[0] + more_shown) if shown else "",
             ]
@@ -207,10 +207,10 @@ def _causes(rows: Sequence[ClaimRow]) -> list[Table]:
 
 def _scripts(scripts: Sequence[FigureScript], done: Reproduced) -> list[Table]:
     """Return a table of the commands that reproduce each figure."""
-    known = expected(done.name)
+    recorded_figures = expected(done.name)
     rows = []
     for script in scripts:
-        recorded = known.get(script.figure)
+        recorded = recorded_figures.get(script.figure)
         seconds = f"{recorded.seconds:.0f}" if recorded is not None and recorded.seconds else ""
         rows.append([script.figure, script.command, seconds, script.sha256[:16] or "varies"])
     caption = (

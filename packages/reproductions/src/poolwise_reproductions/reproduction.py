@@ -112,10 +112,10 @@ def rows_of(parts: Sequence[Part], results: Any) -> dict[Key, Measured]:
 
 def switches_of(parts: Sequence[Part], results: Any) -> dict[str, dict[Key, Measured]]:
     """Return switch -> claim -> measurement with that single change, of some parts."""
-    found: dict[str, dict[Key, Measured]] = {}
+    by_switch: dict[str, dict[Key, Measured]] = {}
     for switch, measured in (item for part in parts for switches in part.switches for item in switches(results).items()):
-        found.setdefault(switch, {}).update(measured)
-    return found
+        by_switch.setdefault(switch, {}).update(measured)
+    return by_switch
 
 
 def figures_of(parts: Sequence[Part], results: Any) -> list[Figure]:
@@ -190,9 +190,9 @@ def reproduce(
     return Reproduced(name, title, reproduction.paper, rows, findings, {}, () if wanted else headlines, questions)
 
 
-def find_artifact(figure: str, known: Sequence[str]) -> str:
+def find_artifact(figure: str, artifacts: Sequence[str]) -> str:
     """Return the full name of a requested figure, which may be abbreviated: "8" for "Figure 8"."""
-    names = list(dict.fromkeys(known))
+    names = list(dict.fromkeys(artifacts))
     for name in (figure, f"Figure {figure}", f"Table {figure}"):
         if any(about(name, artifact) for artifact in names):
             return name

@@ -34,8 +34,8 @@ class SeedResults(ABC, Generic[Case]):
 
     def values(self, case: Case, metric: RunMetric) -> FloatArray:
         """Return (n_seed,) values of a metric; empty if the case was not run."""
-        found = [run[metric] if isinstance(metric, str) else metric(run) for run in self.runs(case)]
-        return np.array(found, dtype=np.float64)
+        values = [run[metric] if isinstance(metric, str) else metric(run) for run in self.runs(case)]
+        return np.array(values, dtype=np.float64)
 
     def mean(self, case: Case, metric: RunMetric) -> Measured:
         """Return the mean over the seeds with its interval; NaN if the case was not run."""

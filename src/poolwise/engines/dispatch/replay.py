@@ -93,10 +93,10 @@ def _unsupported_network(workload: Workload, machine: Machine, model: Performanc
         return ""
     if StarNetwork.of(machine) is None:
         return "the network is not a star of equal ports and equal uplinks"
-    known = places(machine)
+    positions = places(machine)
     travels = np.flatnonzero(size.astype(np.int64) > 0)
     data = np.stack([workload.attributes["data_x"][travels], workload.attributes["data_y"][travels]], axis=1).astype(np.int64)
-    if any((x, y) not in known for x, y in np.unique(data, axis=0).tolist()):
+    if any((x, y) not in positions for x, y in np.unique(data, axis=0).tolist()):
         return "the position of some data is not on the network"
     return ""
 
@@ -153,8 +153,8 @@ def _run_kernel(built: DispatchState, workload: Workload) -> int:
 @cache
 def load() -> None:
     """Load the kernel of independent tasks, compiling it if it is not cached on this computer; log that it compiles."""
-    one = np.ones(1, dtype=np.int64)
-    compiled_engine.load(FOLDER, "all", "dispatch", 2.0, lambda: _replay(_on_one_unit(Workload.of(one, one))))
+    ones = np.ones(1, dtype=np.int64)
+    compiled_engine.load(FOLDER, "all", "dispatch", 2.0, lambda: _replay(_on_one_unit(Workload.of(ones, ones))))
 
 
 @cache

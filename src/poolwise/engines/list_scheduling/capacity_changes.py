@@ -26,9 +26,9 @@ MOST = 2**30
 def why_unsupported(spec: RunSpec, rule: ListRule) -> str:
     """Return why the kernels do not support the changes of capacity of a run; empty if they do."""
     layout, backfill = spec.machine.racks, rule_of(rule.backfill)
-    known = {(int(owner), layout.node_column) for owner in layout.nodes}
-    known |= {(int(owner), layout.memory_column) for owner in layout.pools if owner >= 0}
-    if any((change.owner, change.resource) not in known for change in spec.disturbances):
+    cells = {(int(owner), layout.node_column) for owner in layout.nodes}
+    cells |= {(int(owner), layout.memory_column) for owner in layout.pools if owner >= 0}
+    if any((change.owner, change.resource) not in cells for change in spec.disturbances):
         return "something other than nodes and pools of racks changes during the run"
     if backfill is None or backfill.keeps or backfill.times is not None:
         return "capacity changes during the run, with held reservations or backfilling at intervals"

@@ -26,25 +26,25 @@ class RackHoldings(NamedTuple):
     def of(cls, machine: Machine, initial: Initial) -> RackHoldings | None:
         """Sort placements by rack; return None if they contain anything but nodes and pool memory of racks."""
         layout, runs = machine.racks, initial.runs
-        found = cls(*(np.zeros((len(runs), len(layout.nodes)), dtype=np.int64) for _ in range(2)))
+        holdings = cls(*(np.zeros((len(runs), len(layout.nodes)), dtype=np.int64) for _ in range(2)))
         if not runs:
-            return found
+            return holdings
         rows = [run.placement for run in runs]
         run = np.repeat(np.arange(len(runs)), [len(placement) for placement in rows])
         owner, resource, amount = (
             np.concatenate([getattr(placement, name) for placement in rows]) for name in ("owner", "resource", "amount")
         )
-        known = np.zeros(len(owner), dtype=np.bool_)
+        represented = np.zeros(len(owner), dtype=np.bool_)
         for held, owners, column in (
-            (found.take, layout.nodes, layout.node_column),
-            (found.borrow, pool_cells(layout), layout.memory_column),
+            (holdings.take, layout.nodes, layout.node_column),
+            (holdings.borrow, pool_cells(layout), layout.memory_column),
         ):
             rack = np.full(machine.n_owner + 1, -1)
             rack[owners] = np.arange(len(owners))  # a rack without a pool has owner -1, the last entry, which is never read
             here = (resource == column) & (rack[owner] >= 0)
             np.add.at(held, (run[here], rack[owner[here]]), amount[here])
-            known |= here
-        return found if known.all() else None
+            represented |= here
+        return holdings if represented.all() else None
 
 
 def why_not_initial(workload: Workload, machine: Machine, initial: Initial, scope: PoolScope) -> Obstacle | None:

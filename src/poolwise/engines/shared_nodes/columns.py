@@ -158,11 +158,11 @@ class SharedColumns(ListColumns):
 
     def check(self, priority: FloatArray, jobs: IntArray) -> FloatArray:
         """Return the keys of jobs (k,): their ranks by tier and priority if partitions have different tiers."""
-        found = super().check(priority, jobs)
+        keys = super().check(priority, jobs)
         if has_tiers(self.machine):
-            ranked = np.lexsort((jobs, found, -tiers(self.machine, self.workload.table)[jobs]))
-            found[ranked] = np.arange(len(ranked))
-        return found
+            ranked = np.lexsort((jobs, keys, -tiers(self.machine, self.workload.table)[jobs]))
+            keys[ranked] = np.arange(len(ranked))
+        return keys
 
     def _intervals(self, nodes: NodeArrays, slots: int) -> SharedIntervals:
         """Return the arrays of backfilling at intervals."""
@@ -279,13 +279,13 @@ class SharedColumns(ListColumns):
 
     def order(self, order: QueuePolicy, able: BoolArray) -> Order:
         """Return how keys are computed; if partitions have different tiers, the ranks by tier and static priority."""
-        found = super().order(order, able)
+        computed = super().order(order, able)
         if self.recalculates:
-            return found._replace(kind=STATIC)  # until the next recalculation
+            return computed._replace(kind=STATIC)  # until the next recalculation
         if has_tiers(self.machine):
-            ranked = np.lexsort((found.key, -tiers(self.machine, self.workload.table)))  # stable
-            found.key[ranked] = np.arange(len(ranked))
-        return found
+            ranked = np.lexsort((computed.key, -tiers(self.machine, self.workload.table)))  # stable
+            computed.key[ranked] = np.arange(len(ranked))
+        return computed
 
     def _jobs(self, grouped: JobKinds, able: BoolArray, pools: bool) -> SharedJobs:
 
@@ -315,7 +315,7 @@ class SharedColumns(ListColumns):
         parts = grouped.parts[grouped.of]
         status, offset = record(NodeReservationStatus), np.concatenate([[0], np.cumsum(parts)])
         status.last = -1
-        kept = NodeReservations(
+        reservations = NodeReservations(
             status=status,
             made_at=blank(count),
             start=blank(count),
@@ -338,7 +338,7 @@ class SharedColumns(ListColumns):
             used=blank(1),
             hold=np.maximum(requested, stretched(requested, np.zeros(count))),  # rounded as float64 where that is longer
             available=blank(n),
-            kept=kept,
+            kept=reservations,
         )
 
     def _rules(self, grouped: JobKinds, nodes: NodeArrays, per_event: bool) -> SharedRules:

@@ -30,11 +30,11 @@ class NodeHoldings(NamedTuple):
         places = _Places(state.nodes)
         parts, devices = list[list[int]](), list[list[int]]()
         for run in initial.runs:
-            found = places.split(run, state)
-            if found is None:
+            split_run = places.split(run, state)
+            if split_run is None:
                 return None
-            parts += found[0]
-            devices += found[1]
+            parts += split_run[0]
+            devices += split_run[1]
         types = state.nodes.idle.shape[1]
         return cls(np.array(parts, dtype=np.int64).reshape(-1, 2), np.array(devices, dtype=np.int64).reshape(len(parts), types))
 

@@ -28,16 +28,16 @@ def node_changes(machine: Machine, nodes: IntArray, disturbances: Iterable[Distu
 
     Returns None if anything but entire nodes with their devices changes, or if a failed node is never repaired.
     """
-    known, down = set(nodes.tolist()), set[int]()
-    found = list[NodeChange]()
+    owners, down = set(nodes.tolist()), set[int]()
+    changes = list[NodeChange]()
     in_order = sorted(disturbances, key=lambda change: change.time)  # stable: the order of the simulation
     for change, group in groupby(in_order, key=lambda change: _change_of(machine, change)):
         cells = {(part.owner, part.resource): abs(part.amount) for part in group}
-        if change.owner not in known or cells != _whole(machine, change.owner) or change.up != (change.owner in down):
+        if change.owner not in owners or cells != _whole(machine, change.owner) or change.up != (change.owner in down):
             return None
         (down.remove if change.up else down.add)(change.owner)
-        found.append(change)
-    return None if down else found
+        changes.append(change)
+    return None if down else changes
 
 
 def _change_of(machine: Machine, part: Disturbance) -> NodeChange:

@@ -177,8 +177,8 @@ def load_kind(kind: str) -> None:
     if kind == "backfill at intervals":
         backfill = SlurmBackfill()
     scheduler = ListScheduler(backfill=backfill, placement=FirstNodes())
-    second, one = np.full(2, SECOND, dtype=np.int64), np.ones(2, dtype=np.int64)
-    two = RunSpec(Workload.of(second, second, requests={"cores": one}), _nodes(1), scheduler, Ideal(), Ideal())
+    second, ones = np.full(2, SECOND, dtype=np.int64), np.ones(2, dtype=np.int64)
+    two = RunSpec(Workload.of(second, second, requests={"cores": ones}), _nodes(1), scheduler, Ideal(), Ideal())
     if kind == "heads of partitions":
         two = replace(two, workload=replace(two.workload, attributes={"partition": np.array(["", "first"])}))
         two = replace(two, machine=replace(_nodes(2), node_sets={"first": np.array([True, False])}))
@@ -200,16 +200,16 @@ def _compiled(_: str, arrays: tuple[object, ...]) -> int:
 
 
 def _nodes(count: int) -> Machine:
-    one = np.ones(count, dtype=np.int64)
+    ones = np.ones(count, dtype=np.int64)
     names = tuple(f"node{k}" for k in range(count))
     return Machine(
         "nodes",
         names,
-        one * Kind.NODE,
+        ones * Kind.NODE,
         ("node",) * count,
-        one * 0,
+        ones * 0,
         np.zeros((count, 2), np.int64),
-        -one,
+        -ones,
         ("cores",),
-        one[:, None],
+        ones[:, None],
     )

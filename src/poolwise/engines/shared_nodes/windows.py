@@ -20,10 +20,10 @@ MAX_GROUPS = 4
 
 def window_groups(machine: Machine, nodes: IntArray) -> tuple[BoolArray, IntArray]:
     """Return the groups of nodes (n_group, n_node) with windows, and (n_window,) the group of each; nodes in any order."""
-    known = np.sort(nodes)
-    inside = np.array([window.owners[known] for window in machine.windows], dtype=np.bool_).reshape(-1, len(nodes))
+    ordered_nodes = np.sort(nodes)
+    inside = np.array([window.owners[ordered_nodes] for window in machine.windows], dtype=np.bool_).reshape(-1, len(nodes))
     groups, of = np.unique(inside, axis=0, return_inverse=True)
-    return groups[:, np.searchsorted(known, nodes)], of.reshape(-1)
+    return groups[:, np.searchsorted(ordered_nodes, nodes)], of.reshape(-1)
 
 
 def with_closed_groups(kinds: JobKinds, groups: int) -> JobKinds:
@@ -45,8 +45,8 @@ def open_sets(within: BoolArray, groups: BoolArray) -> BoolArray:
     closed = np.zeros((1 << len(groups), within.shape[1]), dtype=np.bool_)
     for k, inside in enumerate(groups):
         closed[np.arange(len(closed)) >> k & 1 == 1] |= inside
-    found: BoolArray = (within[:, None] & ~closed[None]).reshape(-1, within.shape[1])
-    return found
+    open_nodes: BoolArray = (within[:, None] & ~closed[None]).reshape(-1, within.shape[1])
+    return open_nodes
 
 
 def kinds_and_windows(workload: Workload, machine: Machine, layout: NodeLayout) -> tuple[JobKinds, WindowArrays]:

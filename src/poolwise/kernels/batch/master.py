@@ -143,15 +143,15 @@ def optimize(m: Master) -> int:
     _refresh_solution(m)
     while done < PIVOTS:
         enter, least = 0, -TOLERANCE
-        found = False
+        improves = False
         for k in range(m.used[0]):
             value = reduced(m, k)
             if value < least:
-                enter, least, found = k, value, True
+                enter, least, improves = k, value, True
         for i in range(rows):
             if m.dear[i] - m.dual[i] < least:
-                enter, least, found = -1 - i, m.dear[i] - m.dual[i], True
-        if not found:
+                enter, least, improves = -1 - i, m.dear[i] - m.dual[i], True
+        if not improves:
             break
         _direction(m, enter, way)
         leave, ratio = -1, np.inf
@@ -245,21 +245,21 @@ def _solve(m: Master) -> None:
 @step
 def _rebuild(m: Master) -> None:
     """Recompute the inverse: let the columns of the basis enter one by one, each where its pivot is largest."""
-    rows, wanted, way, kept = len(m.level), m.wanted, m.way, m.left
+    rows, wanted, way, has_slack = len(m.level), m.wanted, m.way, m.left
     m.inverse[:] = 0.0
     for i in range(rows):
-        wanted[i], kept[i] = m.basis[i], 0.0
+        wanted[i], has_slack[i] = m.basis[i], 0.0
         m.inverse[i, i], m.basis[i] = 1.0, -1 - i
     for i in range(rows):
         if wanted[i] < 0:
-            kept[-1 - wanted[i]] = 1.0
+            has_slack[-1 - wanted[i]] = 1.0
     for k in wanted:
         if k < 0:
             continue
         _direction(m, k, way)
         leave = -1
         for i in range(rows):
-            if m.basis[i] < 0 and kept[i] == 0.0 and (leave < 0 or abs(way[i]) > abs(way[leave])):
+            if m.basis[i] < 0 and has_slack[i] == 0.0 and (leave < 0 or abs(way[i]) > abs(way[leave])):
                 leave = i
         if leave >= 0 and abs(way[leave]) > TOLERANCE:
             _pivot(m, k, leave, way)
@@ -284,11 +284,11 @@ def levels(m: Master, out: FloatArray) -> tuple[float, float]:
 
 @kernel
 def generate(
-    c: FillCosts, charged: FillCosts, m: Master, looks: int, rounds: int, price: FloatArray, found: BestSets
+    c: FillCosts, charged: FillCosts, m: Master, looks: int, rounds: int, price: FloatArray, best_sets: BestSets
 ) -> tuple[float, int]:
     """Price out columns at the current duals, and add those with negative reduced cost.
 
-    `charged` are the same costs; its cost of size beyond the room is overwritten. `found` is scratch for `price_out`, which
+    `charged` are the same costs; its cost of size beyond the room is overwritten. `best_sets` is scratch for `price_out`, which
     also uses `looks`, `rounds`, `price`.
 
     Returns
@@ -304,12 +304,12 @@ def generate(
         rent = max(0.0, -at[n + g])
         least = rent + TOLERANCE
         bound -= rent * c.available[g]
-        most, kept, looked = price_out(charged, g, at[:n], least, looks, rounds, price, found)
+        most, stored, looked = price_out(charged, g, at[:n], least, looks, rounds, price, best_sets)
         m.spent[0] += (rounds + 2) * n * (c.capacity[g] // 5 + 10) + LOOK * looked
         if most > least:
             bound -= min(c.available[g], n) * (most - rent)
-        for k in range(kept):
-            new = add(c, m, g, np.sort(found.items[k, : found.size[k]]))
+        for k in range(stored):
+            new = add(c, m, g, np.sort(best_sets.items[k, : best_sets.size[k]]))
             if reduced(m, new) < -TOLERANCE:
                 added += 1
             else:

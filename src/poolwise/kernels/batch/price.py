@@ -70,9 +70,9 @@ def tightest(c: FillCosts, g: int, prize: FloatArray, value: FloatArray, table: 
     for _ in range(rounds):
         other = max(0.0, price + stride)
         worth(c, g, prize, other, value)
-        found = other * room + knapsack(value, c.load, capacity, table)
-        if found < least:
-            price, least = other, found
+        relaxed = other * room + knapsack(value, c.load, capacity, table)
+        if relaxed < least:
+            price, least = other, relaxed
         else:
             stride *= -0.5
     return price
@@ -88,7 +88,7 @@ class BestSets(NamedTuple):
 
 @kernel
 def price_out(
-    c: FillCosts, g: int, prize: FloatArray, least: float, looks: int, rounds: int, price: FloatArray, found: BestSets
+    c: FillCosts, g: int, prize: FloatArray, least: float, looks: int, rounds: int, price: FloatArray, best_sets: BestSets
 ) -> tuple[float, int, int]:
     """Find the most valuable sets on a bin of kind g.
 
@@ -128,7 +128,7 @@ def price_out(
     relaxed = fixed + table[0, capacity]
     if relaxed <= least:
         return least, 0, 0
-    kept, best, looked = 0, least, 0
+    stored, best, looked = 0, least, 0
     p = c.rank.shape[2]
     steps = np.empty((n + 1, n * p), dtype=np.int64)
     pick, left = np.empty(n + 1, dtype=np.int64), np.empty(n + 2, dtype=np.int64)
@@ -139,7 +139,7 @@ def price_out(
     while True:
         looked += 1
         if looked > looks:
-            return max(relaxed, best), kept, looked
+            return max(relaxed, best), stored, looked
         if i >= count or upper[depth] + table[i, left[depth]] <= best:
             if depth == 0:
                 break
@@ -167,10 +167,10 @@ def price_out(
         if size[depth] > room:
             exact -= c.outside[0] * (size[depth] - room)
         if exact > least:
-            kept = _keep(exact, order, pick, depth, found, kept)
+            stored = _keep(exact, order, pick, depth, best_sets, stored)
             if exact > best:
                 best = exact
-    return best, kept, looked
+    return best, stored, looked
 
 
 @step
@@ -188,16 +188,16 @@ def _merge(c: FillCosts, g: int, w: int, steps: IntArray, depth: int, n_step: in
 
 
 @step
-def _keep(exact: float, order: IntArray, pick: IntArray, depth: int, found: BestSets, kept: int) -> int:
+def _keep(exact: float, order: IntArray, pick: IntArray, depth: int, best_sets: BestSets, stored: int) -> int:
     """Store a set if it is among the best; return the number of sets stored."""
-    at = kept
-    if kept == len(found.size):
-        at = int(np.argmin(found.value))
-        if found.value[at] >= exact:
-            return kept
+    at = stored
+    if stored == len(best_sets.size):
+        at = int(np.argmin(best_sets.value))
+        if best_sets.value[at] >= exact:
+            return stored
     else:
-        kept += 1
-    found.value[at], found.size[at] = exact, depth
+        stored += 1
+    best_sets.value[at], best_sets.size[at] = exact, depth
     for k in range(depth):
-        found.items[at, k] = order[pick[k]]
-    return kept
+        best_sets.items[at, k] = order[pick[k]]
+    return stored

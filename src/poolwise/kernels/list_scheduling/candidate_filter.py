@@ -86,12 +86,12 @@ def _fits_throughout(job: int, jobs: JobArrays, rules: Rules, profile: ProfileAr
 @inlined
 def _single_rack(at: int, n: int, remote: int, mixed: MixedArrays | None, steps: StepArrays) -> int:
     """Return the last rack that can hold an entire job at a step, -1 if there is none or on mixed nodes."""
-    found = -1
+    last_rack = -1
     if mixed is None:
         for r in range(steps.free.shape[1]):
             if steps.free[at, r] >= n and steps.pool[at, r] >= n * remote:
-                found = r
-    return found
+                last_rack = r
+    return last_rack
 
 
 @inlined

@@ -87,8 +87,8 @@ def _refresh_profile(state: RackState, profile: ProfileArrays) -> None:
     nor in scope "system" or on mixed nodes, where the length of an interval or the choice of a rack depends on more.
     """
     now = state.now
-    kept = not (is_overdue(state) or state.rules.anywhere) and state.jobs.mixed is None
-    if not kept or now.profile_valid == 0 or profile.status.instants == 0:
+    is_reusable = not (is_overdue(state) or state.rules.anywhere) and state.jobs.mixed is None
+    if not is_reusable or now.profile_valid == 0 or profile.status.instants == 0:
         build_profile(state, profile)
         for k in range(now.waiting):
             drop(profile.cache.ranked[k], profile.cache)
@@ -99,7 +99,7 @@ def _refresh_profile(state: RackState, profile: ProfileArrays) -> None:
             merge(profile)
         release_early(state, profile)
     now.early = 0
-    now.profile_valid = int(kept)
+    now.profile_valid = int(is_reusable)
 
 
 @step
@@ -107,16 +107,18 @@ def _reserve(job: int, state: RackState, profile: ProfileArrays) -> bool:
     """Add a job's reservation to the profile; return whether it differs from the previous one."""
     jobs, rules, racks, now = state.jobs, state.rules, state.racks, state.now
     cache = profile.cache
-    begin, k, known = cache.start[job], -1, cache.start[job] >= now.time
-    if known and may_begin_earlier(job, now, cache):
+    begin, k, has_previous = cache.start[job], -1, cache.start[job] >= now.time
+    if has_previous and may_begin_earlier(job, now, cache):
         first = before(max(cache.gain_from[job] - shortest(job, jobs, rules) + 1, now.time), profile)
         k = earliest(job, first, min(cache.gain_until[job], begin), jobs, rules, racks, profile)
-    if known and k < 0 and not may_be_affected(job, cache):
+    if has_previous and k < 0 and not may_be_affected(job, cache):
         mark_current(job, cache)
         adjust_profile(job, -1, now, profile)
         return False
     if k < 0:
-        k = earliest(job, before(begin, profile) if known else profile.status.present, NEVER, jobs, rules, racks, profile)
+        k = earliest(
+            job, before(begin, profile) if has_previous else profile.status.present, NEVER, jobs, rules, racks, profile
+        )
     changed = k < 0 or profile.time[k] != begin
     for r in range(racks.take.size):
         changed |= racks.take[r] != cache.take[job, r]

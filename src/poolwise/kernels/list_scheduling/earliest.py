@@ -43,7 +43,7 @@ def earliest(job: int, first: int, limit: int, jobs: JobArrays, rules: Rules, ra
             a += 1
         if a > middle:  # the later part contains lows that have left the window
             a, middle = _drop(a, middle, b, job, n, remote, rules.anywhere, jobs.mixed, profile)
-        m, known, until = max(m, k + 1), b, profile.time[k] + min(length, HORIZON - profile.time[k])
+        m, covered, until = max(m, k + 1), b, profile.time[k] + min(length, HORIZON - profile.time[k])
         while m < count and profile.time[m] < until and (profile.begins[m] <= 0 or _has_enough(m, n, remote, profile)):
             low[b] = m
             b += int(profile.begins[m] > 0)
@@ -51,7 +51,7 @@ def earliest(job: int, first: int, limit: int, jobs: JobArrays, rules: Rules, ra
         if m < count and profile.time[m] < until:
             k, a, middle, b = m + 1, 0, 0, 0
             continue
-        _lengthen(known, middle, b, profile)
+        _lengthen(covered, middle, b, profile)
         _least(k, a, middle, b, profile)
         if fits(job, n, remote, rules.anywhere, jobs.mixed, profile.least_free, profile.least_pool):
             profile.status.length_found = _length(job, k, m, length, jobs, rules, racks, profile)
@@ -72,9 +72,9 @@ def _has_enough(k: int, n: int, remote: int, profile: ProfileArrays) -> bool:
 
 
 @inlined
-def _lengthen(known: int, middle: int, b: int, profile: ProfileArrays) -> None:
-    """Add the lows from position `known` to before b to the later part of the window, which begins at position `middle`."""
-    for j in range(known, b):
+def _lengthen(covered: int, middle: int, b: int, profile: ProfileArrays) -> None:
+    """Add the lows from position `covered` to before b to the later part of the window, which begins at position `middle`."""
+    for j in range(covered, b):
         m = profile.low[j]
         for r in range(profile.recent_free.size):
             free, pool = profile.free[r, m], profile.pool[r, m]

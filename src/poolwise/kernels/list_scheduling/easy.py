@@ -179,10 +179,10 @@ def _filter_by_extra(count: int, state: RackState) -> int:
     """Keep those of the first `count` chosen positions whose jobs might not delay the head; return how many."""
     now, waiting = state.now, state.waiting
     window, nodes, memory, most = now.window, now.extra_nodes, now.extra_memory, now.extra_per_node
-    kept = 0
+    remaining = 0
     for k in range(count):
         at = waiting.chosen[k]
         n, remote = waiting.nodes[at], waiting.remote[at]
-        waiting.chosen[kept] = at
-        kept += int((waiting.length[at] <= window) | ((n <= nodes) & (n * remote <= memory) & (remote <= most)))
-    return kept
+        waiting.chosen[remaining] = at
+        remaining += int((waiting.length[at] <= window) | ((n <= nodes) & (n * remote <= memory) & (remote <= most)))
+    return remaining

@@ -171,7 +171,7 @@ def advance(profile: ProfileArrays, now: RackNow) -> None:
 @step
 def merge(profile: ProfileArrays) -> None:
     """Drop past instants and those at which nothing changes."""
-    present, kept = profile.status.present, 1
+    present, written = profile.status.present, 1
     _move(present, profile.status.instants, present, profile)
     count = profile.status.instants - present
     first = 1
@@ -179,7 +179,7 @@ def merge(profile: ProfileArrays) -> None:
         last = first
         while last < count and not _changes_nothing(last, profile):
             last += 1
-        _move(first, last, first - kept, profile)
-        kept += last - first
+        _move(first, last, first - written, profile)
+        written += last - first
         first = last + 1
-    profile.status.instants, profile.status.present, profile.status.merged = kept, 0, kept
+    profile.status.instants, profile.status.present, profile.status.merged = written, 0, written

@@ -84,11 +84,11 @@ def starts_now(job: int, state: SharedState, intervals: SharedIntervals) -> bool
     kind, segments, kinds = state.jobs.kind[job], intervals.segments, state.kinds
     if not finds_room(kind, state):
         return False
-    end, found = limit_end(second(state.now), state.jobs.length[job]), 0
+    end, free_nodes = limit_end(second(state.now), state.jobs.length[job]), 0
     n = next_fit(0, kind, -1, kinds, state.nodes)
     while n >= 0:
-        found += int(segments.reserved_from[n] > end)
-        if found == kinds.parts[kind]:
+        free_nodes += int(segments.reserved_from[n] > end)
+        if free_nodes == kinds.parts[kind]:
             return True
         n = next_fit(n + 1, kind, -1, kinds, state.nodes)
     return False

@@ -64,31 +64,31 @@ def _release_until(time: int, state: SharedState) -> None:
 @step
 def shadow_holds(kind: int, kinds: KindArrays, nodes: NodeArrays, at_shadow: ShadowArrays) -> bool:
     """Return whether the machine at the shadow time holds all parts of a job; nodes that borrow least are used first."""
-    wanted, line, fitting, found = kinds.parts[kind], nodes.line, 0, 0
+    wanted, line, fitting, holding = kinds.parts[kind], nodes.line, 0, 0
     leaves, memory = nodes.top.shape[0] // 2, kinds.request[kind, MEMORY]
     for n in range(nodes.rack.size):
         if not nodes.open[kinds.eligible[kind], leaves + n] or not _has_other_dimensions(n, kind, kinds, at_shadow):
             continue
         borrow = memory - at_shadow.free[n, MEMORY]
         if borrow <= 0:
-            found += 1
+            holding += 1
         elif nodes.pool_of[n] >= 0 and borrow <= at_shadow.pool[nodes.pool_of[n]]:
             line[fitting] = n
             nodes.key[n] = borrow
             fitting += 1
-    if found >= wanted or found + fitting < wanted:
-        return bool(found >= wanted)
+    if holding >= wanted or holding + fitting < wanted:
+        return bool(holding >= wanted)
     for p in range(at_shadow.pool.size):
         at_shadow.spent[p] = 0
     heap.arrange(line, fitting, nodes.key)
-    while fitting > 0 and found < wanted:
+    while fitting > 0 and holding < wanted:
         n = heap.pop(line, fitting, nodes.key)
         fitting -= 1
         p = nodes.pool_of[n]
         if at_shadow.spent[p] + nodes.key[n] <= at_shadow.pool[p]:
             at_shadow.spent[p] += nodes.key[n]
-            found += 1
-    return bool(found >= wanted)
+            holding += 1
+    return bool(holding >= wanted)
 
 
 @inlined

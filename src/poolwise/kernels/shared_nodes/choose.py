@@ -26,12 +26,12 @@ from poolwise.kernels.shared_nodes.state import (
 def choose(kind: int, rules: SharedRules, kinds: KindArrays, nodes: NodeArrays) -> bool:
     """Find nodes for all parts of a job (`nodes.chosen`, `nodes.borrow`); return False if it does not fit."""
     if rules.placement == FIRST_FIT:
-        found = _first(kind, kinds, nodes) == kinds.parts[kind]
+        fits = _first(kind, kinds, nodes) == kinds.parts[kind]
     elif rules.placement == PACKED:
-        found = _packed(kind, kinds, nodes)
+        fits = _packed(kind, kinds, nodes)
     else:
-        found = _by_cores(kind, rules.placement == BEST_FIT, kinds, nodes)
-    if found:
+        fits = _by_cores(kind, rules.placement == BEST_FIT, kinds, nodes)
+    if fits:
         for part in range(kinds.parts[kind]):
             nodes.borrow[part] = 0
         return True

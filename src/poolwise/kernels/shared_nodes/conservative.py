@@ -98,12 +98,12 @@ def _may_start(job: int, last: int, state: SharedState, profile: ProfileSteps) -
     profile.kept.status.candidate = job
     for n in range(witness.size):
         witness[n] = False
-    found, n = 0, next_fit(0, kind, -1, kinds, nodes)
+    fitting, n = 0, next_fit(0, kind, -1, kinds, nodes)
     while n >= 0:
         if holds_now(n, kind, profile.hold[job], kinds, profile):
             witness[n] = True
-            found += 1
-        if found == kinds.parts[kind]:
+            fitting += 1
+        if fitting == kinds.parts[kind]:
             return True
         n = next_fit(n + 1, kind, -1, kinds, nodes)
     return False

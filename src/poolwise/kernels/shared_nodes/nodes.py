@@ -138,11 +138,11 @@ def next_with_cores(cores: int, only: bool, n: int, end: int, kind: int, kinds: 
     while True:
         while left != 0:
             lowest = left & -left
-            found = word * WORD + POWER[(lowest * DE_BRUIJN >> 27) & 31]
-            if found >= end:
+            node = word * WORD + POWER[(lowest * DE_BRUIJN >> 27) & 31]
+            if node >= end:
                 return -1
-            if _may_hold(leaves + found, kind, -1, kinds, nodes):
-                return int(found)
+            if _may_hold(leaves + node, kind, -1, kinds, nodes):
+                return int(node)
             left ^= lowest
         word += 1
         if word * WORD >= end:

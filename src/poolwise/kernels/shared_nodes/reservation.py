@@ -72,9 +72,9 @@ def leaves_room(kind: int, state: SharedState) -> bool:
 def _head_still_fits(kind: int, head: int, kinds: KindArrays, nodes: NodeArrays, at_shadow: ShadowArrays) -> bool:
     """Return whether the head still fits at its shadow time if the placement found last is made."""
     adjust_shadow(kind, -1, kinds, nodes, at_shadow)
-    found = shadow_holds(head, kinds, nodes, at_shadow)
+    still_fits = shadow_holds(head, kinds, nodes, at_shadow)
     adjust_shadow(kind, 1, kinds, nodes, at_shadow)
-    return found
+    return still_fits
 
 
 @inlined

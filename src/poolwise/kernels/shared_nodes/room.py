@@ -17,8 +17,8 @@ def finds_room(kind: int, state: SharedState) -> bool:
     kinds, nodes, now = state.kinds, state.nodes, state.now
     if kinds.fits_at[kind] != now.version:
         kinds.fits_at[kind] = now.version
-        known = kinds.short[kind] > 0 or kinds.first_node[kind] >= 0
-        if not known or now.released - kinds.short_at[kind] > nodes.released.size or borrows(kind, kinds, nodes):
+        is_cached = kinds.short[kind] > 0 or kinds.first_node[kind] >= 0
+        if not is_cached or now.released - kinds.short_at[kind] > nodes.released.size or borrows(kind, kinds, nodes):
             _search_all(kind, kinds, nodes)
         elif kinds.parts[kind] == 1:
             _update_first_node(kind, state)

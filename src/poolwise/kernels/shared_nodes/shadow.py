@@ -22,9 +22,9 @@ def time_of_fit(kind: int, closed: int, state: SharedState) -> int:
         return int(shadow)
     ready, front, leaves, within = timeline.ready, timeline.front, timeline.ready.size // 2, kinds.eligible[kind + closed]
     front[0] = 1
-    size, found, earlier, shadow = int(nodes.open[within, 1]), 0, 0, NEVER
+    size, fitting, earlier, shadow = int(nodes.open[within, 1]), 0, 0, NEVER
     timeline.instant[closed] = -1  # suspends counting
-    while size > 0 and (found < wanted or ready[front[0]] <= shadow):
+    while size > 0 and (fitting < wanted or ready[front[0]] <= shadow):
         t = heap.pop(front, size, ready)
         size -= 1
         if t < leaves:
@@ -37,13 +37,13 @@ def time_of_fit(kind: int, closed: int, state: SharedState) -> int:
             heap.push(front, size, t, ready)
             size += 1
         else:
-            if found == 0 or ready[t] > shadow:
-                earlier = found
-            found += 1
+            if fitting == 0 or ready[t] > shadow:
+                earlier = fitting
+            fitting += 1
             shadow = ready[t]
-    if found < wanted:
+    if fitting < wanted:
         shadow = NEVER
-    timeline.instant[closed], timeline.earlier[closed], timeline.holding[closed] = shadow, earlier, found
+    timeline.instant[closed], timeline.earlier[closed], timeline.holding[closed] = shadow, earlier, fitting
     return int(shadow)
 
 
@@ -56,7 +56,7 @@ def count_until(time: int, kind: int, closed: int, state: SharedState) -> None:
         return
     ready, stack, leaves, within = timeline.ready, timeline.front, timeline.ready.size // 2, state.kinds.eligible[kind + closed]
     stack[0] = 1
-    size, found = 1, 0
+    size, fitting = 1, 0
     timeline.instant[last] = -1
     while size > 0:
         size -= 1
@@ -67,8 +67,8 @@ def count_until(time: int, kind: int, closed: int, state: SharedState) -> None:
             stack[size], stack[size + 1] = 2 * t, 2 * t + 1
             size += 2
         elif timeline.exact[t - leaves]:
-            found += 1
+            fitting += 1
         else:
             evaluate_node(t - leaves, kind, state)
             size += 1  # the same entry is still on the stack
-    timeline.instant[last], timeline.closed[last], timeline.holding[last] = time, closed, found
+    timeline.instant[last], timeline.closed[last], timeline.holding[last] = time, closed, fitting

@@ -102,8 +102,8 @@ def evaluate_node(n: int, kind: int, state: SharedState) -> None:
     """Compute when a node can hold a part, and update the counts; a node not evaluated yet is in no count."""
     timeline = state.timeline
     leaf = timeline.ready.size // 2 + n
-    known = timeline.ready[leaf]
-    before, after = known if timeline.exact[n] else NEVER, _ready(n, kind, state)
+    cached = timeline.ready[leaf]
+    before, after = cached if timeline.exact[n] else NEVER, _ready(n, kind, state)
     timeline.exact[n] = True
     if before != after:
         for count in range(timeline.instant.size):
@@ -111,7 +111,7 @@ def evaluate_node(n: int, kind: int, state: SharedState) -> None:
                 instant = timeline.instant[count]
                 timeline.earlier[count] += int(after < instant) - int(before < instant)
                 timeline.holding[count] += int(after <= instant) - int(before <= instant)
-    if known != after:
+    if cached != after:
         timeline.ready[leaf] = after
         update_tree(timeline.ready, leaf)
 

@@ -77,7 +77,7 @@ class Access:
         if "exec" in user:
             login = exec_login(user["exec"], cluster, tls, file)
         elif "auth-provider" in user:
-            login = oidc_login(user["auth-provider"], file, [one for one, content in contents if content], current)
+            login = oidc_login(user["auth-provider"], file, [path for path, content in contents if content], current)
         return cls(
             server.rstrip("/"),
             tls,

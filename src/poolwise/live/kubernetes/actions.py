@@ -122,9 +122,9 @@ class ClusterActions(Actions):
         except ApiError as error:
             if error.status != 409:
                 raise
-            found = await writer.read_claim(ResourceClaim(metadata=Meta(name=claim.name, namespace=meta.namespace)))
-            if not any(owner.uid == meta.uid for owner in found.metadata.owner_references):
-                raise StartFailed(f"claim {found.metadata.key} belongs to another owner") from error
+            existing = await writer.read_claim(ResourceClaim(metadata=Meta(name=claim.name, namespace=meta.namespace)))
+            if not any(owner.uid == meta.uid for owner in existing.metadata.owner_references):
+                raise StartFailed(f"claim {existing.metadata.key} belongs to another owner") from error
         await writer.patch(f"{pod_path(claim.pod)}/status", claim.status(), CLAIM)
 
     async def _evict(self, pod: Pod, reason: str) -> None:

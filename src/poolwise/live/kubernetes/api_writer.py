@@ -112,13 +112,13 @@ class ApiWriter:
 
     async def read_pod(self, pod: Pod) -> Pod:
         """Return the current pod; raise StartFailed if it was deleted or recreated."""
-        found = await self._read(pod_path(pod), f"pod {pod.metadata.key}", Pod)
-        if found.metadata.uid != pod.metadata.uid:
+        current = await self._read(pod_path(pod), f"pod {pod.metadata.key}", Pod)
+        if current.metadata.uid != pod.metadata.uid:
             raise StartFailed(f"pod {pod.metadata.key} was deleted")
-        return found
+        return current
 
     async def _read(self, path: str, what: str, kind: type[Answer]) -> Answer:
-        found = await self._client.read(path, kind)
-        if found is None:
+        answer = await self._client.read(path, kind)
+        if answer is None:
             raise StartFailed(f"{what} was deleted")
-        return found
+        return answer

@@ -36,7 +36,7 @@ class Reservations:
         """Update a claim from a watch event or a write's response, ignoring versions older than the known one."""
         if deleted:
             self._claims.pop(claim.metadata.uid, None)
-        elif (known := self._claims.get(claim.metadata.uid)) is None or not claim.metadata.is_older_than(known.metadata):
+        elif (previous := self._claims.get(claim.metadata.uid)) is None or not claim.metadata.is_older_than(previous.metadata):
             self._claims[claim.metadata.uid] = claim
         for event in self._changed.get(claim.metadata.uid, ()):
             event.set()
@@ -147,9 +147,9 @@ class Reservations:
         """Return whether the pod (uid) that a claim is reserved for has a node and has not terminated."""
         for user in claim.status.reserved_for:
             if user.uid == consumer:
-                known = Pod(metadata=Meta(name=user.name, namespace=claim.metadata.namespace, uid=user.uid))
+                user_pod = Pod(metadata=Meta(name=user.name, namespace=claim.metadata.namespace, uid=user.uid))
                 try:
-                    pod = await self._writer.retry(partial(self._writer.read_pod, known))
+                    pod = await self._writer.retry(partial(self._writer.read_pod, user_pod))
                 except StartFailed:  # it was deleted
                     return False
                 return bool(pod.spec.node_name) and not pod.terminated

@@ -128,8 +128,8 @@ class ClusterCache:
     def demand(self, pod: Pod) -> PodDemand:
         """Return a pod's demand on its node; raise InputError for an invalid quantity or annotation."""
         demand, extended_resources = self._container_demand(pod), self.extended_resources(pod)
-        kept = {name: amount for name, amount in demand.amounts.items() if name not in extended_resources}
-        return replace(demand, amounts=kept) if extended_resources else demand
+        own_amounts = {name: amount for name, amount in demand.amounts.items() if name not in extended_resources}
+        return replace(demand, amounts=own_amounts) if extended_resources else demand
 
     def amounts(self, pod: Pod) -> dict[str, int]:
         """Return the amounts that a pod takes of its node; with an invalid quantity, it only counts as a pod."""
@@ -150,17 +150,17 @@ class ClusterCache:
         return self._backing_class[resource]
 
     def _container_demand(self, pod: Pod) -> PodDemand:
-        known = self._demands.get(pod.metadata.key)
-        if known is None or known[0] is not pod:  # any change of a pod may change its demand: its containers can be resized
-            found: PodDemand | InputError
+        cached = self._demands.get(pod.metadata.key)
+        if cached is None or cached[0] is not pod:  # any change of a pod may change its demand: its containers can be resized
+            demand: PodDemand | InputError
             try:
-                found = demand_of(pod)
+                demand = demand_of(pod)
             except InputError as problem:
-                found = problem
-            known = self._demands[pod.metadata.key] = pod, found
-        if isinstance(known[1], InputError):
-            raise known[1]
-        return known[1]
+                demand = problem
+            cached = self._demands[pod.metadata.key] = pod, demand
+        if isinstance(cached[1], InputError):
+            raise cached[1]
+        return cached[1]
 
     def is_managed(self, pod: Pod) -> bool:
         """Return whether this scheduler manages a pod."""

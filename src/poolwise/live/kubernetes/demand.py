@@ -94,7 +94,7 @@ def _effective_requests(
 
 
 def _resize_is_infeasible(pod: Pod) -> bool:
-    return any(one.type == "PodResizePending" and one.reason == "Infeasible" for one in pod.status.conditions)
+    return any(condition.type == "PodResizePending" and condition.reason == "Infeasible" for condition in pod.status.conditions)
 
 
 def _add(total: dict[str, Fraction], more: Mapping[str, Fraction]) -> None:
@@ -123,17 +123,17 @@ def demand_of(pod: Pod) -> PodDemand:
 def claim_keys(pod: Pod) -> tuple[str, ...] | str:
     """Return the keys of a pod's claims, or, as a sentence, why they are incomplete: a template's claim does not exist yet."""
     made = {status.name: status.resource_claim_name for status in pod.status.resource_claim_statuses}
-    found = []
+    keys = []
     for claim in pod.spec.resource_claims:
         name = claim.resource_claim_name or made.get(claim.name)
         if claim.resource_claim_name is None and claim.name in made and name is None:
             continue  # the template requests no devices
         if name is None:
             return f"claim '{claim.name}' has not been created from its template {claim.resource_claim_template_name} yet"
-        found.append(f"{pod.metadata.namespace}/{name}")
+        keys.append(f"{pod.metadata.namespace}/{name}")
     if (extended := pod.status.extended_resource_claim_status) is not None:
-        found.append(f"{pod.metadata.namespace}/{extended.resource_claim_name}")
-    return tuple(found)
+        keys.append(f"{pod.metadata.namespace}/{extended.resource_claim_name}")
+    return tuple(keys)
 
 
 def shareable(claim: ResourceClaim) -> bool:

@@ -60,8 +60,8 @@ class Devices:
 
     def serving(self, node: Node, preferred: Iterable[DeviceId] = ()) -> Iterator[InventoryDevice]:
         """Yield the devices that serve a node: preferred ones in their order, then its local ones, then the others by name."""
-        known = self.inventory.devices
-        first = {id: known[id] for id in preferred if id in known and known[id].serves(node)}
+        devices = self.inventory.devices
+        first = {id: devices[id] for id in preferred if id in devices and devices[id].serves(node)}
         yield from first.values()
         yield from (device for device in self.inventory.serving(node) if device.id not in first)
 
@@ -79,8 +79,8 @@ class Devices:
 class _Options:
     """Devices that a request accepts on a node, evaluated lazily."""
 
-    def __init__(self, found: Iterator[tuple[InventoryDevice, DeviceShare]]) -> None:
-        self._found, self._seen = found, list[tuple[InventoryDevice, DeviceShare]]()
+    def __init__(self, options: Iterator[tuple[InventoryDevice, DeviceShare]]) -> None:
+        self._found, self._seen = options, list[tuple[InventoryDevice, DeviceShare]]()
 
     def __getitem__(self, k: int) -> tuple[InventoryDevice, DeviceShare]:
         return self._seen[k]
@@ -88,9 +88,9 @@ class _Options:
     def has(self, many: int) -> bool:
         """Return whether there are at least `many` options."""
         while len(self._seen) < many:
-            if (one := next(self._found, None)) is None:
+            if (option := next(self._found, None)) is None:
                 return False
-            self._seen.append(one)
+            self._seen.append(option)
         return True
 
     def count(self) -> int:
@@ -120,9 +120,9 @@ def _taken_amounts(
     if not shared:
         return () if all(parse_quantity(has[name].value) >= parse_quantity(text) for name, text in requested) else None
     amounts = []
-    for name, one in sorted(has.items()):
-        amount = _round_amount(one, wanted.get(name))
-        if amount is None or amount > parse_quantity(one.value):
+    for name, available in sorted(has.items()):
+        amount = _round_amount(available, wanted.get(name))
+        if amount is None or amount > parse_quantity(available.value):
             return None
         amounts.append((name, amount))
     return tuple(amounts)
@@ -159,13 +159,13 @@ def allocate(
     search = _Search(node, devices, preferred)
     pending = [(claim, request) for claim in claims for request in claim.spec.devices.requests]
     try:
-        found = search.solve(pending)
+        solved = search.solve(pending)
     finally:
-        for claim, one in search.taken:
-            devices.usage.deallocate(claim.metadata.uid, one.share)
-    if not found:
+        for claim, choice in search.taken:
+            devices.usage.deallocate(claim.metadata.uid, choice.share)
+    if not solved:
         return search.shortage or "no devices are available"
-    return [[one for owner, one in search.taken if owner is claim] for claim in claims]
+    return [[choice for owner, choice in search.taken if owner is claim] for claim in claims]
 
 
 @dataclass
@@ -229,11 +229,11 @@ class _Search:
             if self.steps > _MAX_STEPS:
                 self.shortage = f"no matching devices were found within {_MAX_STEPS:,} search steps"
                 return False
-            one = ChosenDevice(name, request, device, share)
-            if not usage.fits(device, share, self.devices.inventory) or not self._satisfies_constraints(claim, one):
+            choice = ChosenDevice(name, request, device, share)
+            if not usage.fits(device, share, self.devices.inventory) or not self._satisfies_constraints(claim, choice):
                 continue
             usage.allocate(claim.metadata.uid, share)
-            self.taken.append((claim, one))
+            self.taken.append((claim, choice))
             if self._choose(claim, name, request, options, k, count - 1, rest):
                 return True
             self.taken.pop()
@@ -272,17 +272,17 @@ def allocation_of(claim: ResourceClaim, chosen: Sequence[ChosenDevice], node: No
     """Return the allocation of a claim's chosen devices, as the claim's status stores it."""
     results = [
         AllocatedDevice(
-            request=one.request,
-            driver=one.device.id.driver,
-            pool=one.device.id.pool,
-            device=one.device.id.name,
-            consumed_capacity=None if one.share.amounts is None else {k: quantity_text(v) for k, v in one.share.amounts},
-            share_id=None if one.share.amounts is None else str(uuid.uuid4()),
-            binding_conditions=one.device.device.binding_conditions or None,
-            binding_failure_conditions=one.device.device.binding_failure_conditions or None,
-            tolerations=one.wanted.tolerations or None,
+            request=choice.request,
+            driver=choice.device.id.driver,
+            pool=choice.device.id.pool,
+            device=choice.device.id.name,
+            consumed_capacity=None if choice.share.amounts is None else {k: quantity_text(v) for k, v in choice.share.amounts},
+            share_id=None if choice.share.amounts is None else str(uuid.uuid4()),
+            binding_conditions=choice.device.device.binding_conditions or None,
+            binding_failure_conditions=choice.device.device.binding_failure_conditions or None,
+            tolerations=choice.wanted.tolerations or None,
         )
-        for one in chosen
+        for choice in chosen
     ]
     return Allocation(
         devices=DeviceAllocation(results=results, config=_config(claim, chosen, devices)),
@@ -293,21 +293,21 @@ def allocation_of(claim: ResourceClaim, chosen: Sequence[ChosenDevice], node: No
 
 def _config(claim: ResourceClaim, chosen: Sequence[ChosenDevice], devices: Devices) -> list[dict[str, Any]]:
     """Return the configurations of the device classes, then those of the claim, with the requests that they apply to."""
-    found: list[dict[str, Any]] = []
-    for name in dict.fromkeys(one.request for one in chosen):
-        wanted = next(one.wanted for one in chosen if one.request == name)
+    entries: list[dict[str, Any]] = []
+    for name in dict.fromkeys(choice.request for choice in chosen):
+        wanted = next(choice.wanted for choice in chosen if choice.request == name)
         config = devices.classes[wanted.device_class_name].spec.config
-        found += [{"source": "FromClass", "requests": [name], **entry} for entry in config]
-    found += [{"source": "FromClaim", **entry} for entry in claim.spec.devices.config]
-    return found
+        entries += [{"source": "FromClass", "requests": [name], **entry} for entry in config]
+    entries += [{"source": "FromClaim", **entry} for entry in claim.spec.devices.config]
+    return entries
 
 
 def _usable_on(chosen: Sequence[ChosenDevice], node: Node) -> NodeSelector | None:
     """Return the nodes that can use all devices: only this node if a device is local to it or binds to it."""
-    if any(one.device.node_name is not None or one.device.device.binds_to_node for one in chosen):
+    if any(choice.device.node_name is not None or choice.device.device.binds_to_node for choice in chosen):
         here = Requirement(key="metadata.name", operator="In", values=[node.metadata.name])
         return NodeSelector(node_selector_terms=[SelectorTerm(match_fields=[here])])
-    selectors = {id(one.device.selector): one.device.selector for one in chosen if one.device.selector is not None}
+    selectors = {id(choice.device.selector): choice.device.selector for choice in chosen if choice.device.selector is not None}
     if not selectors:
         return None
     terms = [next(t for t in s.node_selector_terms if term_matches(t, node)) for s in selectors.values()]

@@ -80,13 +80,13 @@ class MultiNodeDevices:
 
     def serving(self, node: Node) -> Sequence[InventoryDevice]:
         """Return the devices that serve a node, by name."""
-        known = self._on.get(node.metadata.name)
-        if known is None or known[0] != node.metadata.labels:
+        cached = self._on.get(node.metadata.name)
+        if cached is None or cached[0] != node.metadata.labels:
             keys = tuple(key for key, devices in self._by_selection.items() if next(iter(devices.values())).serves(node))
             if keys not in self._lists:
                 self._lists[keys] = sorted((d for key in keys for d in self._by_selection[key].values()), key=lambda d: d.id)
-            known = self._on[node.metadata.name] = node.metadata.labels, self._lists[keys]
-        return known[1]
+            cached = self._on[node.metadata.name] = node.metadata.labels, self._lists[keys]
+        return cached[1]
 
     def _forget(self) -> None:
         self._on.clear()
@@ -156,10 +156,10 @@ class Inventory:
 
     def _taint(self, device: InventoryDevice) -> None:
         rules = (rule for _, rule in sorted(self._rules.items()))
-        found = [*device.device.taints, *(rule.spec.taint for rule in rules if self._selects(rule, device))]
-        if found:
-            self._taints[device.id] = found
-            if any(taint.effect == "NoExecute" for taint in found):
+        taints = [*device.device.taints, *(rule.spec.taint for rule in rules if self._selects(rule, device))]
+        if taints:
+            self._taints[device.id] = taints
+            if any(taint.effect == "NoExecute" for taint in taints):
                 self.evicting.add(device.id)
 
     def _selects(self, rule: DeviceTaintRule, device: InventoryDevice) -> bool:
@@ -230,7 +230,7 @@ class Inventory:
                 self._counters_of.setdefault(pool, set()).add(counter)
         for device in slice.spec.devices:
             own = slice.spec.per_device_node_selection
-            found = InventoryDevice(
+            published = InventoryDevice(
                 DeviceId(*pool, device.name),
                 device,
                 device.node_name if own else slice.spec.node_name,
@@ -243,15 +243,15 @@ class Inventory:
                 },
                 msgspec.json.encode(device.capacity),
             )
-            self.devices[found.id] = found
-            self._taint(found)
-            self._pools.setdefault(pool, []).append(found)
-            for counter in found.counters:
-                self.users.setdefault(counter, []).append(found)
-            if found.node_name is None:
-                self._multi_node.add(found)
+            self.devices[published.id] = published
+            self._taint(published)
+            self._pools.setdefault(pool, []).append(published)
+            for counter in published.counters:
+                self.users.setdefault(counter, []).append(published)
+            if published.node_name is None:
+                self._multi_node.add(published)
             else:
-                insort(self._local.setdefault(found.node_name, []), found, key=lambda device: device.id)
+                insort(self._local.setdefault(published.node_name, []), published, key=lambda device: device.id)
 
 
 class DeviceShare(NamedTuple):

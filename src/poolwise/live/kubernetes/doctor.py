@@ -98,8 +98,8 @@ class Doctor:
         for item in self._items.get(ResourceSlice, ()):
             if not publishes_links(item):
                 inventory.apply_slice(item)
-        found = [version, *api, *rights, *self._nodes(), *self._drivers(inventory), *self._classes(inventory)]
-        return [*found, *self._other_schedulers(inventory), *([] if self.lease is None else [await self._lease(*self.lease)])]
+        checks = [version, *api, *rights, *self._nodes(), *self._drivers(inventory), *self._classes(inventory)]
+        return [*checks, *self._other_schedulers(inventory), *([] if self.lease is None else [await self._lease(*self.lease)])]
 
     async def _version(self) -> ClusterCheck:
         try:
@@ -116,7 +116,7 @@ class Doctor:
 
     async def _api_groups(self) -> list[ClusterCheck]:
         served = await self._served(f"{_DRA}/resourceclaims")
-        found = [
+        checks = [
             ClusterCheck("API group", "ok", "resource.k8s.io/v1 is served")
             if served
             else ClusterCheck(
@@ -132,8 +132,8 @@ class Doctor:
                 found_paths = [path for path in paths if await self._served(path)]
                 path = found_paths[0] if found_paths else None
                 finding = absent[kind.__name__] if path is None else f"{path.removeprefix('/apis/').rpartition('/')[0]}"
-                found.append(ClusterCheck(kind.__name__, "note" if path is None else "ok", finding))
-        return found
+                checks.append(ClusterCheck(kind.__name__, "note" if path is None else "ok", finding))
+        return checks
 
     async def _served(self, path: str) -> bool:
         """Return whether the server has a resource, according to its discovery document."""
@@ -152,7 +152,7 @@ class Doctor:
         return [*SCHEDULER_RIGHTS, *(LEASE_RIGHTS if self.lease is not None else ())]
 
     async def _right(self, right: Right) -> ClusterCheck:
-        denied = [one for one in right.each() if not await self._is_permitted(right, *one)]
+        denied = [permission for permission in right.each() if not await self._is_permitted(right, *permission)]
         subject = f"right to {'/'.join(right.verbs)} {', '.join(right.resources)}"
         if not denied:
             return ClusterCheck(subject, "ok", "granted")
@@ -252,8 +252,8 @@ class Doctor:
 
     async def _lease(self, namespace: str, name: str) -> ClusterCheck:
         subject = f"lease {namespace}/{name}"
-        known = {item.metadata.name for item in self._items.get(Namespace, ())}
-        if known and namespace not in known:
+        namespaces = {item.metadata.name for item in self._items.get(Namespace, ())}
+        if namespaces and namespace not in namespaces:
             finding = f"namespace {namespace} does not exist: the scheduler exits"
             return ClusterCheck(subject, "failed", finding, "apply deploy/kubernetes/rbac.yaml, or set --lease")
         try:
@@ -292,14 +292,14 @@ def _age(stamp: str | None) -> float | None:
 
 def _drivers_of_classes(inventory: Inventory, items: Mapping[type, Sequence[Any]]) -> dict[str, set[str]]:
     """Return device class -> drivers of its devices, without classes that cannot be evaluated."""
-    found: dict[str, set[str]] = {}
+    drivers: dict[str, set[str]] = {}
     for item in items.get(DeviceClass, ()):
         try:
             matching = [id for id, device in inventory.devices.items() if device.described.matches(item.spec.selectors)]
         except InputError:
             continue
-        found[item.metadata.name] = {id.driver for id in matching}
-    return found
+        drivers[item.metadata.name] = {id.driver for id in matching}
+    return drivers
 
 
 def _schedulers_by_driver(
@@ -310,18 +310,20 @@ def _schedulers_by_driver(
     reserved: dict[str, set[str]] = {}  # uid of a pod -> drivers
     for claim in claims:
         used = {result.driver for result in claim.allocated_devices}
-        drivers[claim.metadata.key] = used or {d for one in claim.wanted for d in by_class.get(one.device_class_name, ())}
+        drivers[claim.metadata.key] = used or {
+            d for request in claim.wanted for d in by_class.get(request.device_class_name, ())
+        }
         for user in claim.status.reserved_for:
             reserved.setdefault(user.uid, set()).update(used)
-    found: dict[str, set[str]] = {}
+    schedulers: dict[str, set[str]] = {}
     for pod in pods:
         if pod.terminated:
             continue
         made = {status.name: status.resource_claim_name for status in pod.status.resource_claim_statuses}
-        names = [one.resource_claim_name or made.get(one.name) for one in pod.spec.resource_claims]
+        names = [reference.resource_claim_name or made.get(reference.name) for reference in pod.spec.resource_claims]
         if (extended := pod.status.extended_resource_claim_status) is not None:
             names.append(extended.resource_claim_name)
         mine = {driver for name in names for driver in drivers.get(f"{pod.metadata.namespace}/{name}", ())}
         for driver in mine | reserved.get(pod.metadata.uid, set()):
-            found.setdefault(driver, set()).add(pod.spec.scheduler_name)
-    return found
+            schedulers.setdefault(driver, set()).add(pod.spec.scheduler_name)
+    return schedulers

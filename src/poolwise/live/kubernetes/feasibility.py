@@ -120,10 +120,10 @@ class Feasibility:
     def _shapes_of(self, constraints: NodeConstraints) -> dict[_Shape, list[Node]]:
         """Return the nodes that constraints allow, by their allocatable amounts."""
         if constraints not in self._shapes:
-            found = self._shapes[constraints] = dict[_Shape, list[Node]]()
+            by_shape = self._shapes[constraints] = dict[_Shape, list[Node]]()
             for name in self._state.allowed_nodes(constraints):
                 node = self._cache.nodes[name]
-                found.setdefault(tuple(self._state.allocatable(node).items()), []).append(node)
+                by_shape.setdefault(tuple(self._state.allocatable(node).items()), []).append(node)
         return self._shapes[constraints]
 
 

@@ -145,8 +145,8 @@ class JobColumns:
                 amounts = best.capacity.requests
                 if BANDWIDTH in amounts or STORAGE in amounts or "space" in amounts:
                     for name, text in amounts.items():
-                        known = BANDWIDTH if name == BANDWIDTH else STORAGE
-                        requested[known] += best.count * requested_amount(name, text)
+                        resource = BANDWIDTH if name == BANDWIDTH else STORAGE
+                        requested[resource] += best.count * requested_amount(name, text)
                 elif MEMORY in amounts:
                     requested["pool"] += best.count * requested_amount(MEMORY, amounts[MEMORY])
                 else:

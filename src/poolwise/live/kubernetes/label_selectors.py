@@ -12,7 +12,7 @@ def selects(selector: LabelSelector | None, labels: Mapping[str, str]) -> bool:
     return (
         selector is not None
         and all(labels.get(key) == value for key, value in selector.match_labels.items())
-        and all(requirement_matches(one, labels) for one in selector.match_expressions)
+        and all(requirement_matches(requirement, labels) for requirement in selector.match_expressions)
     )
 
 

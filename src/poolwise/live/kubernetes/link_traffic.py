@@ -49,15 +49,15 @@ class LinkTraffic:
 
 def measured_links(slices: Iterable[ResourceSlice]) -> Mapping[str, LinkTraffic]:
     """Return node -> traffic of its link with the highest load, from the slices of node agents; other slices are skipped."""
-    found: dict[str, LinkTraffic] = {}
-    for one in slices:
-        if not publishes_links(one) or one.spec.node_name is None:
+    busiest: dict[str, LinkTraffic] = {}
+    for resource_slice in slices:
+        if not publishes_links(resource_slice) or resource_slice.spec.node_name is None:
             continue
-        for device in one.spec.devices:
+        for device in resource_slice.spec.devices:
             used = device.attributes.get(USED, {}).get("int")
             bandwidth = device.capacity.get(BANDWIDTH)
             if isinstance(used, int) and bandwidth is not None:
                 traffic = LinkTraffic(float(used), float(exact_amount(BANDWIDTH, bandwidth.value)))
-                if one.spec.node_name not in found or traffic.load > found[one.spec.node_name].load:
-                    found[one.spec.node_name] = traffic
-    return found
+                if resource_slice.spec.node_name not in busiest or traffic.load > busiest[resource_slice.spec.node_name].load:
+                    busiest[resource_slice.spec.node_name] = traffic
+    return busiest

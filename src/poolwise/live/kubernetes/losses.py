@@ -28,12 +28,12 @@ class LossMonitor:
 
     def undo_lost_starts(self) -> None:
         """Report new losses to the pods, and undo the starts whose losses have lasted for `LOSS_DELAY`."""
-        now, known = self._runs.clock.now, self._since
+        now, lost_since = self._runs.clock.now, self._since
         lost = {number: why for number, active in self._runs.active.items() if (why := self._loss(active)) is not None}
-        self._since = {number: known.get(number, now) for number in lost}
+        self._since = {number: lost_since.get(number, now) for number in lost}
         for number, why in lost.items():
             job = self._runs.active[number].job
-            if number not in known:
+            if number not in lost_since:
                 log_event("start_lost", job=job.name, why=why)
                 self._runs.report_unschedulable(
                     job.pods, f"{why}; the start is undone in {LOSS_DELAY // SECOND} s unless it returns"
@@ -57,7 +57,7 @@ class LossMonitor:
             if published is None:
                 return f"device {device} of claim {claim.metadata.key} is no longer published"
             if device in cache.inventory.evicting:
-                tolerations = [one for wanted in claim.wanted for one in wanted.tolerations]
+                tolerations = [toleration for wanted in claim.wanted for toleration in wanted.tolerations]
                 taints = [taint for taint in cache.inventory.taints(published) if taint.effect == "NoExecute"]
                 if (taint := untolerated_taint(taints, tolerations)) is not None:
                     return f"device {device} of claim {claim.metadata.key} has the taint {taint.key}:{taint.effect}"

@@ -230,13 +230,13 @@ class _Builder:
         for node in candidates:
             has = allocatable_amounts(node)
             by_cores.setdefault(has.get("cores", 0), []).append(has.get(MEMORY, 0))
-        found: list[tuple[int, int, int]] = []
+        kinds: list[tuple[int, int, int]] = []
         for cores, sizes in by_cores.items():
             sizes.sort()
-            found += [
+            kinds += [
                 (bisect_right(sizes, int(size * SAME_KIND_RATIO)) - bisect_left(sizes, size), cores, size) for size in sizes
             ]
-        _, cores, memory = max(found)
+        _, cores, memory = max(kinds)
         return cores, memory
 
     def _rack_of(self, device: InventoryDevice) -> int:
@@ -251,7 +251,7 @@ class _Builder:
         """Return the node sets of the constraints. A group of whole nodes is in a set if all of its nodes are."""
         sets: dict[NodeConstraints, str] = {}
         members: dict[str, BoolArray] = {}
-        known: dict[bytes, str] = {}
+        set_names: dict[bytes, str] = {}
         for constraints in self.parts.constraint_sets:
             allowed = np.zeros(n_owner, dtype=np.bool_)
             allowed[list(self.nodes)] = True
@@ -262,10 +262,10 @@ class _Builder:
                 sets[constraints] = ""
                 continue
             key = allowed.tobytes()
-            if key not in known:
-                known[key] = f"set{len(known)}"
-                members[known[key]] = allowed
-            sets[constraints] = known[key]
+            if key not in set_names:
+                set_names[key] = f"set{len(set_names)}"
+                members[set_names[key]] = allowed
+            sets[constraints] = set_names[key]
         return sets, members
 
 
@@ -316,9 +316,9 @@ def supports_resource(machine: Machine, scheduler: Scheduler, resource: str) -> 
 
 def probe_job(requests: Mapping[str, int]) -> JobTable:
     """Return a job table with one small job that has the attributes of pods."""
-    one, text = np.ones(1, dtype=np.int64), np.array([""], dtype=object)
-    attributes = {CONSTRAINT: text, PRIORITY: one - 1, CLASS: one - 1, KIND: text}
-    return JobTable(one, one - 1, one, one, {name: one * amount for name, amount in requests.items()}, attributes)
+    ones, text = np.ones(1, dtype=np.int64), np.array([""], dtype=object)
+    attributes = {CONSTRAINT: text, PRIORITY: ones - 1, CLASS: ones - 1, KIND: text}
+    return JobTable(ones, ones - 1, ones, ones, {name: ones * amount for name, amount in requests.items()}, attributes)
 
 
 def read_layout(file: Path | None) -> ClusterLayout:

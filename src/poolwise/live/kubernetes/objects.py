@@ -516,8 +516,10 @@ class Pod(ApiRecord, frozen=True):
     @property
     def scheduled_at(self) -> str:
         """Time at which the pod was bound, else started, else created."""
-        given = (c.last_transition_time for c in self.status.conditions if c.type == "PodScheduled" and c.status == "True")
-        return next(given, "") or self.status.start_time or self.metadata.creation_timestamp
+        bound_times = (
+            c.last_transition_time for c in self.status.conditions if c.type == "PodScheduled" and c.status == "True"
+        )
+        return next(bound_times, "") or self.status.start_time or self.metadata.creation_timestamp
 
     @property
     def terminated(self) -> bool:

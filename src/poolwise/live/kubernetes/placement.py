@@ -77,13 +77,13 @@ def place(start: Start, job: PodJob, cache: ClusterCache, state: ClusterState, f
     Devices that the decision names are tried first. Failures are added to `failures`, so that only the first of a thousand pods
     with equal requests is tried on every node.
     """
-    found = _attempt(_Placing(start, job, cache, state, failures), _Placing.place)
-    if isinstance(found, Refused) and found.lasting and len(job.pods) > 1 and state.mapping.view == "shared":
+    outcome = _attempt(_Placing(start, job, cache, state, failures), _Placing.place)
+    if isinstance(outcome, Refused) and outcome.lasting and len(job.pods) > 1 and state.mapping.view == "shared":
         for domain in _other_domains(job, cache, state):
             again = _attempt(_Placing(start, job, cache, state, failures, domain), _Placing.place)
             if isinstance(again, Placed):
                 return again
-    return found
+    return outcome
 
 
 def _other_domains(job: PodJob, cache: ClusterCache, state: ClusterState) -> list[list[str]]:
@@ -92,7 +92,7 @@ def _other_domains(job: PodJob, cache: ClusterCache, state: ClusterState) -> lis
     The first pod determines the domain of the others, and the domain of its own choice may be too small for all of them.
     """
     rules = (cache.pod_rules.get(key) for key in job.pods)
-    keys = sorted({term.topology_key for one in rules if one is not None for term in one.affinity})
+    keys = sorted({term.topology_key for rule in rules if rule is not None for term in rule.affinity})
     domains: dict[tuple[str, ...], list[str]] = {}
     for name in sorted(state.mapping.node_owner) if keys else ():
         labels = cache.nodes[name].metadata.labels if name in cache.nodes else {}
@@ -219,8 +219,8 @@ class _Placing:
             raise DoesNotFit(why)
         first_pod, self.kept_away = not self.taken and not self.held, self.domain is not None
         whole = self.state.mapping.view == "whole"
-        if (found := self._start_preferred(task, pod, name, key)) is not None:
-            return found
+        if (placed := self._start_preferred(task, pod, name, key)) is not None:
+            return placed
         try:
             if self._is_excluded(name):
                 raise KeptAway(f"node {name} is in use by a pod of the same start")
@@ -232,18 +232,18 @@ class _Placing:
             if not movable:
                 raise
             here = problem
-        if self.cache.soft_tainted and (found := self._start_preferred(task, pod, name, key, moved=True)) is not None:
-            return found
+        if self.cache.soft_tainted and (placed := self._start_preferred(task, pod, name, key, moved=True)) is not None:
+            return placed
         self.moved = True
         try:
-            found = self._start_anywhere(task, pod, self._alternatives(name), key)
+            placed = self._start_anywhere(task, pod, self._alternatives(name), key)
         except DoesNotFit:
             why = f"{here}, and no other node fits"
             if first_pod and key and not self.kept_away:  # no earlier pod of this start has taken the missing resources
                 self.failures.everywhere[key] = why
             raise (KeptAway if self.kept_away else DoesNotFit)(why) from None
-        self.moved_to.append(found[0].node)
-        return found
+        self.moved_to.append(placed[0].node)
+        return placed
 
     def _start_preferred(self, task: int, pod: Pod, name: str, key: bytes, *, moved: bool = False) -> _PodPlaced | None:
         """Place a pod on the node with the highest score that fits; None without preferences, or if no node fits.
@@ -260,13 +260,13 @@ class _Placing:
         scores = rules.scores(candidates)
         for best in sorted(scores, key=lambda other: -scores[other]):
             try:
-                found = self._start_on(task, pod, best, key)
+                placed = self._start_on(task, pod, best, key)
             except DoesNotFit:
                 continue
             if best != name:
                 self.moved = True
                 self.moved_to.append(best)
-            return found
+            return placed
         return None
 
     def _is_excluded(self, name: str) -> bool:
@@ -320,7 +320,7 @@ class _Placing:
             if len(chosen) < len(self.job.pods):
                 raise DoesNotFit("the placement does not name a node for each pod")
             return tuple(chosen[task] for task in range(len(self.job.pods)))
-        found: list[str] = []
+        names: list[str] = []
         for _, owner, resource, count in rows:
             if owner in mapping.nodes and resource == mapping.column("nodes"):
                 free = [name for name in mapping.nodes[owner] if self.is_free(name)]
@@ -328,10 +328,10 @@ class _Placing:
                     raise DoesNotFit(
                         f"{count} free nodes of {mapping.machine.owners[owner]} are needed, but only {len(free)} are available"
                     )
-                found += free[:count]
-        if len(found) != len(self.job.pods):
+                names += free[:count]
+        if len(names) != len(self.job.pods):
             raise DoesNotFit("the placement does not name a node for each pod")
-        return tuple(found)
+        return tuple(names)
 
     def is_free(self, name: str) -> bool:
         """Return whether only daemon pods use a node and the job may run on it."""
@@ -413,13 +413,13 @@ class _Placing:
                 raise DoesNotFit(f"the devices of claim {claim.metadata.key} cannot be used on node {node.metadata.name}")
             if allocation is None and claim.metadata.uid not in self.held and claim.spec.devices.requests:
                 raise NotReady(f"claim {claim.metadata.key} is being allocated by another start")
-        found = allocate(missing, node, self.devices, self._preferred(task))
-        if isinstance(found, str):
-            raise DoesNotFit(found)
+        allocated = allocate(missing, node, self.devices, self._preferred(task))
+        if isinstance(allocated, str):
+            raise DoesNotFit(allocated)
         writes: dict[str, ClaimWrite] = {c.metadata.uid: ClaimWrite(c, None) for c in claims if c not in missing}
         shares: list[DeviceShare] = []
-        for claim, chosen in zip(missing, found, strict=True):
-            held = [one.share for one in chosen]
+        for claim, chosen in zip(missing, allocated, strict=True):
+            held = [choice.share for choice in chosen]
             self.cache.assume(claim, held)
             self.held.append(claim.metadata.uid)
             shares += held

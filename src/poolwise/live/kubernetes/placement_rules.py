@@ -48,7 +48,7 @@ class PlacedPods:
 
     def __init__(self, cache: ClusterCache, state: ClusterState, pods: KnownPods) -> None:
         self.cache, self.state, self._known = cache, state, pods
-        self.namespaces = {name: one.metadata.labels for name, one in cache.namespaces.items()}
+        self.namespaces = {name: namespace.metadata.labels for name, namespace in cache.namespaces.items()}
         self._added: list[PlacedPod] = []
 
     @property
@@ -63,23 +63,23 @@ class PlacedPods:
             names = [name for name, pods in self.cache.on_node.items() if pods]
             names += [name for name in self.state.run_pods_on if not self.cache.on_node.get(name)]
             on_nodes = ((self.cache.nodes.get(name), name) for name in names)
-            found = ((pod, node) for node, name in on_nodes if node is not None for pod in self.state.pods_on(name))
-            self._known.pods = list(found)
+            placed_pods = ((pod, node) for node, name in on_nodes if node is not None for pod in self.state.pods_on(name))
+            self._known.pods = list(placed_pods)
         return [*self._known.pods, *self._added]
 
     @cached_property
     def related(self) -> list[tuple[Pod, Node, PodRules]]:
         """The pods with affinity or anti-affinity to others, with their nodes and rules."""
-        found = []
+        with_rules = []
         for key, name in (self.state.related | self.cache.related).items():
             pod, node, rules = self.cache.pods.get(key), self.cache.nodes.get(name), self.cache.pod_rules.get(key)
             if pod is not None and node is not None and rules is not None and not pod.terminated:
-                found.append((pod, node, rules))
+                with_rules.append((pod, node, rules))
         for pod, node in self._added:
             rules = self.cache.pod_rules.get(pod.metadata.key)
             if rules is not None and rules.relates_to_pods:
-                found.append((pod, node, rules))
-        return found
+                with_rules.append((pod, node, rules))
+        return with_rules
 
     def on(self, name: str) -> list[Pod]:
         """Return the pods on a node."""
@@ -138,8 +138,8 @@ class PlacementRules:
         if rules.preferred_nodes:
             each.append((NODE_AFFINITY_WEIGHT, node_affinity_scores(rules.preferred_nodes, candidates)))
         if spread:
-            known = placed.state.spread_domains
-            scores = spread_scores(self._pod, spread, self._constraints, candidates, placed.nodes, placed.all, known)
+            domains = placed.state.spread_domains
+            scores = spread_scores(self._pod, spread, self._constraints, candidates, placed.nodes, placed.all, domains)
             each.append((SPREAD_WEIGHT, scores))
         return weighted_sum(each)
 

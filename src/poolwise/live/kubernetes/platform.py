@@ -194,11 +194,11 @@ class KubernetesPlatform:
 
     def _without_known_waits(self, decisions: Decisions) -> list[Decision]:
         """Return the decisions without waits for the reason of the last pass, of which there may be thousands."""
-        known, waits, others = self._waits, dict[int, Wait](), list[Decision]()
+        waits_before, waits, others = self._waits, dict[int, Wait](), list[Decision]()
         for decision in decisions:
             if isinstance(decision, Wait):
                 waits[decision.job] = decision
-                before = known.get(decision.job)
+                before = waits_before.get(decision.job)
                 if before is decision or before == decision:
                     continue
             others.append(decision)
@@ -207,8 +207,8 @@ class KubernetesPlatform:
 
     def unplaceable(self, starts: Iterable[Start]) -> dict[int, str]:
         """Return row -> reason for the jobs that a commit of these starts would set aside."""
-        known = ((start, self._by_row[start.job]) for start in starts if start.job in self._by_row)
-        return self.runs.unplaceable((start, job) for start, job in known if any(job.claims) or self.cache.pod_rules)
+        decided = ((start, self._by_row[start.job]) for start in starts if start.job in self._by_row)
+        return self.runs.unplaceable((start, job) for start, job in decided if any(job.claims) or self.cache.pod_rules)
 
     # LivePlatform
 
@@ -334,7 +334,7 @@ class KubernetesPlatform:
 
     def _adopt_bound_pods(self, pods: Iterable[str]) -> list[PodJob]:
         """Return jobs for managed pods that have a node but no known run."""
-        found = []
+        pod_jobs = []
         for key in sorted(pods):
             pod = self.cache.pods.get(key)
             node = self.cache.nodes.get(pod.spec.node_name) if pod is not None else None
@@ -343,10 +343,10 @@ class KubernetesPlatform:
             if not self.cache.is_managed(pod) or pod.terminated or key in self.state.run_pods:
                 continue
             try:
-                found.append(self.pod_jobs.adopt(pod))
+                pod_jobs.append(self.pod_jobs.adopt(pod))
             except InputError as problem:  # the pod still counts toward its node; nothing more is known about it
                 log_event("pod_not_adopted", pod=key, error=problem.message)
-        return found
+        return pod_jobs
 
     def _apply_job_changes(self, job_changes: list[JobChanges], adopted: list[PodJob], machine_changed: bool) -> list[Event]:
         """Add and remove jobs; if the machine changes, rebuild the state."""
@@ -355,10 +355,10 @@ class KubernetesPlatform:
         withdrawn = [job for part in job_changes for job in (*part.withdrawn, *(before for before, _ in part.altered))]
         events: list[Event] = [JobWithdrawn(job.row) for job in withdrawn if job.row >= 0]
         for job in (*arrived, *adopted):
-            known = self.continued.draw(job.name)
+            drawn = self.continued.draw(job.name)
             job.submitted = min(job.submitted, self.clock.epoch + self.clock.now)  # the server's clock may be ahead
-            job.draw = self._next_draw if known is None else known
-            self._next_draw += known is None
+            job.draw = self._next_draw if drawn is None else drawn
+            self._next_draw += drawn is None
         new = sorted((*arrived, *adopted, *altered), key=lambda job: (job.submitted, job.name))
         if machine_changed or (new and not self.state.add_jobs(new)):
             begun = time.monotonic()

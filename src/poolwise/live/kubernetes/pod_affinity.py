@@ -54,21 +54,21 @@ class AffinityFilter:
         namespaces: NamespaceLabels,
     ) -> AffinityFilter:
         """Compute the filter of a pod; `related` are the pods on nodes whose own terms may concern it."""
-        found = cls(rules.affinity if rules is not None else ())
+        affinity = cls(rules.affinity if rules is not None else ())
         for other, node, own in related:
             for term in own.anti_affinity:
                 if (domain := domain_of(term, node)) is not None and term_selects(term, other, pod, namespaces, unknown=True):
-                    found.excluded[domain] = f"the anti-affinity of pod {other.metadata.key}"
+                    affinity.excluded[domain] = f"the anti-affinity of pod {other.metadata.key}"
         if rules is None or not (rules.affinity or rules.anti_affinity):
-            return found
+            return affinity
         for other, node in placed:
             for term in rules.anti_affinity:
                 if (domain := domain_of(term, node)) is not None and term_selects(term, pod, other, namespaces, unknown=True):
-                    found.excluded[domain] = f"its anti-affinity to pod {other.metadata.key}"
+                    affinity.excluded[domain] = f"its anti-affinity to pod {other.metadata.key}"
             if rules.affinity and all(term_selects(term, pod, other, namespaces) for term in rules.affinity):
-                found.near |= {domain for term in rules.affinity if (domain := domain_of(term, node)) is not None}
-        found.starts_group = not found.near and all(term_selects(term, pod, pod, namespaces) for term in rules.affinity)
-        return found
+                affinity.near |= {domain for term in rules.affinity if (domain := domain_of(term, node)) is not None}
+        affinity.starts_group = not affinity.near and all(term_selects(term, pod, pod, namespaces) for term in rules.affinity)
+        return affinity
 
     def problem(self, node: Node) -> str | None:
         """Return why the pod may not run on a node, or None if it may."""

@@ -34,7 +34,9 @@ class PodFeature:
 
 def _comparing_tolerations(pod: Pod) -> Iterator[str]:
     yield from (
-        f"spec.tolerations with operator {one.operator}" for one in pod.spec.tolerations if one.operator in ("Lt", "Gt")
+        f"spec.tolerations with operator {toleration.operator}"
+        for toleration in pod.spec.tolerations
+        if toleration.operator in ("Lt", "Gt")
     )
 
 

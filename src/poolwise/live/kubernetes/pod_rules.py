@@ -41,8 +41,16 @@ class PodRules:
             tuple(away.required_during_scheduling_ignored_during_execution) if away is not None else (),
             tuple(preferred),
             tuple(nodes.preferred_during_scheduling_ignored_during_execution) if nodes is not None else (),
-            tuple(one for one in spec.topology_spread_constraints if one.when_unsatisfiable == "DoNotSchedule"),
-            tuple(one for one in spec.topology_spread_constraints if one.when_unsatisfiable == "ScheduleAnyway"),
+            tuple(
+                constraint
+                for constraint in spec.topology_spread_constraints
+                if constraint.when_unsatisfiable == "DoNotSchedule"
+            ),
+            tuple(
+                constraint
+                for constraint in spec.topology_spread_constraints
+                if constraint.when_unsatisfiable == "ScheduleAnyway"
+            ),
         )
         return rules if rules != _NONE else None
 

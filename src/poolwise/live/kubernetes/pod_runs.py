@@ -98,22 +98,22 @@ class PodRuns:
         if placed.moved:  # the policy's node still has room that the policy counts as taken
             self.clock.request_pass(0)
         number = self._begin(job, placed, self.clock.now, snapshot)
-        failures.known_pods.add((one.pod, self.cache.nodes[one.node]) for one in placed.pods)
+        failures.known_pods.add((placed_pod.pod, self.cache.nodes[placed_pod.node]) for placed_pod in placed.pods)
         self.actions.start(number, placed.pods)
         return number
 
     def unplaceable(self, starts: Iterable[tuple[Start, PodJob]]) -> dict[int, str]:
         """Return row -> reason for starts that cannot fit until resources are released; nothing stays assumed."""
-        found, held, failures, room = dict[int, str](), list[str](), PlacementFailures(), set[PodJob]()
+        reasons, held, failures, room = dict[int, str](), list[str](), PlacementFailures(), set[PodJob]()
         for start, job in starts:
             placed = place(start, job, self.cache, self.state, failures)
             if isinstance(placed, Placed):
                 held += placed.held
                 room.add(job)
             elif placed.lasting:
-                found[job.row] = placed.why
+                reasons[job.row] = placed.why
         self.cache.undo_assumed(held)
-        return found | matching_failures(self.pod_jobs.waiting() - room, self.cache, failures) if found else {}
+        return reasons | matching_failures(self.pod_jobs.waiting() - room, self.cache, failures) if reasons else {}
 
     def stop(self, number: int, reason: str) -> str:
         """Evict the pods of a run; return why that is impossible, or ""."""

@@ -23,15 +23,15 @@ def taint_scores(tolerations: Collection[Toleration], candidates: Iterable[Node]
 
 def taint_count(tolerations: Collection[Toleration], node: Node) -> int:
     """Return the number of `PreferNoSchedule` taints of a node that are not tolerated."""
-    relevant = [one for one in tolerations if one.effect in ("", "PreferNoSchedule")]
+    relevant = [toleration for toleration in tolerations if toleration.effect in ("", "PreferNoSchedule")]
     taints = (taint for taint in node.spec.taints if taint.effect == "PreferNoSchedule")
-    return sum(not any(tolerates_taint(one, taint) for one in relevant) for taint in taints)
+    return sum(not any(tolerates_taint(toleration, taint) for toleration in relevant) for taint in taints)
 
 
 def node_affinity_scores(preferred: Sequence[PreferredNodes], candidates: Iterable[Node]) -> dict[str, int]:
     """Return node -> score, proportional to the weights of the matching terms; an empty term matches nothing."""
     sums = {
-        node.metadata.name: sum(one.weight for one in preferred if term_matches(one.preference, node)) for node in candidates
+        node.metadata.name: sum(term.weight for term in preferred if term_matches(term.preference, node)) for node in candidates
     }
     most = max(sums.values(), default=0)
     return {name: 100 * value // most if most else 0 for name, value in sums.items()}
@@ -54,13 +54,13 @@ def domain_weights(
 
     if preferred:
         for other, node in placed:
-            for one in preferred:
-                add(one.pod_affinity_term, one.weight, pod, other, node)
+            for preference in preferred:
+                add(preference.pod_affinity_term, preference.weight, pod, other, node)
     for other, node, own in related:
         for term in own.affinity:
             add(term, REQUIRED_WEIGHT, other, pod, node)
-        for one in own.preferred_pods:
-            add(one.pod_affinity_term, one.weight, other, pod, node)
+        for preference in own.preferred_pods:
+            add(preference.pod_affinity_term, preference.weight, other, pod, node)
     return weights
 
 
@@ -73,8 +73,8 @@ def pod_affinity_scores(weights: Mapping[Domain, int], candidates: Iterable[Node
 
 def weighted_sum(each: Iterable[tuple[int, Mapping[str, int]]]) -> dict[str, int]:
     """Return node -> sum of its scores, each times its weight."""
-    found: dict[str, int] = {}
+    totals: dict[str, int] = {}
     for weight, scores in each:
         for name, score in scores.items():
-            found[name] = found.get(name, 0) + weight * score
-    return found
+            totals[name] = totals.get(name, 0) + weight * score
+    return totals

@@ -73,30 +73,30 @@ class Reconciler:
             users = {claim.metadata.uid: self._users(claim) for claim in claims}
             claims.sort(key=lambda claim: (self._release_order(claim, users[claim.metadata.uid]), claim.metadata.key))
             binding_pods = self.runs.binding_pods()
-            if any(pod.metadata.key in binding_pods for found in users.values() for pod in found):
+            if any(pod.metadata.key in binding_pods for pods in users.values() for pod in pods):
                 self.runs.cache.changes.devices.add(device)  # check again after the start has succeeded or failed
                 continue
             uids = frozenset(users)
-            known = self._conflicts.get(device)
-            if known is None or known.claims != uids:
-                known = self._conflicts[device] = _Conflict(uids, self.runs.clock.now)
+            conflict = self._conflicts.get(device)
+            if conflict is None or conflict.claims != uids:
+                conflict = self._conflicts[device] = _Conflict(uids, self.runs.clock.now)
                 self._report_conflict(device, claims, users)
-            self._release_from(claims, users, known)
+            self._release_from(claims, users, conflict)
 
-    def _release_from(self, claims: Sequence[ResourceClaim], users: Mapping[str, Sequence[Pod]], known: _Conflict) -> None:
+    def _release_from(self, claims: Sequence[ResourceClaim], users: Mapping[str, Sequence[Pod]], conflict: _Conflict) -> None:
         """Release the device from all claims but the first, or from that one if another scheduler does not release it."""
         cache, now = self.runs.cache, self.runs.clock.now
         others = [claim for claim in claims[1:] if not any(map(cache.is_managed, users[claim.metadata.uid]))]
         losers = list(claims[1:])
-        if others and now - known.since >= YIELD_DELAY:
+        if others and now - conflict.since >= YIELD_DELAY:
             losers.append(claims[0])
         elif others:
-            self.runs.clock.request_pass(YIELD_DELAY - (now - known.since))
+            self.runs.clock.request_pass(YIELD_DELAY - (now - conflict.since))
         for claim in losers:
             uid = claim.metadata.uid
             attempt = uid, any(map(self._is_bound, users[uid]))  # the reservation of a pod that was just bound remains
-            if attempt not in known.released:
-                known.released.add(attempt)
+            if attempt not in conflict.released:
+                conflict.released.add(attempt)
                 self._release(claim, users[uid])
 
     def _release(self, claim: ResourceClaim, users: Iterable[Pod]) -> None:
@@ -112,7 +112,7 @@ class Reconciler:
         log_event("device_allocated_twice", logging.WARNING, device=str(device), claims=keys)
         self.metrics.double_allocations.inc()
         note = f"device {device} is allocated to the claims {', '.join(keys)}"
-        concerned = {user.metadata.uid for found in users.values() for user in found}
+        concerned = {user.metadata.uid for pods in users.values() for user in pods}
         concerned |= {owner.uid for claim in claims for owner in claim.metadata.owner_references}  # a reservation may be gone
         for pod in self.runs.cache.pods.values():
             if pod.metadata.uid in concerned and self.runs.cache.is_managed(pod):

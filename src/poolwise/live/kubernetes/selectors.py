@@ -34,17 +34,17 @@ class DescribedDevice:
         return all(self._holds(selector.cel.expression) for selector in selectors)
 
     def _holds(self, expression: str) -> bool:
-        found = self._results.get(expression)
-        if found is None:
+        matches = self._results.get(expression)
+        if matches is None:
             program = compile_expression(expression)
             if self._variables is None:
                 self._variables = _variables(self.driver, self.device)
             try:
-                found = program.execute(cel.Context(variables=self._variables, functions=_FUNCTIONS)) is True
+                matches = program.execute(cel.Context(variables=self._variables, functions=_FUNCTIONS)) is True
             except (RuntimeError, TypeError, ValueError, LookupError):  # for example, the device lacks an attribute
-                found = False
-            self._results[expression] = found
-        return found
+                matches = False
+            self._results[expression] = matches
+        return matches
 
 
 @lru_cache(maxsize=4096)

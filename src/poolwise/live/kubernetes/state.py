@@ -68,8 +68,8 @@ class ClusterState:
     @property
     def free(self) -> IntArray:
         """(n_owner, n_resource) free amounts; negative if runs hold more than the current capacity."""
-        found: IntArray = self.capacity - self.held
-        return found
+        free: IntArray = self.capacity - self.held
+        return free
 
     # Machine
 
@@ -80,8 +80,8 @@ class ClusterState:
         self._allowed.clear()
         self.spread_domains.clear()
         self._columns.rebuild(self.mapping, self.classes, jobs)
-        known = [job for job in jobs if job.row >= 0]
-        self.table = self.table.replaced([job.row for job in known], self._columns.table(known))
+        with_rows = [job for job in jobs if job.row >= 0]
+        self.table = self.table.replaced([job.row for job in with_rows], self._columns.table(with_rows))
         self._append([job for job in jobs if job.row < 0])
         self._transfer_runs(before)
 
@@ -199,8 +199,8 @@ class ClusterState:
         device = self.cache.inventory.devices.get(id)
         if device is None:
             return []
-        peers = ((one, self.mapping.device_owner.get(one.id)) for one in self.cache.inventory.counter_peers(device))
-        return [owner for one, owner in peers if owner is not None and self._refresh_one(one, owner)]
+        peers = ((peer, self.mapping.device_owner.get(peer.id)) for peer in self.cache.inventory.counter_peers(device))
+        return [owner for peer, owner in peers if owner is not None and self._refresh_one(peer, owner)]
 
     def _refresh_one(self, device: InventoryDevice, owner: int) -> bool:
         """Recompute the capacity of one device; return whether it changed."""
@@ -243,10 +243,10 @@ class ClusterState:
 
     def allocatable(self, node: Node) -> Mapping[str, int]:
         """Return a node's allocatable amounts, by the resource names of schedulers."""
-        known = self._allocatable.get(node.metadata.name)
-        if known is None or known[0] is not node:
-            known = self._allocatable[node.metadata.name] = node, allocatable_amounts(node)
-        return known[1]
+        cached = self._allocatable.get(node.metadata.name)
+        if cached is None or cached[0] is not node:
+            cached = self._allocatable[node.metadata.name] = node, allocatable_amounts(node)
+        return cached[1]
 
     def allowed_nodes(self, constraints: NodeConstraints) -> Sequence[str]:
         """Return the names of the nodes of the machine that constraints allow, sorted; cached until the machine changes."""
@@ -274,9 +274,9 @@ class ClusterState:
         if mapping.view == "whole":
             rows = [(task, mapping.node_owner[node], mapping.column(NODES), 1)]
         else:
-            found = [(mapping.column(name), amount) for name, amount in amounts.items()]
+            columns = [(mapping.column(name), amount) for name, amount in amounts.items()]
             rows = [
-                (task, mapping.node_owner[node], column, amount) for column, amount in sorted(found) if column >= 0 and amount
+                (task, mapping.node_owner[node], column, amount) for column, amount in sorted(columns) if column >= 0 and amount
             ]
             rows = rows or [(task, mapping.node_owner[node], 0, 0)]
         for share in shares:
@@ -294,15 +294,15 @@ class ClusterState:
         amounts = dict(share.amounts)
         if is_nvme(device):
             space = space_name(device.device.capacity)
-            found = [
+            amounts_by_name = [
                 (BANDWIDTH, requested_amount(BANDWIDTH, str(float(amounts[BANDWIDTH])))),
                 (STORAGE, requested_amount(space, str(float(amounts[space])))),
             ]
         elif is_pool(device):
-            found = [(MEMORY, requested_amount(MEMORY, str(float(amounts[MEMORY]))))]
+            amounts_by_name = [(MEMORY, requested_amount(MEMORY, str(float(amounts[MEMORY]))))]
         else:
-            found = []
-        return [(self.mapping.column(name), amount) for name, amount in found]
+            amounts_by_name = []
+        return [(self.mapping.column(name), amount) for name, amount in amounts_by_name]
 
     def add(self, run: Run) -> None:
         """Add a run; it holds its placement."""
@@ -319,7 +319,7 @@ class ClusterState:
 
 def tolerations(claims: Iterable[ResourceClaim]) -> frozenset[Toleration]:
     """Return the device taints that claims tolerate."""
-    return frozenset(one for claim in claims for wanted in claim.wanted for one in wanted.tolerations)
+    return frozenset(toleration for claim in claims for wanted in claim.wanted for toleration in wanted.tolerations)
 
 
 def device_types(cache: ClusterCache) -> tuple[dict[DeviceId, str], dict[str, str]]:
@@ -332,20 +332,20 @@ def device_types(cache: ClusterCache) -> tuple[dict[DeviceId, str], dict[str, st
         for claim in cache.claims.values()
         for request in claim.spec.devices.requests
     ]
-    asked = sorted({name for names in together for name in names if name in cache.classes})
+    requested = sorted({name for names in together for name in names if name in cache.classes})
     members = {
         name: {
             id for id, device in cache.inventory.devices.items() if device.described.matches(cache.classes[name].spec.selectors)
         }
-        for name in asked
+        for name in requested
     }
     by_device: dict[DeviceId, list[str]] = {}
-    for name in asked:
+    for name in requested:
         for id in members[name]:
             by_device.setdefault(id, []).append(name)
-    group = {name: {name} for name in asked}
+    group = {name: {name} for name in requested}
     for names in {frozenset(names) for names in (*by_device.values(), *together)}:
         union = {other for name in names & members.keys() for other in group[name]}
         group |= dict.fromkeys(union, union)
-    classes = {name: min(group[name], key=lambda k: (-len(members[k]), k)) for name in asked}
-    return {id: classes[name] for name in asked for id in members[name]}, classes
+    classes = {name: min(group[name], key=lambda k: (-len(members[k]), k)) for name in requested}
+    return {id: classes[name] for name in requested for id in members[name]}, classes

@@ -27,8 +27,8 @@ class TaintReporter:
     def report(self) -> None:
         """Report new cases and rules that cannot be evaluated, and count all cases."""
         self._report_rules()
-        found = {(claim.metadata.uid, device): (claim, taint) for claim, device, taint in self._cases()}
-        for (uid, device), (claim, taint) in found.items():
+        cases = {(claim.metadata.uid, device): (claim, taint) for claim, device, taint in self._cases()}
+        for (uid, device), (claim, taint) in cases.items():
             if (uid, device) in self._reported:
                 continue
             fields = {"device": str(device), "claim": claim.metadata.key, "taint": taint.key}
@@ -37,8 +37,8 @@ class TaintReporter:
             note = f"device {device} of claim {claim.metadata.key} has the taint {taint.key}:{taint.effect}"
             for pod in [pod for pod in self._cache.pods.values() if pod.metadata.uid in users and self._cache.is_managed(pod)]:
                 self._actions.report_event(pod, "DeviceTainted", note)
-        self._reported = {*found}
-        self._metrics.tainted_devices_in_use.set(len({device for _, device in found}))
+        self._reported = {*cases}
+        self._metrics.tainted_devices_in_use.set(len({device for _, device in cases}))
 
     def _report_rules(self) -> None:
         """Report each rule with an expression that cannot be evaluated: it taints the devices that its other criteria match."""

@@ -78,16 +78,16 @@ class SpreadFilter:
 
     def problem(self, node: Node) -> str | None:
         """Return why the pod may not run on a node, or None if it may."""
-        for one in self.counted:
-            key = one.constraint.topology_key
+        for counted in self.counted:
+            key = counted.constraint.topology_key
             domain = node.metadata.labels.get(key)
             if domain is None:
                 return f"node {node.metadata.name} lacks the label {key} of its topology spread"
-            skew = one.pods.get(domain, 0) + one.matches_itself - one.minimum
-            if skew > one.constraint.max_skew:
+            skew = counted.pods.get(domain, 0) + counted.matches_itself - counted.minimum
+            if skew > counted.constraint.max_skew:
                 return (
                     f"node {node.metadata.name} would increase the skew of its topology spread over {key} to {skew}"
-                    f" (maxSkew {one.constraint.max_skew})"
+                    f" (maxSkew {counted.constraint.max_skew})"
                 )
         return None
 
@@ -102,7 +102,9 @@ def spread_scores(
     domains: KnownDomains | None = None,
 ) -> dict[str, int]:
     """Return node -> score (0 to 100) of the `ScheduleAnyway` constraints of a pod; a low number of pods scores high."""
-    labeled = [node for node in candidates if all(one.topology_key in node.metadata.labels for one in constraints)]
+    labeled = [
+        node for node in candidates if all(constraint.topology_key in node.metadata.labels for constraint in constraints)
+    ]
     raw = dict.fromkeys((node.metadata.name for node in labeled), 0.0)
     for constraint in constraints:
         key = constraint.topology_key
@@ -131,15 +133,15 @@ def _count(
     on_nodes: NodeConstraints,
     nodes: Collection[Node],
     placed: Iterable[PlacedPod],
-    known: KnownDomains | None,
+    cached_domains: KnownDomains | None,
 ) -> dict[str, int]:
     """Return domain -> number of matching pods on its eligible nodes."""
-    domains = _domains(constraint, together, on_nodes, nodes, known if known is not None else {})
-    found = dict.fromkeys(domains.values(), 0)
+    domains = _domains(constraint, together, on_nodes, nodes, cached_domains if cached_domains is not None else {})
+    counts = dict.fromkeys(domains.values(), 0)
     for _, node in _matching(pod, constraint, placed):
         if (domain := domains.get(node.metadata.name)) is not None:
-            found[domain] += 1
-    return found
+            counts[domain] += 1
+    return counts
 
 
 def _domains(
@@ -150,7 +152,7 @@ def _domains(
     domains: KnownDomains,
 ) -> dict[str, str]:
     """Return node -> domain of the eligible nodes, which have the labels of all constraints `together`."""
-    topology_keys = frozenset(one.topology_key for one in together)
+    topology_keys = frozenset(member.topology_key for member in together)
     honored = constraint.node_affinity_policy == "Honor", constraint.node_taints_policy == "Honor"
     key = constraint.topology_key, topology_keys, honored, on_nodes
     if key not in domains:

@@ -27,10 +27,10 @@ class VolumeBinder:
 
     def observe(self, claim: PersistentVolumeClaim, deleted: bool) -> None:
         """Update a claim from a watch event or a write's response, ignoring versions older than the known one."""
-        known = self._claims.get(claim.metadata.uid)
+        previous = self._claims.get(claim.metadata.uid)
         if deleted:
             self._claims.pop(claim.metadata.uid, None)
-        elif known is None or not claim.metadata.is_older_than(known.metadata):
+        elif previous is None or not claim.metadata.is_older_than(previous.metadata):
             self._claims[claim.metadata.uid] = claim
         for event in self._changed.get(claim.metadata.uid, ()):
             event.set()
@@ -76,6 +76,6 @@ class VolumeBinder:
                 if not changed:
                     self._changed.pop(meta.uid, None)
         path = f"/api/v1/persistentvolumes/{claim.spec.volume_name}"
-        found = await self._writer.retry(lambda: self._client.read(path, PersistentVolume))
-        if found is None or not volume_serves(found, volume.node):
+        bound = await self._writer.retry(lambda: self._client.read(path, PersistentVolume))
+        if bound is None or not volume_serves(bound, volume.node):
             raise StartFailed(f"volume {claim.spec.volume_name} of claim {meta.key} cannot be used on node {node}", lost=True)

@@ -112,5 +112,6 @@ def volume_serves(volume: PersistentVolume, node: Node) -> bool:
 def _in_topologies(kind: StorageClass, node: Node) -> bool:
     terms = kind.allowed_topologies
     return not terms or any(
-        all(node.metadata.labels.get(one.key) in one.values for one in term.match_label_expressions) for term in terms
+        all(node.metadata.labels.get(expression.key) in expression.values for expression in term.match_label_expressions)
+        for term in terms
     )

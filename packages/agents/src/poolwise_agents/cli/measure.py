@@ -130,12 +130,14 @@ def _print(measured: LimitedRuns) -> None:
     from statistics import mean
 
     clock = measured.plan.clock
-    base = mean(one.seconds(clock) for one in measured.runs if one.remote == 0 and one.cpu is None)
+    base = mean(
+        limited_run.seconds(clock) for limited_run in measured.runs if limited_run.remote == 0 and limited_run.cpu is None
+    )
     headings = ("local", "CPU", f"{clock} time", "slowdown", "swapped", "major faults", "CPU time", "per fault")
     rows = []
-    for remote, cpu in dict.fromkeys((one.remote, one.cpu) for one in measured.runs):
-        here = [one for one in measured.runs if (one.remote, one.cpu) == (remote, cpu)]
-        runs, seconds = [one.run for one in here], mean(one.seconds(clock) for one in here)
+    for remote, cpu in dict.fromkeys((limited_run.remote, limited_run.cpu) for limited_run in measured.runs):
+        here = [limited_run for limited_run in measured.runs if (limited_run.remote, limited_run.cpu) == (remote, cpu)]
+        runs, seconds = [limited_run.run for limited_run in here], mean(limited_run.seconds(clock) for limited_run in here)
         faults = mean(run.use.major_faults for run in runs)
         row = [
             f"{1 - remote:.0%}",
@@ -150,6 +152,6 @@ def _print(measured: LimitedRuns) -> None:
         rows.append(row)
     print_line(f"{measured.plan.workload}: peak {format_memory(round(measured.peak / 2**20))}")
     print_table(Table("", headings, rows))
-    if (found := measured.conditions["page_in"]) is not None:
-        values = ", ".join(f"{quantile} {value:.3g}" for quantile, value in found["us"].items())
+    if (page_in := measured.conditions["page_in"]) is not None:
+        values = ", ".join(f"{quantile} {value:.3g}" for quantile, value in page_in["us"].items())
         print_line(f"page-in from swap, us: {values}")

@@ -42,7 +42,9 @@ class MemoryAgent:
     def __init__(self, config: MemoryAgentConfig, mover: LimitMover, host: Host, metrics: MemoryAgentMetrics) -> None:
         self.config, self.mover, self.host, self.metrics = config, mover, host, metrics
         self.passive_profile = PassiveProfile()
-        self.watched = {one.name: WatchedGroup.find(one.group, one.progress, host.root) for one in config.file.workload}
+        self.watched = {
+            section.name: WatchedGroup.find(section.group, section.progress, host.root) for section in config.file.workload
+        }
         self.tracked: dict[str, TrackedWorkload] = {}
         self._unmanaged: dict[str, int] = {}  # name of a workload whose limit the agent no longer sets -> identity of its group
         self._since_move = _SETTLE_STEPS
@@ -54,30 +56,30 @@ class MemoryAgent:
             self._observe(section)
         self.metrics.update(self.tracked.values(), self.memory())
         if self._since_move < _SETTLE_STEPS or (
-            self._since_move < _FILL_STEPS and any(one.grows for one in self.tracked.values())
+            self._since_move < _FILL_STEPS and any(workload.grows for workload in self.tracked.values())
         ):
             return
         self._move_limits()
 
     def relieve_stalled(self) -> None:
         """Give memory to workloads that their limit stalls (version 1); restore their limit if no memory is available."""
-        for one in list(self.tracked.values()):
-            limit, name = one.limit, one.section.name
-            if limit is None or not one.watched.is_stalled:
+        for workload in list(self.tracked.values()):
+            limit, name = workload.limit, workload.section.name
+            if limit is None or not workload.watched.is_stalled:
                 continue
             self.metrics.failures.labels("stalled").inc()
             log_event("workload_stalled", logging.WARNING, workload=name, limit=limit)
-            one.curve = one.curve.add_sample(self.host.clock(), limit, STALLED_SLOWDOWN, sure=True)
+            workload.curve = workload.curve.add_sample(self.host.clock(), limit, STALLED_SLOWDOWN, sure=True)
             self._move_limits()
-            if one.limit is not None and one.limit <= limit:
+            if workload.limit is not None and workload.limit <= limit:
                 log_event("memory_unavailable", logging.ERROR, workload=name)
-                self.mover.restore(one)
-                self._stop_managing(one)
+                self.mover.restore(workload)
+                self._stop_managing(workload)
 
     def memory(self) -> int:
         """Return the bytes to distribute: the configured memory minus unmanaged groups, or less if the node runs short."""
         file = self.config.file
-        held = sum(one.held.local for one in self.tracked.values())
+        held = sum(workload.held.local for workload in self.tracked.values())
         within = max(0, self.host.available() + held - file.reserve * MIB)
         return max(0, min(file.memory * MIB - self._unmanaged_bytes(), within))
 
@@ -92,56 +94,58 @@ class MemoryAgent:
 
     def _observe(self, section: WatchedWorkloadSection) -> None:
         name, watched = section.name, self.watched[section.name]
-        one, identity = self.tracked.get(name), watched.identity
+        workload, identity = self.tracked.get(name), watched.identity
         try:
-            if one is not None and one.identity != identity:
+            if workload is not None and workload.identity != identity:
                 log_event("workload_gone", workload=name)
-                self.mover.forget(one)
-                one = None
+                self.mover.forget(workload)
+                workload = None
                 del self.tracked[name]
             if identity is None or self._unmanaged.get(name) == identity:
                 return
-            if one is None:
+            if workload is None:
                 self._start_tracking(section, watched, identity)
-            elif watched.limit() != one.limit:
+            elif watched.limit() != workload.limit:
                 log_event("external_limit_change", logging.WARNING, workload=name, limit=watched.limit())
-                self.mover.restore(one)
-                self._stop_managing(one)
+                self.mover.restore(workload)
+                self._stop_managing(workload)
             else:
-                self._update_curve(one)
+                self._update_curve(workload)
         except OSError as error:
             log_event("cgroup_read_failed", logging.WARNING, workload=name, why=error.strerror)
             self.metrics.failures.labels("read").inc()
 
     def _start_tracking(self, section: WatchedWorkloadSection, watched: WatchedGroup, identity: int) -> None:
         max_limit = self.mover.limit_before(section.group, watched)
-        one = TrackedWorkload.start(section, watched, identity, max_limit, self.config.profiles.get(section.name))
-        self.tracked[section.name] = one
+        workload = TrackedWorkload.start(section, watched, identity, max_limit, self.config.profiles.get(section.name))
+        self.tracked[section.name] = workload
         log_event(
             "workload_watched",
             workload=section.name,
             group=section.group,
-            limit=one.limit,
+            limit=workload.limit,
             limit_before=max_limit,
-            local=one.held.local,
+            local=workload.held.local,
         )
 
-    def _update_curve(self, one: TrackedWorkload) -> None:
+    def _update_curve(self, workload: TrackedWorkload) -> None:
         file = self.config.file
-        found = one.sample(file.clock, file.page_in / 1e9)
+        estimate = workload.sample(file.clock, file.page_in / 1e9)
         if self._since_move < _SETTLE_STEPS:
             return
-        phase = one.curve.phase
-        one.update_curve(self.host.clock(), found, file.remember / 1e9)
-        if one.curve.phase != phase:
-            log_event("phase_change", workload=one.section.name, total=one.curve.total, slowdown=round(one.slowdown, 3))
-        if found is not None:
-            remote = max(0.0, 1 - one.local / one.curve.total)
-            self.passive_profile.add(one.section.name, remote, found.slowdown, found.source)
+        phase = workload.curve.phase
+        workload.update_curve(self.host.clock(), estimate, file.remember / 1e9)
+        if workload.curve.phase != phase:
+            log_event(
+                "phase_change", workload=workload.section.name, total=workload.curve.total, slowdown=round(workload.slowdown, 3)
+            )
+        if estimate is not None:
+            remote = max(0.0, 1 - workload.local / workload.curve.total)
+            self.passive_profile.add(workload.section.name, remote, estimate.slowdown, estimate.source)
 
-    def _stop_managing(self, one: TrackedWorkload) -> None:
-        self._unmanaged[one.section.name] = one.identity
-        del self.tracked[one.section.name]
+    def _stop_managing(self, workload: TrackedWorkload) -> None:
+        self._unmanaged[workload.section.name] = workload.identity
+        del self.tracked[workload.section.name]
 
     def _unmanaged_bytes(self) -> int:
         """Return the bytes in unmanaged groups; a recreated group is managed again from the next step."""

@@ -50,10 +50,10 @@ class ObservedWorkload:
         level = 1.0 if self.donor else level
         if level <= 1 and self.curve.unknown and not self.explored:
             return self.usable
-        found = self.curve.needed(level * max(self.tolerance, MIN_TOLERANCE))
-        if found >= self.curve.total:
+        estimated = self.curve.needed(level * max(self.tolerance, MIN_TOLERANCE))
+        if estimated >= self.curve.total:
             return self.usable
-        return min(max(found, int(self.least_share * self.curve.total)), self.usable)
+        return min(max(estimated, int(self.least_share * self.curve.total)), self.usable)
 
     def expected_use(self, local: int) -> float:
         """Return the estimated tolerance use with `local` bytes; an exploratory step counts as within the tolerance."""
@@ -69,9 +69,11 @@ def decide_limits(memory: int, swap_free: int, workloads: Sequence[ObservedWorkl
     memory at no cost to others. If the free swap (bytes) is too small for a move, the move is scaled down; if that would exceed
     `memory`, it is dropped.
     """
-    now = [one.held if one.limit is None else one.limit for one in workloads]
-    must = sum(now) > memory or any(one.limit is None for one in workloads)
-    if not must and all(one.tolerance_use <= 1 and limit >= one.usable for one, limit in zip(workloads, now, strict=True)):
+    now = [workload.held if workload.limit is None else workload.limit for workload in workloads]
+    must = sum(now) > memory or any(workload.limit is None for workload in workloads)
+    if not must and all(
+        workload.tolerance_use <= 1 and limit >= workload.usable for workload, limit in zip(workloads, now, strict=True)
+    ):
         return None
     for proposal in _proposals(memory, workloads, now, must):
         limits = _limited_by_swap(swap_free, workloads, now, [limit // PAGE * PAGE for limit in proposal])
@@ -84,9 +86,12 @@ def _proposals(memory: int, workloads: Sequence[ObservedWorkload], now: Sequence
     fair = fair_limits(memory, workloads)
     if must or _reduces_violations(workloads, fair):
         yield fair
-    if any(one.tolerance_use > 1 for one in workloads):
+    if any(workload.tolerance_use > 1 for workload in workloads):
         for explored in (False, True):
-            donors = [replace(one, donor=True, explored=explored) if one.tolerance_use <= 1 else one for one in workloads]
+            donors = [
+                replace(workload, donor=True, explored=explored) if workload.tolerance_use <= 1 else workload
+                for workload in workloads
+            ]
             limits = fair_limits(memory, donors)
             if sum(limits) <= memory and _helps_violated(donors, now, limits):
                 yield limits
@@ -96,30 +101,30 @@ def _proposals(memory: int, workloads: Sequence[ObservedWorkload], now: Sequence
 
 def fair_limits(memory: int, workloads: Sequence[ObservedWorkload]) -> list[int]:
     """Return max-min fair limits (bytes); memory that no workload needs becomes headroom, equal for all."""
-    given: dict[int, int] = {}
+    limits: dict[int, int] = {}
     left = list(range(len(workloads)))
     while left:
-        free = memory - sum(given.values())
+        free = memory - sum(limits.values())
         level = _min_level(free, [workloads[k] for k in left])
         needs = {k: workloads[k].needed(level) for k in left}
         if level >= _MAX_LEVEL:
             total = max(1, sum(needs.values()))
-            given |= {k: min(needs[k], need * free // total) for k, need in needs.items()}
+            limits |= {k: min(needs[k], need * free // total) for k, need in needs.items()}
             break
         lower = level * (1 - 1e-3)
         spare = free - sum(needs.values())
         fixed = [k for k in left if level == 0 or workloads[k].needed(lower) - needs[k] > spare]
         fixed = fixed or [max(left, key=lambda k: workloads[k].needed(lower) - needs[k])]
-        given |= {k: needs[k] for k in fixed}
-        left = [k for k in left if k not in given]
-    return _with_headroom(memory, workloads, [given[k] for k in range(len(workloads))])
+        limits |= {k: needs[k] for k in fixed}
+        left = [k for k in left if k not in limits]
+    return _with_headroom(memory, workloads, [limits[k] for k in range(len(workloads))])
 
 
 def _min_level(memory: int, workloads: Sequence[ObservedWorkload]) -> float:
     """Return the smallest common share of the tolerances that fits into memory."""
 
     def fits(level: float) -> bool:
-        return sum(one.needed(level) for one in workloads) <= memory
+        return sum(workload.needed(level) for workload in workloads) <= memory
 
     if fits(0.0):
         return 0.0
@@ -134,30 +139,35 @@ def _min_level(memory: int, workloads: Sequence[ObservedWorkload]) -> float:
     return high
 
 
-def _with_headroom(memory: int, workloads: Sequence[ObservedWorkload], given: Sequence[int]) -> list[int]:
+def _with_headroom(memory: int, workloads: Sequence[ObservedWorkload], fair: Sequence[int]) -> list[int]:
     """Distribute spare memory: usable memory in proportion, first for workloads that are not donors; then equal headroom."""
-    found = list(given)
+    limits = list(fair)
     for donor in (False, True):
-        missing = [max(0, one.usable - has) if one.donor == donor else 0 for one, has in zip(workloads, found, strict=True)]
-        part = min(1.0, max(memory - sum(found), 0) / max(1, sum(missing)))
-        found = [has + int(part * more) for has, more in zip(found, missing, strict=True)]
+        missing = [
+            max(0, workload.usable - has) if workload.donor == donor else 0
+            for workload, has in zip(workloads, limits, strict=True)
+        ]
+        part = min(1.0, max(memory - sum(limits), 0) / max(1, sum(missing)))
+        limits = [has + int(part * more) for has, more in zip(limits, missing, strict=True)]
     order = sorted(range(len(workloads)), key=lambda k: _max_limit(workloads[k]))
-    free = memory - sum(found)
+    free = memory - sum(limits)
     for place, k in enumerate(order):
-        more = max(0, min(free // (len(order) - place), _max_limit(workloads[k]) - found[k]))
-        found[k] += more
+        more = max(0, min(free // (len(order) - place), _max_limit(workloads[k]) - limits[k]))
+        limits[k] += more
         free -= more
-    return found
+    return limits
 
 
-def _max_limit(one: ObservedWorkload) -> int:
-    return 2**62 if one.max_limit is None else one.max_limit
+def _max_limit(workload: ObservedWorkload) -> int:
+    return 2**62 if workload.max_limit is None else workload.max_limit
 
 
 def _reduces_violations(workloads: Sequence[ObservedWorkload], proposal: Sequence[int]) -> bool:
     """Return whether the worst violation is expected to fall enough, or the next one if the worst is unchanged."""
-    now = sorted((max(1.0, one.tolerance_use) for one in workloads), reverse=True)
-    then = sorted((max(1.0, one.expected_use(limit)) for one, limit in zip(workloads, proposal, strict=True)), reverse=True)
+    now = sorted((max(1.0, workload.tolerance_use) for workload in workloads), reverse=True)
+    then = sorted(
+        (max(1.0, workload.expected_use(limit)) for workload, limit in zip(workloads, proposal, strict=True)), reverse=True
+    )
     for before, after in zip(now, then, strict=True):
         if after * MIN_IMPROVEMENT <= before or (after == 1 < before):
             return True
@@ -169,19 +179,22 @@ def _reduces_violations(workloads: Sequence[ObservedWorkload], proposal: Sequenc
 def _helps_violated(workloads: Sequence[ObservedWorkload], now: Sequence[int], proposal: Sequence[int]) -> bool:
     """Return whether violated workloads gain memory in total, the worst violation does not grow, and no other is violated."""
     rows = list(zip(workloads, now, proposal, strict=True))
-    worst = max(one.tolerance_use for one in workloads)
-    if any(one.expected_use(limit) > (worst if one.tolerance_use > 1 else 1.0) * (1 + 1e-9) for one, _, limit in rows):
+    worst = max(workload.tolerance_use for workload in workloads)
+    if any(
+        workload.expected_use(limit) > (worst if workload.tolerance_use > 1 else 1.0) * (1 + 1e-9)
+        for workload, _, limit in rows
+    ):
         return False
-    gain = sum(limit - before for one, before, limit in rows if one.tolerance_use > 1)
-    return gain >= min(one.curve.step for one in workloads)
+    gain = sum(limit - before for workload, before, limit in rows if workload.tolerance_use > 1)
+    return gain >= min(workload.curve.step for workload in workloads)
 
 
 def _is_free_gain(workloads: Sequence[ObservedWorkload], proposal: Sequence[int]) -> bool:
     """Return whether some workload gains usable memory while no other workload gives up memory that it can use."""
     changes = []
-    for one, limit in zip(workloads, proposal, strict=True):
-        before = min(one.limit or 0, one.usable)
-        changes.append((min(limit, one.usable) - before, one.curve.step))
+    for workload, limit in zip(workloads, proposal, strict=True):
+        before = min(workload.limit or 0, workload.usable)
+        changes.append((min(limit, workload.usable) - before, workload.curve.step))
     return all(change > -PAGE for change, _ in changes) and any(change >= step for change, step in changes)
 
 
@@ -189,7 +202,7 @@ def _limited_by_swap(
     swap_free: int, workloads: Sequence[ObservedWorkload], now: Sequence[int], proposal: Sequence[int]
 ) -> list[int]:
     """Scale a proposal down if swap cannot hold all memory that must leave."""
-    swapped_out = sum(max(0, one.held - limit) for one, limit in zip(workloads, proposal, strict=True))
+    swapped_out = sum(max(0, workload.held - limit) for workload, limit in zip(workloads, proposal, strict=True))
     part = min(1.0, _USABLE_SWAP * swap_free / max(swapped_out, 1))
     if part == 1:
         return list(proposal)

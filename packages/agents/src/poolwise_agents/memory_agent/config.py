@@ -64,17 +64,17 @@ def load_memory_agent(path: Path) -> MemoryAgentConfig:
     file = validate(MemoryAgentFile, document)
     own = [] if file.profiles is None else [*read_profiles(path.parent / file.profiles).values()]
     profiles, problems = dict[str, Profile](), Problems()
-    for k, one in enumerate(file.workload):
+    for k, section in enumerate(file.workload):
         for field in ("name", "group"):
-            value = getattr(one, field)
+            value = getattr(section, field)
             with problems.attempt():
                 if value in [getattr(other, field) for other in file.workload[:k]]:
                     raise document.error(("workload", k, field), f"duplicate {field} '{value}'", "list each workload once")
         with problems.attempt():
-            _check_group(document, k, one.group, [other.group for other in file.workload])
-        if one.profile is not None:
+            _check_group(document, k, section.group, [other.group for other in file.workload])
+        if section.profile is not None:
             with problems.attempt():
-                profiles[one.name] = _profile(document, k, one.profile, own)
+                profiles[section.name] = _profile(document, k, section.profile, own)
     problems.finish()
     return MemoryAgentConfig(file, profiles)
 
@@ -92,10 +92,10 @@ def _check_group(document: Document, k: int, group: str, others: list[str]) -> N
 
 def _profile(document: Document, k: int, name: str, own: list[Profile]) -> Profile:
     try:
-        known = find_profile(name, own)
+        profile = find_profile(name, own)
     except InputError as error:
         raise document.error(("workload", k, "profile"), error.message, error.remedy) from None
-    if not known.is_monotone:
+    if not profile.is_monotone:
         problem = f"profile '{name}' is not monotone: some slowdown falls with less local memory"
         raise document.error(("workload", k, "profile"), problem, "fit the profile again (poolwise profile fit), or remove it")
-    return known
+    return profile

@@ -40,7 +40,7 @@ class LimitsRecord:
 
     def __init__(self, folder: Path) -> None:
         self.file = folder / "limits.json"
-        self._saved = {one.group: one for one in _read(self.file)}
+        self._saved = {saved.group: saved for saved in _read(self.file)}
 
     def __iter__(self) -> Iterator[SavedLimit]:
         return iter(tuple(self._saved.values()))
@@ -64,7 +64,7 @@ class LimitsRecord:
         if not self._saved:
             self.file.unlink(missing_ok=True)
             return
-        content = {"version": 1, "boot": boot_id(), "groups": [asdict(one) for one in self]}
+        content = {"version": 1, "boot": boot_id(), "groups": [asdict(saved) for saved in self]}
         write_whole(self.file, json.dumps(content, indent=1).encode())
 
 
@@ -89,7 +89,7 @@ def _read(file: Path) -> list[SavedLimit]:
             raise ValueError(f"version {content['version']}")
         if content["boot"] != boot_id():
             return []
-        return [SavedLimit(**{**one, "ours": tuple(one["ours"])}) for one in content["groups"]]
+        return [SavedLimit(**{**entry, "ours": tuple(entry["ours"])}) for entry in content["groups"]]
     except FileNotFoundError:
         return []
     except (ValueError, KeyError, TypeError) as error:
@@ -113,50 +113,50 @@ class LimitMover:
 
     def move(self, moves: Sequence[tuple[TrackedWorkload, int]], memory: int, now_s: float) -> bool:
         """Set limits, decreases first; increases use only memory that was given up. Return whether anything was written."""
-        changes = [(one, limit) for one, limit in moves if limit != one.limit]
+        changes = [(workload, limit) for workload, limit in moves if limit != workload.limit]
         if self.record is None:
             self._log_proposed(changes)
             return False
-        decreases = [(one, limit) for one, limit in changes if limit < _limit_or(one.limit)]
-        for one, limit in decreases:
-            if not self._set_limit(one, limit):
+        decreases = [(workload, limit) for workload, limit in changes if limit < _limit_or(workload.limit)]
+        for workload, limit in decreases:
+            if not self._set_limit(workload, limit):
                 # the workload needs the memory that could not be reclaimed
-                one.curve = one.curve.add_sample(now_s, limit, STALLED_SLOWDOWN, sure=True)
-        for one, limit in changes:
-            if (one, limit) not in decreases:
-                others = sum(_limit_or(other.limit, other.held.local) for other, _ in moves if other is not one)
-                self._set_limit(one, max(min(limit, memory - others), one.limit or 0))
+                workload.curve = workload.curve.add_sample(now_s, limit, STALLED_SLOWDOWN, sure=True)
+        for workload, limit in changes:
+            if (workload, limit) not in decreases:
+                others = sum(_limit_or(other.limit, other.held.local) for other, _ in moves if other is not workload)
+                self._set_limit(workload, max(min(limit, memory - others), workload.limit or 0))
         return bool(changes)
 
-    def restore(self, one: TrackedWorkload) -> bool:
+    def restore(self, workload: TrackedWorkload) -> bool:
         """Restore the limit that a workload's group had before the agent; returns whether it succeeded."""
-        saved = None if self.record is None else self.record.get(one.section.group)
+        saved = None if self.record is None else self.record.get(workload.section.group)
         return saved is None or self._restore(saved)
 
     def restore_all(self, but: Sequence[str] = ()) -> list[SavedLimit]:
         """Restore all saved limits, except those of some groups; returns those that the kernel rejected."""
         return [saved for saved in self.record or () if saved.group not in but and not self._restore(saved)]
 
-    def forget(self, one: TrackedWorkload) -> None:
+    def forget(self, workload: TrackedWorkload) -> None:
         """Remove the saved limit of a group that is gone."""
         if self.record is not None:
-            self.record.remove(one.section.group)
+            self.record.remove(workload.section.group)
 
-    def _set_limit(self, one: TrackedWorkload, limit: int) -> bool:
+    def _set_limit(self, workload: TrackedWorkload, limit: int) -> bool:
         """Set a limit; if the kernel rejects it, the current limit remains."""
         assert self.record is not None
-        if limit == one.limit:
+        if limit == workload.limit:
             return True
-        _log_move("limit_moved", one, limit)
-        name, watched, earlier = one.section.name, one.watched, self.record.get(one.section.group)
+        _log_move("limit_moved", workload, limit)
+        name, watched, earlier = workload.section.name, workload.watched, self.record.get(workload.section.group)
         try:
             kills = earlier.kills if earlier is not None else watched.oom_kill_enabled
-            ours = (limit,) if one.limit is None else (one.limit, limit)
-            self.record.save(SavedLimit(one.section.group, one.identity, one.max_limit, kills, ours))
+            ours = (limit,) if workload.limit is None else (workload.limit, limit)
+            self.record.save(SavedLimit(workload.section.group, workload.identity, workload.max_limit, kills, ours))
             if kills:
                 watched.set_oom_kill(False)
             watched.set_limit(limit)
-            one.limit = limit
+            workload.limit = limit
         except (InputError, OSError) as error:
             self.metrics.failures.labels("write").inc()
             log_event("limit_write_failed", logging.WARNING, workload=name, limit=limit, why=str(error))
@@ -177,23 +177,23 @@ class LimitMover:
 
     def _log_proposed(self, changes: Sequence[tuple[TrackedWorkload, int]]) -> None:
         """Log proposed limits, unless they equal the last ones logged."""
-        proposed = [(one.section.name, limit) for one, limit in changes]
+        proposed = [(workload.section.name, limit) for workload, limit in changes]
         if proposed != self._proposed:
             self._proposed = proposed
-            for one, limit in changes:
-                _log_move("limit_proposed", one, limit)
+            for workload, limit in changes:
+                _log_move("limit_proposed", workload, limit)
 
 
-def _log_move(event: str, one: TrackedWorkload, limit: int) -> None:
-    below = {"below_working_set": one.working_set - limit} if limit < one.working_set else {}
+def _log_move(event: str, workload: TrackedWorkload, limit: int) -> None:
+    below = {"below_working_set": workload.working_set - limit} if limit < workload.working_set else {}
     log_event(
         event,
         logging.WARNING if below else logging.INFO,
-        workload=one.section.name,
-        limit_before=one.limit,
+        workload=workload.section.name,
+        limit_before=workload.limit,
         limit=limit,
-        slowdown=round(one.slowdown, 3),
-        tolerance=one.section.tolerance,
+        slowdown=round(workload.slowdown, 3),
+        tolerance=workload.section.tolerance,
         **below,
     )
 

@@ -36,22 +36,22 @@ class MemoryAgentMetrics:
         """Export the state of all workloads, and remove the metrics of those that are gone."""
         self._memory.set(memory)
         present = set()
-        for one in workloads:
-            name = one.section.name
+        for workload in workloads:
+            name = workload.section.name
             present.add(name)
             values = {
-                "limit_bytes": float("inf") if one.limit is None else one.limit,
-                "local_bytes": one.held.local,
-                "swapped_bytes": one.held.swapped,
-                "working_set_bytes": one.working_set,
-                "slowdown_ratio": one.slowdown,
-                "tolerance_ratio": one.section.tolerance,
+                "limit_bytes": float("inf") if workload.limit is None else workload.limit,
+                "local_bytes": workload.held.local,
+                "swapped_bytes": workload.held.swapped,
+                "working_set_bytes": workload.working_set,
+                "slowdown_ratio": workload.slowdown,
+                "tolerance_ratio": workload.section.tolerance,
             }
-            if one.estimate is not None and one.estimate.page_in_s == one.estimate.page_in_s:
-                values["page_in_seconds"] = one.estimate.page_in_s
+            if workload.estimate is not None and workload.estimate.page_in_s == workload.estimate.page_in_s:
+                values["page_in_seconds"] = workload.estimate.page_in_s
             for key, value in values.items():
                 self._gauges[key].labels(name).set(value)
-            within = "yes" if one.observed().tolerance_use <= 1 else "no"
+            within = "yes" if workload.observed().tolerance_use <= 1 else "no"
             self._looks.labels(name, within).inc()
         for name in self._exported - present:
             for gauge in self._gauges.values():

@@ -49,7 +49,7 @@ def serve_memory_agent(
             check_writable(measurements)
             agent.passive_profile.read(measurements)
         try:
-            agent.mover.restore_all(but=[one.group for one in config.file.workload])
+            agent.mover.restore_all(but=[section.group for section in config.file.workload])
             _check_resources(agent)
             _run(agent, stop, measurements, seconds)
         finally:

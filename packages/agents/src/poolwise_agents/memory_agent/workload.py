@@ -71,18 +71,18 @@ class TrackedWorkload:
         if window is None:
             self.pace = LocalPace()
             return None
-        found, self.pace = self.pace.estimate(window, clock, page_in_s)
-        self.estimate = found or self.estimate
-        return found
+        estimate, self.pace = self.pace.estimate(window, clock, page_in_s)
+        self.estimate = estimate or self.estimate
+        return estimate
 
-    def update_curve(self, now: float, found: SlowdownEstimate | None, remember_s: float) -> None:
+    def update_curve(self, now: float, estimate: SlowdownEstimate | None, remember_s: float) -> None:
         """Add a window without limit moves to the curve; an idle window (None) only updates the memory."""
         # file pages that a limit has evicted are not in swap, so the total must not shrink while the limit binds
         total = max(self.curve.total, self.held.total) if self.squeezed else max(self.held.total, 1)
         phase = self.curve.phase
         self.curve = self.curve.without_older(now - remember_s).with_total(total)
-        if found is not None:
-            self.curve = self.curve.add_sample(now, self.local, found.slowdown)
+        if estimate is not None:
+            self.curve = self.curve.add_sample(now, self.local, estimate.slowdown)
         if self.curve.phase != phase:
             self.working_set = 0
         self.working_set = max(self.working_set, self.held.local)

@@ -121,11 +121,11 @@ class NodeAgent:
         log_event("claim_released", claim=uid)
 
     async def _prepare(self, claim: ResourceClaim) -> ClaimRecord:
-        found = self.connector.records.get(claim.metadata.uid)
+        record = self.connector.records.get(claim.metadata.uid)
         current = (
-            found is not None and self._matches(claim, found) and found.state in (ClaimState.ATTACHED, ClaimState.PREPARED)
+            record is not None and self._matches(claim, record) and record.state in (ClaimState.ATTACHED, ClaimState.PREPARED)
         )
-        return await self.connector.prepare(found if found is not None and current else await self._required(claim))
+        return await self.connector.prepare(record if record is not None and current else await self._required(claim))
 
     async def _required(self, claim: ResourceClaim) -> ClaimRecord:
         slices = await self.cluster.slices(self.file.driver)
@@ -136,7 +136,7 @@ class NodeAgent:
         allocation, devices = claim.status.allocation, allocated_devices(claim, self.file.driver)
         timestamp = allocation.allocation_timestamp or "" if allocation is not None else None
         recorded = [device.identity for device in record.devices]
-        current = [(one.request, one.pool, one.device, one.share_id or "") for one in devices]
+        current = [(allocated.request, allocated.pool, allocated.device, allocated.share_id or "") for allocated in devices]
         return record.allocated == timestamp and recorded == current
 
     async def _reconcile(self, uid: str) -> None:
@@ -154,7 +154,7 @@ class NodeAgent:
             record = None
         if claim is None:
             return
-        waited = any(one.binding_conditions for one in allocated_devices(claim, self.file.driver))
+        waited = any(device.binding_conditions for device in allocated_devices(claim, self.file.driver))
         if waited and claim.status.reserved_for:
             await self._attach_and_report(claim, record)
         record = records.get(uid)

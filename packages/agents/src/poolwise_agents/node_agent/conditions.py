@@ -30,19 +30,19 @@ def record_conditions(record: ClaimRecord) -> DeviceConditions | None:
 
 def claim_failure_conditions(claim: ResourceClaim, driver: str, why: str) -> DeviceConditions:
     """Return the failure condition of a claim without a record, for the first device that declares one."""
-    named = [one for one in allocated_devices(claim, driver) if one.binding_failure_conditions]
+    named = [device for device in allocated_devices(claim, driver) if device.binding_failure_conditions]
     return {
-        (one.pool, one.device, one.share_id or ""): {(one.binding_failure_conditions or [""])[0]: why[:_LONGEST]}
-        for one in named[:1]
+        (device.pool, device.device, device.share_id or ""): {(device.binding_failure_conditions or [""])[0]: why[:_LONGEST]}
+        for device in named[:1]
     }
 
 
 def reported_conditions(claim: ResourceClaim, driver: str) -> DeviceConditions:
     """Return the true conditions of a driver's devices in a claim's status, without messages."""
     return {
-        (one.pool, one.device, one.share_id or ""): {c.type: "" for c in one.conditions if c.status == "True"}
-        for one in claim.status.devices
-        if one.driver == driver
+        (device.pool, device.device, device.share_id or ""): {c.type: "" for c in device.conditions if c.status == "True"}
+        for device in claim.status.devices
+        if device.driver == driver
     }
 
 

@@ -169,29 +169,29 @@ class NodeAgentFile(Section):
 def load_node_agent(file: Path) -> NodeAgentFile:
     """Read the configuration of a node agent; raises InputError for all problems, with lines and remedies."""
     document = Document.read(file)
-    found = validate(NodeAgentFile, document)
+    config = validate(NodeAgentFile, document)
     problems = Problems()
-    for name, template in found.template.items():
+    for name, template in config.template.items():
         with problems.attempt(), document.errors_at("template", name):
             check_placeholders(template.texts(), template.patterns)
     problems.finish()
-    for k, pool in enumerate(found.pool):
+    for k, pool in enumerate(config.pool):
         for j, device in enumerate(pool.device):
             with problems.attempt():
-                _check_device(document, ("pool", k, "device", j), device, found)
+                _check_device(document, ("pool", k, "device", j), device, config)
         with problems.attempt():
             _check_unique(document, ("pool", k, "device"), [device.name for device in pool.device])
     with problems.attempt():
-        _check_unique(document, ("pool",), [pool.name for pool in found.pool])
-    if found.links is not None:
-        for k, link in enumerate(found.links.link):
+        _check_unique(document, ("pool",), [pool.name for pool in config.pool])
+    if config.links is not None:
+        for k, link in enumerate(config.links.link):
             if bool(link.interface) == bool(link.command):
                 with problems.attempt():
                     raise document.error(("links", "link", k), "needs either an interface or a command", "set one of the two")
         with problems.attempt():
-            _check_unique(document, ("links", "link"), [link.name for link in found.links.link])
+            _check_unique(document, ("links", "link"), [link.name for link in config.links.link])
     problems.finish()
-    return found
+    return config
 
 
 def _check_unique(document: Document, path: tuple[str | int, ...], names: list[str]) -> None:

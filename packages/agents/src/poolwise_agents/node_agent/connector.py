@@ -39,22 +39,26 @@ class Connector:
     async def attach(self, required: ClaimRecord) -> ClaimRecord:
         """Attach a claim's devices; the returned record is attached, prepared, or has a failure reason (already detached)."""
         async with self._locks[required.uid]:
-            found = await self._settled(required)
-            return found if found is not None and found.state != ClaimState.ATTACHING else await self._attach(found or required)
+            record = await self._settled(required)
+            return (
+                record
+                if record is not None and record.state != ClaimState.ATTACHING
+                else await self._attach(record or required)
+            )
 
     async def prepare(self, required: ClaimRecord) -> ClaimRecord:
         """Attach devices if necessary and write the CDI file; an earlier failure is retried. Raises AttachError."""
         async with self._locks[required.uid]:
-            found = await self._settled(required)
-            if found is None or found.state in (ClaimState.ATTACHING, ClaimState.FAILED):
-                found = await self._attach(required)
-            if found.reason:
-                raise AttachError(found.reason)
+            record = await self._settled(required)
+            if record is None or record.state in (ClaimState.ATTACHING, ClaimState.FAILED):
+                record = await self._attach(required)
+            if record.reason:
+                raise AttachError(record.reason)
             try:
-                self.cdi.write(found)
+                self.cdi.write(record)
             except InputError as error:
                 raise AttachError(str(error)) from error
-            return self.records.save(replace(found, state=ClaimState.PREPARED))
+            return self.records.save(replace(record, state=ClaimState.PREPARED))
 
     async def release(self, uid: str, *, prepared: bool = True) -> None:
         """Detach all devices of a claim on this node and delete its record, if any; raises AttachError.
@@ -62,11 +66,11 @@ class Connector:
         With `prepared=False`, a prepared claim is kept because its pod may be using it.
         """
         async with self._locks[uid]:
-            found = self.records.get(uid)
-            if found is not None and found.state == ClaimState.PREPARED and not prepared:
+            record = self.records.get(uid)
+            if record is not None and record.state == ClaimState.PREPARED and not prepared:
                 return
-            if found is not None:
-                await self._undo(replace(found, reason=""))
+            if record is not None:
+                await self._undo(replace(record, reason=""))
             else:
                 self.cdi.remove(uid)
 
@@ -76,21 +80,21 @@ class Connector:
         A prepared claim stays recorded in any case, since its pod may be using it; raises AttachError if it cannot be restored.
         """
         async with self._locks[record.uid]:
-            found = self.records.get(record.uid)
-            if found is None or found.state == ClaimState.FAILED:
-                return found
-            if found.state in (ClaimState.ATTACHING, ClaimState.DETACHING):
-                return await self._undo(found)
-            for k, device in enumerate(found.devices):
+            current = self.records.get(record.uid)
+            if current is None or current.state == ClaimState.FAILED:
+                return current
+            if current.state in (ClaimState.ATTACHING, ClaimState.DETACHING):
+                return await self._undo(current)
+            for k, device in enumerate(current.devices):
                 try:
                     await self._ensure_attached(device)
                 except CommandError as error:
-                    if found.state == ClaimState.PREPARED:
+                    if current.state == ClaimState.PREPARED:
                         raise AttachError(f"{device.device}: {error}") from error
-                    return await self._fail(found, k, str(error))
-            if found.state == ClaimState.PREPARED:
-                self.cdi.write(found)
-            return found
+                    return await self._fail(current, k, str(error))
+            if current.state == ClaimState.PREPARED:
+                self.cdi.write(current)
+            return current
 
     def remove_orphaned_files(self) -> Iterable[str]:
         """Remove CDI files without a record, left by a crash between two writes; returns the uids of their claims."""
@@ -101,11 +105,11 @@ class Connector:
 
     async def _settled(self, required: ClaimRecord) -> ClaimRecord | None:
         """Return the record of an allocation, after undoing interrupted steps and the record of an earlier allocation."""
-        found = self.records.get(required.uid)
-        if found is not None and not found.same_allocation(required):
-            await self._undo(replace(found, reason=""))
-        elif found is not None and found.state == ClaimState.DETACHING:
-            await self._undo(found)
+        record = self.records.get(required.uid)
+        if record is not None and not record.same_allocation(required):
+            await self._undo(replace(record, reason=""))
+        elif record is not None and record.state == ClaimState.DETACHING:
+            await self._undo(record)
         return self.records.get(required.uid)
 
     async def _attach(self, required: ClaimRecord) -> ClaimRecord:

@@ -40,7 +40,7 @@ class LinkMeter:
 
     async def sample(self) -> Mapping[str, LinkTraffic]:
         """Return the traffic of each link since the last sample, without links that lack a sample or cannot be read."""
-        found = {}
+        traffic = {}
         for link in self.section.link:
             try:
                 counters = await self._read_counters(link)
@@ -54,12 +54,12 @@ class LinkMeter:
             if before is None or now <= before[0] or any(new < old for new, old in zip(counters, before[1], strict=True)):
                 continue  # the first sample, or counters were reset
             grown = max(new - old for new, old in zip(counters, before[1], strict=True))
-            found[link.name] = LinkTraffic(grown / (now - before[0]) / 1e6, float(link.bandwidth))
-        return found
+            traffic[link.name] = LinkTraffic(grown / (now - before[0]) / 1e6, float(link.bandwidth))
+        return traffic
 
-    def to_publish(self, found: Mapping[str, LinkTraffic]) -> Mapping[str, LinkTraffic]:
+    def to_publish(self, measured: Mapping[str, LinkTraffic]) -> Mapping[str, LinkTraffic]:
         """Return the traffic to publish; a link's value changes only if its load moved by the configured `percent`."""
-        for name, traffic in found.items():
+        for name, traffic in measured.items():
             published = self._published.get(name)
             if published is None or abs(traffic.percent - published.percent) >= self.section.percent:
                 self._published[name] = traffic
@@ -86,9 +86,9 @@ def link_specs(driver: str, node: str, traffic: Mapping[str, LinkTraffic]) -> Sp
     devices = [
         {
             "name": name,
-            "attributes": {USED: attribute_of(round(one.used)), "loadPercent": attribute_of(one.percent)},
-            "capacity": {BANDWIDTH: {"value": f"{round(one.bandwidth)}M"}},
+            "attributes": {USED: attribute_of(round(link.used)), "loadPercent": attribute_of(link.percent)},
+            "capacity": {BANDWIDTH: {"value": f"{round(link.bandwidth)}M"}},
         }
-        for name, one in sorted(traffic.items())
+        for name, link in sorted(traffic.items())
     ]
     return {node: pool_specs(links_driver(driver), node, {"nodeName": node}, devices)} if devices else {}

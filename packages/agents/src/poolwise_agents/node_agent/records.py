@@ -59,7 +59,7 @@ class ClaimRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     def same_allocation(self, other: ClaimRecord) -> bool:
         """Return whether both records describe the same allocation."""
-        own, others = ([device.identity for device in one.devices] for one in (self, other))
+        own, others = ([device.identity for device in record.devices] for record in (self, other))
         return (self.uid, self.allocated, own) == (other.uid, other.allocated, others)
 
 

@@ -17,7 +17,7 @@ PublishedDevices = Mapping[tuple[str, str], PublishedDevice]  # (pool, device) -
 
 def published_devices(slices: Iterable[ResourceSlice], driver: str) -> PublishedDevices:
     """Return the devices of a driver in the newest generation of each pool."""
-    own = [one.spec for one in slices if one.spec.driver == driver]
+    own = [resource_slice.spec for resource_slice in slices if resource_slice.spec.driver == driver]
     newest: dict[str, int] = {}
     for spec in own:
         newest[spec.pool.name] = max(newest.get(spec.pool.name, 0), spec.pool.generation)
@@ -27,7 +27,7 @@ def published_devices(slices: Iterable[ResourceSlice], driver: str) -> Published
 
 def allocated_devices(claim: ResourceClaim, driver: str) -> list[AllocatedDevice]:
     """Return the devices of a driver that are allocated to a claim."""
-    return [one for one in claim.allocated_devices if one.driver == driver]
+    return [device for device in claim.allocated_devices if device.driver == driver]
 
 
 def required_record(claim: ResourceClaim, node: str, file: NodeAgentFile, devices: PublishedDevices) -> ClaimRecord:
@@ -41,36 +41,43 @@ def required_record(claim: ResourceClaim, node: str, file: NodeAgentFile, device
         raise InputError(
             f"the devices are for the node {claim.pinned_node!r}, not {node}", remedy="check why the pod was bound to this node"
         )
-    for one in allocation.devices.config:
-        if one.get("opaque", {}).get("driver") == file.driver:
+    for entry in allocation.devices.config:
+        if entry.get("opaque", {}).get("driver") == file.driver:
             remedy = "remove spec.devices.config"
             raise InputError("the claim or its class has parameters for this driver, which supports none", remedy=remedy)
     common = {"driver": file.driver, "node": node, "claim.uid": meta.uid}
     common |= {"claim.name": meta.name, "claim.namespace": meta.namespace}
     for name, value in common.items():
         validate_value(name, value, {})
-    found = tuple(_attachment(one, common, file, devices) for one in allocated_devices(claim, file.driver))
-    if not found:
+    attachments = tuple(_attachment(entry, common, file, devices) for entry in allocated_devices(claim, file.driver))
+    if not attachments:
         raise InputError(f"the claim has no device of {file.driver}", remedy="see `kubectl describe resourceclaim`")
     return ClaimRecord(
-        uid=meta.uid, namespace=meta.namespace, name=meta.name, allocated=allocation.allocation_timestamp or "", devices=found
+        uid=meta.uid,
+        namespace=meta.namespace,
+        name=meta.name,
+        allocated=allocation.allocation_timestamp or "",
+        devices=attachments,
     )
 
 
-def _attachment(one: AllocatedDevice, common: Mapping[str, str], file: NodeAgentFile, devices: PublishedDevices) -> Attachment:
-    share = one.share_id or ""
-    values = {**common, "pool": one.pool, "device": one.device} | ({"share": share} if share else {})
+def _attachment(
+    allocated: AllocatedDevice, common: Mapping[str, str], file: NodeAgentFile, devices: PublishedDevices
+) -> Attachment:
+    share = allocated.share_id or ""
+    values = {**common, "pool": allocated.pool, "device": allocated.device} | ({"share": share} if share else {})
     for name in ("pool", "device", *(["share"] if share else [])):
         validate_value(name, values[name], {})
-    if one.admin_access:
+    if allocated.admin_access:
         raise InputError("admin access is not supported", remedy="remove adminAccess from the request")
-    device = devices.get((one.pool, one.device))
+    device = devices.get((allocated.pool, allocated.device))
     if device is None:
         raise InputError(
-            f"no slice has the device {one.device} of the pool {one.pool}", remedy="check that its node's agent runs"
+            f"no slice has the device {allocated.device} of the pool {allocated.pool}",
+            remedy="check that its node's agent runs",
         )
     values |= {f"attribute.{name}": text for name, text in _attributes(device, file.driver).items()}
-    amounts = {name: capacity.value for name, capacity in device.capacity.items()} | (one.consumed_capacity or {})
+    amounts = {name: capacity.value for name, capacity in device.capacity.items()} | (allocated.consumed_capacity or {})
     values |= {f"capacity.{name.removeprefix(f'{file.driver}/')}": amount for name, amount in amounts.items()}
     named = values.get(f"attribute.{TEMPLATE}")
     if named is not None and named not in file.template:
@@ -83,9 +90,9 @@ def _attachment(one: AllocatedDevice, common: Mapping[str, str], file: NodeAgent
         return fill(text, values, template.patterns)
 
     return Attachment(
-        request=one.request,
-        pool=one.pool,
-        device=one.device,
+        request=allocated.request,
+        pool=allocated.pool,
+        device=allocated.device,
         share=share,
         attach=tuple(map(put, template.attach)),
         verify=tuple(map(put, template.verify)),
@@ -93,19 +100,21 @@ def _attachment(one: AllocatedDevice, common: Mapping[str, str], file: NodeAgent
         limit_s=to_seconds(template.time_limit),
         environment=tuple(f"{name}={put(text)}" for name, text in template.environment.items()),
         mounts=tuple((put(mount.host), put(mount.container), mount.options) for mount in template.mounts),
-        device_nodes=tuple((put(one.host), put(one.container), one.permissions) for one in template.device_nodes),
-        conditions=tuple(one.binding_conditions or ()),
-        failures=tuple(one.binding_failure_conditions or ()),
+        device_nodes=tuple(
+            (put(allocated.host), put(allocated.container), allocated.permissions) for allocated in template.device_nodes
+        ),
+        conditions=tuple(allocated.binding_conditions or ()),
+        failures=tuple(allocated.binding_failure_conditions or ()),
     )
 
 
 def _attributes(device: PublishedDevice, driver: str) -> dict[str, str]:
     """Return the driver's attributes as text; their names may have the driver as a prefix."""
-    found = {}
+    texts = {}
     for name, value in device.attributes.items():
         kinds: dict[str, Any] = value
         short = name.removeprefix(f"{driver}/")
         if "/" not in short and kinds:
             content = next(iter(kinds.values()))
-            found[short] = str(content).lower() if isinstance(content, bool) else str(content)
-    return found
+            texts[short] = str(content).lower() if isinstance(content, bool) else str(content)
+    return texts

@@ -67,7 +67,7 @@ async def _serve(file: NodeAgentFile, node: str, access: Access, port: int | Non
             async with plugin.serving(file.folders.plugins, file.folders.registry):
                 agent.resume()
                 log_event("agent_started", driver=file.driver, node=node)
-                tasks = [asyncio.ensure_future(one) for one in coroutines]
+                tasks = [asyncio.ensure_future(coroutine) for coroutine in coroutines]
                 done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
                 for task in done:
                     task.result()
@@ -101,11 +101,11 @@ async def _measure_links(agent: NodeAgent, meter: LinkMeter) -> None:
     await meter.sample()
     while True:
         await asyncio.sleep(to_seconds(meter.section.every))
-        found = await meter.sample()
-        for name, traffic in found.items():
+        measured = await meter.sample()
+        for name, traffic in measured.items():
             agent.metrics.link_load.labels(name).set(traffic.load)
             agent.metrics.link_bytes.labels(name).set(traffic.used * 1e6)
-        await _publish(agent, links_driver(driver), link_specs(driver, agent.node, meter.to_publish(found)))
+        await _publish(agent, links_driver(driver), link_specs(driver, agent.node, meter.to_publish(measured)))
 
 
 async def _publish(agent: NodeAgent, driver: str, specs: Specs) -> bool:

@@ -49,19 +49,19 @@ def _pool(file: NodeAgentFile, pool: PoolSection) -> list[dict[str, Any]]:
 
 def _device(file: NodeAgentFile, pool: PoolSection, device: DeviceSection) -> dict[str, Any]:
     attributes = dict(device.attributes) | ({TEMPLATE: device.template} if device.template else {})
-    found: dict[str, Any] = {"name": device.name}
+    spec: dict[str, Any] = {"name": device.name}
     if attributes:
-        found["attributes"] = {name: attribute_of(value) for name, value in attributes.items()}
+        spec["attributes"] = {name: attribute_of(value) for name, value in attributes.items()}
     if device.capacity:
-        found["capacity"] = {name: {"value": value} for name, value in device.capacity.items()}
+        spec["capacity"] = {name: {"value": value} for name, value in device.capacity.items()}
     if device.shared:
-        found["allowMultipleAllocations"] = True
+        spec["allowMultipleAllocations"] = True
     if device.template is not None and file.template[device.template].needs_attachment:
         attached, failed = condition_names(file.driver)
-        found |= {"bindingConditions": [attached], "bindingFailureConditions": [failed]}
+        spec |= {"bindingConditions": [attached], "bindingFailureConditions": [failed]}
         if pool.reach != "node":
-            found["bindsToNode"] = True
-    return found
+            spec["bindsToNode"] = True
+    return spec
 
 
 async def publish_slices(cluster: AgentCluster, node: str, driver: str, specs_by_pool: Specs) -> int:
@@ -73,15 +73,19 @@ async def publish_slices(cluster: AgentCluster, node: str, driver: str, specs_by
     """
     uid = await cluster.node_uid(node)
     existing = await cluster.slices(driver)
-    own = [one for one in existing if any(owner.uid == uid for owner in one.metadata.owner_references)]
+    own = [
+        resource_slice
+        for resource_slice in existing
+        if any(owner.uid == uid for owner in resource_slice.metadata.owner_references)
+    ]
     writes = 0
     for pool, specs in specs_by_pool.items():
-        slices = [one for one in existing if one.spec.pool.name == pool]
-        if foreign := [one.metadata.name for one in slices if one not in own]:
+        slices = [resource_slice for resource_slice in existing if resource_slice.spec.pool.name == pool]
+        if foreign := [resource_slice.metadata.name for resource_slice in slices if resource_slice not in own]:
             raise PoolwiseError(f"another node also publishes the pool {pool} of {driver}, in the slice {foreign[0]}")
         if _up_to_date(slices, specs):
             continue
-        generation = max((one.spec.pool.generation for one in slices), default=0) + 1
+        generation = max((resource_slice.spec.pool.generation for resource_slice in slices), default=0) + 1
         for k, spec in enumerate(specs):
             owner = {"apiVersion": "v1", "kind": "Node", "name": node, "uid": uid, "controller": True}
             metadata = {"name": slice_name(node, driver, pool, k), "ownerReferences": [owner]}
@@ -89,9 +93,9 @@ async def publish_slices(cluster: AgentCluster, node: str, driver: str, specs_by
             await cluster.apply_slice({"metadata": metadata, "spec": spec})
             writes += 1
     keep = {slice_name(node, driver, pool, k) for pool, specs in specs_by_pool.items() for k in range(len(specs))}
-    for one in own:
-        if one.metadata.name not in keep:
-            await cluster.delete_slice(one.metadata.name)
+    for resource_slice in own:
+        if resource_slice.metadata.name not in keep:
+            await cluster.delete_slice(resource_slice.metadata.name)
             writes += 1
     return writes
 
@@ -104,11 +108,12 @@ def slice_name(node: str, driver: str, pool: str, k: int) -> str:
 
 def _up_to_date(slices: Iterable[ResourceSlice], specs: list[dict[str, Any]]) -> bool:
     """Return whether slices have the desired specs, all in one generation."""
-    ordered = sorted(slices, key=lambda one: (len(one.metadata.name), one.metadata.name))
-    if len(ordered) != len(specs) or len({one.spec.pool.generation for one in ordered}) != 1:
+    ordered = sorted(slices, key=lambda resource_slice: (len(resource_slice.metadata.name), resource_slice.metadata.name))
+    if len(ordered) != len(specs) or len({resource_slice.spec.pool.generation for resource_slice in ordered}) != 1:
         return False
     return all(
-        _normalized(msgspec.to_builtins(one.spec)) == _normalized(spec) for one, spec in zip(ordered, specs, strict=True)
+        _normalized(msgspec.to_builtins(resource_slice.spec)) == _normalized(spec)
+        for resource_slice, spec in zip(ordered, specs, strict=True)
     )
 
 

@@ -93,7 +93,7 @@ def remove_stale(folder: Path) -> list[str]:
         if _owner(owner["process"]) == owner:
             continue
         if owner["boot"] == boot_id():
-            OwnedResources(file, [_from_dict(one) for one in content["things"]]).release()
+            OwnedResources(file, [_from_dict(entry) for entry in content["things"]]).release()
         file.unlink(missing_ok=True)
         removed.append(file.stem)
     return removed

@@ -116,8 +116,8 @@ class ControlGroup:
 
     def processes(self) -> list[int]:
         """Return the ids of its processes."""
-        found = self.memory / "cgroup.procs"
-        return [int(line) for line in found.read_text().split()] if found.exists() else []
+        file = self.memory / "cgroup.procs"
+        return [int(line) for line in file.read_text().split()] if file.exists() else []
 
     def remove(self) -> None:
         """Kill its processes and remove it if it exists; raises InputError if that fails."""

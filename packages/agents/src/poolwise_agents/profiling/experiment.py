@@ -190,11 +190,11 @@ def _memory_error(need: int) -> InputError:
 def page_in_latency(group: ControlGroup, owned: OwnedResources) -> Conditions:
     """Measure quantiles of the page-in time (us, see `page_in_probe`); raise InputError if pages were not swapped out."""
     probe = [sys.executable, str(Path(__file__).with_name("page_in_probe.py")), str(PROBED_PAGES), "0"]
-    found: Conditions = json.loads(run_program(probe, group, owned, longest_s=PROBE_LONGEST_S).output)
-    if found["major_faults"] < PROBED_PAGES // 2:
-        problem = f"only {found['major_faults']} of {PROBED_PAGES} probed pages were swapped out"
+    probed: Conditions = json.loads(run_program(probe, group, owned, longest_s=PROBE_LONGEST_S).output)
+    if probed["major_faults"] < PROBED_PAGES // 2:
+        problem = f"only {probed['major_faults']} of {PROBED_PAGES} probed pages were swapped out"
         raise InputError(problem, field="swap", remedy="create swap with --make-swap, or allow the group to swap")
-    return found
+    return probed
 
 
 def conditions(parent: ControlGroup, swap: ZramSwap | None) -> Conditions:
@@ -222,25 +222,25 @@ def _lines(file: str) -> list[str]:
 # Table of the runs, with the columns that `poolwise profile fit` reads first
 
 COLUMNS: Mapping[str, Callable[[LimitedRuns, LimitedRun], object]] = {
-    "workload": lambda measured, one: measured.plan.workload,
-    "remote": lambda measured, one: f"{one.remote:.6g}",
-    "frequency": lambda measured, one: f"{1.0 if one.cpu is None else one.cpu:.6g}",
-    "seconds": lambda measured, one: f"{one.seconds(measured.plan.clock):.6g}",
-    "peak_mib": lambda measured, one: f"{measured.peak / MIB:.1f}",
-    "working_set_mib": lambda measured, one: f"{one.run.peak / MIB:.1f}",
-    "swapped_mib": lambda measured, one: f"{one.run.swapped / MIB:.1f}",
-    "faults": lambda measured, one: one.run.use.faults,
-    "major_faults": lambda measured, one: one.run.use.major_faults,
-    "refaults": lambda measured, one: one.run.use.refaults,
-    "cpu_s": lambda measured, one: f"{one.seconds('cpu'):.6g}",
-    "wall_s": lambda measured, one: f"{one.seconds('wall'):.6g}",
+    "workload": lambda measured, limited_run: measured.plan.workload,
+    "remote": lambda measured, limited_run: f"{limited_run.remote:.6g}",
+    "frequency": lambda measured, limited_run: f"{1.0 if limited_run.cpu is None else limited_run.cpu:.6g}",
+    "seconds": lambda measured, limited_run: f"{limited_run.seconds(measured.plan.clock):.6g}",
+    "peak_mib": lambda measured, limited_run: f"{measured.peak / MIB:.1f}",
+    "working_set_mib": lambda measured, limited_run: f"{limited_run.run.peak / MIB:.1f}",
+    "swapped_mib": lambda measured, limited_run: f"{limited_run.run.swapped / MIB:.1f}",
+    "faults": lambda measured, limited_run: limited_run.run.use.faults,
+    "major_faults": lambda measured, limited_run: limited_run.run.use.major_faults,
+    "refaults": lambda measured, limited_run: limited_run.run.use.refaults,
+    "cpu_s": lambda measured, limited_run: f"{limited_run.seconds('cpu'):.6g}",
+    "wall_s": lambda measured, limited_run: f"{limited_run.seconds('wall'):.6g}",
 }
 """Columns; `seconds` uses the plan's clock, and `frequency` is the processor share (1 if unlimited)."""
 
 
 def to_rows(measured: LimitedRuns) -> list[dict[str, object]]:
     """Return one row per run."""
-    return [{name: value(measured, one) for name, value in COLUMNS.items()} for one in measured.runs]
+    return [{name: value(measured, limited_run) for name, value in COLUMNS.items()} for limited_run in measured.runs]
 
 
 def to_csv(measured: LimitedRuns) -> str:

@@ -42,8 +42,8 @@ def main(count: int, seed: int) -> None:
         before = resource.getrusage(resource.RUSAGE_SELF).ru_majflt
         times = sorted(touches(content, pages))
         major = resource.getrusage(resource.RUSAGE_SELF).ru_majflt - before
-    found = {f"p{quantile * 100:g}": times[int(quantile * (count - 1))] / 1000 for quantile in QUANTILES}
-    us = {**found, "mean": sum(times) / count / 1000}
+    quantiles = {f"p{quantile * 100:g}": times[int(quantile * (count - 1))] / 1000 for quantile in QUANTILES}
+    us = {**quantiles, "mean": sum(times) / count / 1000}
     print(json.dumps({"pages": count, "major_faults": major, "us": us, "there_us": resident[count // 2] / 1000}))
 
 

@@ -26,8 +26,8 @@ def overview(
     from poolwise_reproductions.overview import overview as page
     from poolwise_reproductions.overview import read_comparison, read_notes
 
-    known = registry.names("reproductions")
-    titles = {name: registry.find("reproductions", name).title for name in known}
+    names = registry.names("reproductions")
+    titles = {name: registry.find("reproductions", name).title for name in names}
     folders = {path.name: path / "comparison.csv" for path in results if path.is_dir()}
     files = folders | {path.stem: path for path in results if not path.is_dir()}
     text = page(

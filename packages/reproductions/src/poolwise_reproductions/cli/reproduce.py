@@ -60,9 +60,9 @@ def reproduce(
     failing = [row for row in done.rows if row.verdict == "fails"]
     if failing:
         rows = [
-            [f"{one.artifact}, {one.condition}: {one.metric} ({one.unit})", *row.cells()[4:6]]
+            [f"{claim.artifact}, {claim.condition}: {claim.metric} ({claim.unit})", *row.cells()[4:6]]
             for row in failing
-            for one in [row.claim]
+            for claim in [row.claim]
         ]
         print_table(Table(done.title, ["claims that fail", "published", "measured"], rows))
     if figure and not quick:

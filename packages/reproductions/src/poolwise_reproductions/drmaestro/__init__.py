@@ -90,11 +90,11 @@ class DrMaestroPlan:
     def tables(self, machines: Machines) -> list[DrMaestroCase]:
         """Return the cases of the tables, and those that verify causes of Tables 3 and 5."""
         seeded = [(s, seed) for s, seeds in self.switched.items() if s.machines in machines for seed in range(seeds)]
-        found = self.variants(machines)
+        cases = self.variants(machines)
         for s, seed in seeded:
-            found += [DrMaestroCase(s, policy, seed, experiment=MOSTLY_ABOVE) for policy in POLICIES]
-            found += [DrMaestroCase(s, policy, seed, TWICE_THE_LINKS) for policy in POLICIES if s == SCENARIOS[1]]
-        return found
+            cases += [DrMaestroCase(s, policy, seed, experiment=MOSTLY_ABOVE) for policy in POLICIES]
+            cases += [DrMaestroCase(s, policy, seed, TWICE_THE_LINKS) for policy in POLICIES if s == SCENARIOS[1]]
+        return cases
 
     def everywhere(self) -> list[DrMaestroCase]:
         """Return the cases with the warm-up jobs on every machine."""
@@ -210,7 +210,7 @@ class DRMaestro(Reproduction):
             cases |= measure(rest)
         one_at_a_time = replace(measure, folder=measure.folder / "times", executor=Local(1))
         times = one_at_a_time(map(RoundTimes, plan.timings(TIMED.get(wanted.figure, ()))))
-        rounds = {timed.case: found for timed, found in times.items()}
+        rounds = {timed.case: record for timed, record in times.items()}
         results = DrMaestroResults(cases, rounds)
         beyond = list(figures.violations(results))
         return ReproductionResult(
@@ -220,7 +220,7 @@ class DRMaestro(Reproduction):
             [] if wanted.figure else claims.explain(results),
             [] if wanted.figure else [*claims.fit_table(results), *figures.tables(results)],
             switches=claims.switches(results),
-            beyond=frozenset(one.name for one in beyond),
+            beyond=frozenset(figure.name for figure in beyond),
         )
 
 

@@ -183,7 +183,7 @@ class DrMaestroCase(CellCase):
         total = len(schedule.machine.of_kind(Kind.DEVICE))
         before = time < self.warm_up_s
         grid = np.linspace(0.0, float(time[-1]), POINTS)
-        found: dict[str, Any] = {
+        metrics: dict[str, Any] = {
             "makespan_s": float(schedule.job_end[measured].max()) / SECOND,
             "violations": int(violated(schedule)[measured].sum()),
             "violations_local": int(np.count_nonzero(execution > local)),
@@ -197,8 +197,8 @@ class DrMaestroCase(CellCase):
             "used": used[np.searchsorted(time, grid, side="right") - 1].tolist(),
         }
         if not self.seed and not self.change and not self.experiment:
-            found["normalised"] = np.sort(execution / goal)[::-1].tolist()
-        return found
+            metrics["normalised"] = np.sort(execution / goal)[::-1].tolist()
+        return metrics
 
 
 @dataclass(frozen=True)

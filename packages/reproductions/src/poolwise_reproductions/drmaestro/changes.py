@@ -46,7 +46,7 @@ class Change:
         scale = 1.0 if self.local_s is None else self.local_s / profile.local_s
         remote = profile.remote_s * scale * self.remote
         more = profile.sensitivity * (self.sensitivity if "loaded_s" in profile.assumed else 1.0)
-        found = replace(
+        changed = replace(
             profile,
             local_s=profile.local_s * scale,
             remote_s=remote,
@@ -55,9 +55,9 @@ class Change:
             link_mb_s=profile.link_mb_s * self.link,
         )
         if self.neighbors is not None:
-            found = replace(found, cpu_sensitivity=self.neighbors, device_sensitivity=self.neighbors)
-        given = {"spread": self.spread, "importance": self.importance, "cores": self.cores}
-        return replace(found, **{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]  # mypy takes the dictionary for one type
+            changed = replace(changed, cpu_sensitivity=self.neighbors, device_sensitivity=self.neighbors)
+        replacements = {"spread": self.spread, "importance": self.importance, "cores": self.cores}
+        return replace(changed, **{name: value for name, value in replacements.items() if value is not None})  # type: ignore[arg-type]  # mypy takes the dictionary for one type
 
 
 TWICE_THE_LINKS = "twice the link use"

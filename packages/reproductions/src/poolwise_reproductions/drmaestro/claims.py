@@ -73,9 +73,9 @@ class DrMaestroResults:
         """
         wanted = scenario, policy, change, variant if policy in VARIANTS[variant].policies else "", experiment
         mine = [c for c in self.cases if (c.scenario, c.policy, c.change, c.variant, c.experiment) == wanted]
-        found = [self.cases[c] for c in sorted(mine, key=lambda c: c.seed)]
+        runs = [self.cases[c] for c in sorted(mine, key=lambda c: c.seed)]
         name, _, column = metric.partition(":")
-        return np.array([each[name][int(column)] if column else each[name] for each in found], dtype=np.float64)
+        return np.array([each[name][int(column)] if column else each[name] for each in runs], dtype=np.float64)
 
     def ratio(
         self, scenario: DrMaestroScenario, above: DrMaestroPolicy, below: DrMaestroPolicy, metric: str = "makespan_s",
@@ -84,23 +84,23 @@ class DrMaestroResults:
         """Return (n_seed,) ratios of a metric under two policies, seed by seed, so on the same jobs."""
         over, under = (self.seeds(scenario, policy, metric, change, variant, experiment) for policy in (above, below))
         both = min(len(over), len(under))
-        found: FloatArray = over[:both] / under[:both]
-        return found
+        ratios: FloatArray = over[:both] / under[:both]
+        return ratios
 
     def scenarios(self, machines: Machines = ANY, spread: bool = False) -> list[DrMaestroScenario]:
         """Return the scenarios that were run, in the paper's order."""
-        known = {case.scenario for case in self.cases}
-        return [s for s in (replace(s, spread=spread) for s in SCENARIOS) if s in known and s.machines in machines]
+        recorded = {case.scenario for case in self.cases}
+        return [s for s in (replace(s, spread=spread) for s in SCENARIOS) if s in recorded and s.machines in machines]
 
     def changed(self) -> list[DrMaestroScenario]:
         """Return the scenarios in which every assumption was changed; a single change may serve as a switch."""
-        known = {(case.scenario, case.change) for case in self.cases}
-        return [scenario for scenario in self.scenarios() if all((scenario, change) in known for change in CHANGES)]
+        recorded = {(case.scenario, case.change) for case in self.cases}
+        return [scenario for scenario in self.scenarios() if all((scenario, change) in recorded for change in CHANGES)]
 
     def timed(self) -> dict[DrMaestroScenario, dict[DrMaestroPolicy, Mapping[str, Any]]]:
         """Return scenario -> policy -> round times, small scenarios first."""
-        known = sorted({case.scenario for case in self.rounds}, key=lambda s: (s.machines, s.jobs))
-        return {s: {case.policy: found for case, found in self.rounds.items() if case.scenario == s} for s in known}
+        scenarios = sorted({case.scenario for case in self.rounds}, key=lambda s: (s.machines, s.jobs))
+        return {s: {case.policy: times for case, times in self.rounds.items() if case.scenario == s} for s in scenarios}
 
 
 def tables(results: DrMaestroResults, machines: Machines) -> Iterator[KeyedRow]:
@@ -152,8 +152,8 @@ def _over_firmament(
 ) -> Iterator[KeyedRow]:
     """Yield the makespan of Firmament over those of the other policies."""
     for policy in POLICIES[1:]:
-        found = results.ratio(s, "firmament", policy, variant=variant, experiment=experiment)
-        yield (artifact, str(s), f"makespan of Firmament / {NAMES[policy]}"), Measured.over_seeds(found)
+        ratios = results.ratio(s, "firmament", policy, variant=variant, experiment=experiment)
+        yield (artifact, str(s), f"makespan of Firmament / {NAMES[policy]}"), Measured.over_seeds(ratios)
 
 
 def _compared(
@@ -173,24 +173,24 @@ def _compared(
 
 def switches(results: DrMaestroResults) -> dict[str, dict[Key, Measured]]:
     """Return switch -> claim -> measurement with that switch alone, for the claims that each switch affects."""
-    found: dict[str, dict[Key, Measured]] = {
+    by_switch: dict[str, dict[Key, Measured]] = {
         name: {} for name in (OUR_PHASE, SOLVED_ONCE, FOUR_TIMES, THREE_TIMES, MOSTLY_ABOVE, TWICE_THE_LINKS)
     }
     for s in results.scenarios():
         for variant in (OUR_PHASE, SOLVED_ONCE):
-            found[variant].update(_speedups(results, s, variant))
+            by_switch[variant].update(_speedups(results, s, variant))
         if len(results.seeds(s, POLICIES[0], "makespan_s", experiment=MOSTLY_ABOVE)):
-            found[MOSTLY_ABOVE].update(_speedups(results, s, experiment=MOSTLY_ABOVE))
+            by_switch[MOSTLY_ABOVE].update(_speedups(results, s, experiment=MOSTLY_ABOVE))
         for metric, what in COUNTS.items():
             for variant in (OUR_PHASE, SOLVED_ONCE):
-                found[variant].update(_compared(results, s, metric, what, variant))
+                by_switch[variant].update(_compared(results, s, metric, what, variant))
             for name, times in ((FOUR_TIMES, 4.0), (THREE_TIMES, 3.0)):
-                found[name].update(_compared(results, s, f"beyond:{BEYOND.index(times)}", what))
+                by_switch[name].update(_compared(results, s, f"beyond:{BEYOND.index(times)}", what))
             if len(results.seeds(s, POLICIES[0], metric, experiment=MOSTLY_ABOVE)):
-                found[MOSTLY_ABOVE].update(_compared(results, s, metric, what, experiment=MOSTLY_ABOVE))
+                by_switch[MOSTLY_ABOVE].update(_compared(results, s, metric, what, experiment=MOSTLY_ABOVE))
             if s == SCENARIOS[1] and len(results.seeds(s, POLICIES[0], metric, TWICE_THE_LINKS)):
-                found[TWICE_THE_LINKS].update(_compared(results, s, metric, what, change=TWICE_THE_LINKS))
-    return found
+                by_switch[TWICE_THE_LINKS].update(_compared(results, s, metric, what, change=TWICE_THE_LINKS))
+    return by_switch
 
 
 def gpus(results: DrMaestroResults) -> Iterator[KeyedRow]:
@@ -256,7 +256,7 @@ def rounds_figure(scenario: DrMaestroScenario) -> str:
 def sensitivity(results: DrMaestroResults) -> Iterator[KeyedRow]:
     """Measure the smallest gains over all changes of the assumptions."""
     for s in results.changed():
-        found: dict[str, list[float]] = {}
+        gains: dict[str, list[float]] = {}
         for change in CHANGES:
             plain, aware = (results.seeds(s, policy, "violations", change) for policy in POLICIES[1:])
             for metric, value in (
@@ -264,8 +264,8 @@ def sensitivity(results: DrMaestroResults) -> Iterator[KeyedRow]:
                 ("makespan of DRMaestro / network-aware, minus 1", _gain_of_network(results, s, change) - 1),
                 ("violations of DRMaestro minus network-aware", float((plain - aware).mean())),
             ):
-                found.setdefault(metric, []).append(value)
-        for metric, values in found.items():
+                gains.setdefault(metric, []).append(value)
+        for metric, values in gains.items():
             worst = int(np.argmin(values))
             yield (
                 ("Sensitivity", str(s), f"minimum of all changes: {metric}"),
@@ -304,8 +304,8 @@ def run_as(fit: str) -> str:
 
 def fits(results: DrMaestroResults, scenario: DrMaestroScenario) -> dict[str, FloatArray]:
     """Return fit -> (n_seed,) makespans of Firmament over those of DRMaestro, of the fits that were run."""
-    found = {fit: results.ratio(scenario, "firmament", "drmaestro", change=run_as(fit)) for fit in FITS}
-    return {fit: values for fit, values in found.items() if len(values)}
+    by_fit = {fit: results.ratio(scenario, "firmament", "drmaestro", change=run_as(fit)) for fit in FITS}
+    return {fit: values for fit, values in by_fit.items() if len(values)}
 
 
 def best_fit(results: DrMaestroResults) -> str:
@@ -319,8 +319,8 @@ def best_fit(results: DrMaestroResults) -> str:
 def _predicted(results: DrMaestroResults) -> dict[DrMaestroScenario, FloatArray]:
     """Return scenario -> (n_seed,) makespan ratios under the best fit; empty without one."""
     best = best_fit(results)
-    found = {s: fits(results, s).get(best, np.empty(0)) for s in SCENARIOS}
-    return {s: values for s, values in found.items() if len(values)}
+    by_scenario = {s: fits(results, s).get(best, np.empty(0)) for s in SCENARIOS}
+    return {s: values for s, values in by_scenario.items() if len(values)}
 
 
 def predictions(results: DrMaestroResults) -> Iterator[KeyedRow]:

@@ -80,23 +80,23 @@ class DrMaestroExperiment:
 
     def source(self, settings: Mapping[str, Any], name: str) -> FunctionSource:
         """Return the jobs of the experiment, from the settings of the generator of the simulated setting."""
-        given = {**settings, "machines": settings["machines"] * self.nodes, "cores": self.cores}
-        return FunctionSource(name, {"experiment": name, **given}, partial(_draw, self, given))
+        changed = {**settings, "machines": settings["machines"] * self.nodes, "cores": self.cores}
+        return FunctionSource(name, {"experiment": name, **changed}, partial(_draw, self, changed))
 
 
 @lru_cache(maxsize=8)
 def _machine(experiment: DrMaestroExperiment, machines: int) -> MachineDescription:
-    one, gpus = experiment.nodes, 4 - experiment.rack_gpus
+    per_machine, gpus = experiment.nodes, 4 - experiment.rack_gpus
     document = Document.read(catalog.find("machines", f"gpu-{machines}"))
-    node = {"name": "server", "allocation": "shared", "cores": experiment.cores, "memory": f"{512 // one} GiB"}
-    device: list[dict[str, Any]] = [{"name": "gpu", "count": gpus // one, "at": "server"}]
-    link = [{"name": "link1", "from": "rack0.server?*", "to": "machine", "bandwidth": f"{100 // one} Gb/s"}]
+    node = {"name": "server", "allocation": "shared", "cores": experiment.cores, "memory": f"{512 // per_machine} GiB"}
+    device: list[dict[str, Any]] = [{"name": "gpu", "count": gpus // per_machine, "at": "server"}]
+    link = [{"name": "link1", "from": "rack0.server?*", "to": "machine", "bandwidth": f"{100 // per_machine} Gb/s"}]
     if experiment.rack_gpus:
         device.append({"name": "rackgpu", "type": "gpu", "count": experiment.rack_gpus * machines, "at": "rack"})
         link.append({"name": "link2", "from": "rack0.rackgpu*", "to": "machine", "bandwidth": "100 Gb/s"})
     if experiment.nvme:
         device.append({"name": "nvme", "count": experiment.nvme, "at": "server"})
-    rack = [{"nodes": {"server": machines * one}}]
+    rack = [{"nodes": {"server": machines * per_machine}}]
     return read_machine(document.with_tables(node=[node], rack=rack, device=device, link=link))
 
 
@@ -104,20 +104,20 @@ def _draw(experiment: DrMaestroExperiment, settings: Mapping[str, Any], machine:
     """Draw the jobs of the simulated setting, and change what the experiment changes."""
     jobs = generate("device_jobs", **settings)
     profiles, seed = read_device_profiles(settings["profiles"]), settings["seed"]
-    known = list(profiles.values())
+    ordered_profiles = list(profiles.values())
     warm = jobs.attributes["kind"] == WARM_UP
     number = {name: k for k, name in enumerate(profiles)}
     pick = np.array([number.get(str(kind), 0) for kind in jobs.attributes["kind"]])
     job = np.arange(len(pick))
 
     def of(name: str, at: IntArray) -> FloatArray:
-        return np.array([getattr(profile, name) for profile in known], dtype=np.float64)[at]
+        return np.array([getattr(profile, name) for profile in ordered_profiles], dtype=np.float64)[at]
 
     factor = jobs.duration / (of("local_s", pick) * SECOND)
     if experiment.times is not None:
         factor = 1 + of("spread", pick) * experiment.times.scores(uniform(seed, "experiment.time", job))
     if experiment.normal_kinds:
-        pick = middle_kinds(normal(seed, "experiment.kind", job), len(known))
+        pick = middle_kinds(normal(seed, "experiment.kind", job), len(ordered_profiles))
     columns = {"cores": ("cores", 1.0), "memory": ("memory_gib", 1024.0), "bandwidth": ("link_mb_s", 1.0)}
     requests = {name: jobs.request(name) for name in (*columns, "gpu")}
     for name, (attribute, scale) in columns.items():

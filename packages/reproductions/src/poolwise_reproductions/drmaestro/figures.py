@@ -50,11 +50,11 @@ def violations(results: DrMaestroResults) -> Iterator[Figure]:
             for p in POLICIES
         }
         printed = dict(zip(counts, VIOLATED[s], strict=True))
-        given = ", ".join(f"{name} {count}" for name, count in printed.items())
+        printed_counts = ", ".join(f"{name} {count}" for name, count in printed.items())
         yield Curves(
             name=f"violations_{_name(s)}",
             title=f"Jobs that take longer from submission to end than a multiple of their goal, {s}",
-            caption=f"Means over the seeds. {table} prints one count per policy without defining it: {given}.",
+            caption=f"Means over the seeds. {table} prints one count per policy without defining it: {printed_counts}.",
             x=list(BEYOND),
             series=counts,
             published={name: [float(count)] * len(BEYOND) for name, count in printed.items()},

@@ -69,20 +69,21 @@ class FairMemory(Reproduction):
         plan = QUICK if quick else FULL
         paper, ours = wanted.parts(PAPER), wanted.parts(OURS)
         needed = {case for part in (*paper, *ours) for case in part.cases(plan)}
-        known = read_claims(catalog.find("claims", "fair-memory.csv"))
-        alone = [] if quick else changes.needed(known, paper, plan.seeds)
+        all_claims = read_claims(catalog.find("claims", "fair-memory.csv"))
+        alone = [] if quick else changes.needed(all_claims, paper, plan.seeds)
         planned = [*plan.cases(), *plan.repeated()]
         runs = measure([*(case for case in planned if case in needed), *alone])
         results = FairMemoryResults(runs, plan.seeds, "perlmutter", repeats=plan.repeats)
         rows = [{**asdict(case), **{k: v for k, v in run.items() if k not in (*SAMPLES, CDF)}} for case, run in runs.items()]
         pl.DataFrame(rows, infer_schema_length=None).write_parquet(measure.folder / "runs.parquet")
         ablated = {label: measured(paper, results, reading) for label, reading in ablations().items()}
-        found = measured([*paper, *ours], results)
+        measurements = measured([*paper, *ours], results)
         return ReproductionResult(
-            measured=found,
-            switches={label: found for label, found in ablated.items() if label != "spec"} | changes.verifying(known, results),
-            figures=[*figures_of(paper, results), figures.ablation(known, ablated), *figures_of(ours, results)],
-            notes=[*notes(results, plan.seeds, quick), *missing(known, found)],
+            measured=measurements,
+            switches={label: measurements for label, measurements in ablated.items() if label != "spec"}
+            | changes.verifying(all_claims, results),
+            figures=[*figures_of(paper, results), figures.ablation(all_claims, ablated), *figures_of(ours, results)],
+            notes=[*notes(results, plan.seeds, quick), *missing(all_claims, measurements)],
             explanation=[] if wanted.figure else claims.explain(results),
         )
 
@@ -120,9 +121,9 @@ def notes(results: FairMemoryResults, seeds: int, quick: bool) -> list[str]:
     return sentences
 
 
-def missing(known: Sequence[Claim], found: Mapping[Key, Measured]) -> list[str]:
+def missing(all_claims: Sequence[Claim], measurements: Mapping[Key, Measured]) -> list[str]:
     """Return what the paper does not print: properties of its traces, with those that ours meet, and values of D20 and MD20."""
-    judged = {c: c.criterion.verdict(found.get(c.key)) for c in known if c.artifact == "Section III-B"}
+    judged = {c: c.criterion.verdict(measurements.get(c.key)) for c in all_claims if c.artifact == "Section III-B"}
     judged = {claim: verdict for claim, verdict in judged.items() if verdict != "not measured"}
     not_met = [f"{c.condition}: {c.metric}" for c, verdict in judged.items() if verdict != "holds"]
     if not judged:

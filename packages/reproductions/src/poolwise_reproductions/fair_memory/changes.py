@@ -53,12 +53,12 @@ class SingleChange:
 
     def cases(self, seeds: int) -> list[FairMemoryCase]:
         """Return the runs, with at least a number of seeds."""
-        found = []
+        cases = []
         for machine, seed in product(self.sizes, range(max(seeds, self.seeds))):
             case = partial(FairMemoryCase, machine, seed, trace=self.trace, backfill=self.backfill, last=self.last)
-            found += [case(order, size) for size in self.sizes[machine] for order in self.orders]
-            found += [case("fm", 0)] if self.baseline else []
-        return found
+            cases += [case(order, size) for size in self.sizes[machine] for order in self.orders]
+            cases += [case("fm", 0)] if self.baseline else []
+        return cases
 
 
 CHANGES: Mapping[str, SingleChange] = {
@@ -86,27 +86,27 @@ NOTE = (
 """Note on the changes for readers."""
 
 
-def needed(known: Sequence[Claim], parts: Sequence[Part], seeds: int) -> list[FairMemoryCase]:
+def needed(all_claims: Sequence[Claim], parts: Sequence[Part], seeds: int) -> list[FairMemoryCase]:
     """Return the runs of the changes that claims of some parts name."""
-    names = {claim.shown_by.removeprefix(PREFIX) for claim in known if any(part.measures(claim.key) for part in parts)}
+    names = {claim.shown_by.removeprefix(PREFIX) for claim in all_claims if any(part.measures(claim.key) for part in parts)}
     return [case for name in CHANGES if name in names for case in CHANGES[name].cases(seeds)]
 
 
-def verifying(known: Sequence[Claim], results: FairMemoryResults) -> dict[str, dict[Key, Measured]]:
+def verifying(all_claims: Sequence[Claim], results: FairMemoryResults) -> dict[str, dict[Key, Measured]]:
     """Return change -> claim that names it -> measurement with this change alone."""
-    return {name: _rows(name, change, known, results) for name, change in CHANGES.items()}
+    return {name: _rows(name, change, all_claims, results) for name, change in CHANGES.items()}
 
 
-def _rows(name: str, change: SingleChange, known: Sequence[Claim], results: FairMemoryResults) -> dict[Key, Measured]:
+def _rows(name: str, change: SingleChange, all_claims: Sequence[Claim], results: FairMemoryResults) -> dict[Key, Measured]:
     """Return the rows of the claims that name a change; the runs are viewed as those of the specification's reading."""
     runs = {case: results.measurements[case] for case in change.cases(results.seed_count) if case in results.measurements}
     plain = {replace(case, trace="", backfill="easy", last="started"): run for case, run in runs.items()}
     view = replace(results, measurements=plain, repeats=change.seeds, seed_count=max(change.seeds, results.seed_count))
-    named = {claim.key for claim in known if claim.shown_by == f"{PREFIX}{name}"}
-    found: dict[Key, Measured] = {}
+    named = {claim.key for claim in all_claims if claim.shown_by == f"{PREFIX}{name}"}
+    rows: dict[Key, Measured] = {}
     for cells in (view.on(machine) for machine in change.sizes):
         if not cells.sizes:
             continue
         parts = [claims.figure_7(cells)] if len(change.orders) > 1 else [claims.figure_10(cells), claims.figure_11(cells)]
-        found |= {key: value for part in parts for key, value in without_nan(part).items() if key in named}
-    return found
+        rows |= {key: value for part in parts for key, value in without_nan(part).items() if key in named}
+    return rows

@@ -97,8 +97,8 @@ class FairMemoryResults(SeedResults[FairMemoryCase]):
         order = self.reading.f1 if order == "f1" else order
         if self.reading.baseline == "512 GB" and metric in (*FAIRNESS.values(), *EXTREME.values(), "compared_jobs"):
             metric = f"plain_{metric}"
-        found = self.values(self.case(order, size, scope=scope), metric)
-        return found if len(found) else np.full(1, np.nan)
+        values = self.values(self.case(order, size, scope=scope), metric)
+        return values if len(values) else np.full(1, np.nan)
 
     def others(self, metric: str, order: str, size: int, best: Callable[..., FloatArray]) -> FloatArray:
         """Return the best (np.min) or worst (np.max) value of all other orders, seed by seed."""
@@ -106,14 +106,14 @@ class FairMemoryResults(SeedResults[FairMemoryCase]):
 
     def lead(self, size: int, metric: str = SLOWDOWN) -> FloatArray:
         """Return by how much the mean bounded slowdown of the best other order exceeds that of FM, as a ratio minus 1."""
-        found: FloatArray = self.others(metric, "fm", size, np.min) / self(metric, "fm", size) - 1
-        return found
+        leads: FloatArray = self.others(metric, "fm", size, np.min) / self(metric, "fm", size) - 1
+        return leads
 
 
 def kernels(cells: FairMemoryResults) -> Iterator[KeyedRow]:
     """Measure Figure 5 and Section III-A, which are inputs: the slowdown of single programs on any machine."""
-    for ns, found in (("180 ns", NEAR), ("280 ns", FAR)):
-        for what, value in (("mean", float(np.mean(found))), ("minimum", min(found)), ("maximum", max(found))):
+    for ns, slowdowns in (("180 ns", NEAR), ("280 ns", FAR)):
+        for what, value in (("mean", float(np.mean(slowdowns))), ("minimum", min(slowdowns)), ("maximum", max(slowdowns))):
             yield ("Figure 5", ns, f"{what} slowdown of the 11 kernels"), Measured(value)
     for name, rank in (("Canneal", 10), ("Streamcluster", 9)):
         metric = f"slowdown of {name}"
@@ -141,9 +141,9 @@ def _parabola(near: float, far: float, ns: float) -> float:
 
 def marginals(cells: FairMemoryResults) -> Iterator[KeyedRow]:
     """Measure the properties of the traces that section III-B prints, on the generated traces."""
-    found = [published_marginals(cells.paper.generator, seed) for seed in range(cells.seed_count)]
-    for metric in found[0]:
-        yield ("Section III-B", cells.machine, metric), over_seeds([each[metric] for each in found])
+    by_seed = [published_marginals(cells.paper.generator, seed) for seed in range(cells.seed_count)]
+    for metric in by_seed[0]:
+        yield ("Section III-B", cells.machine, metric), over_seeds([each[metric] for each in by_seed])
 
 
 @lru_cache(maxsize=64)
@@ -285,8 +285,8 @@ def figure_9(cells: FairMemoryResults) -> Iterator[KeyedRow]:
     """Measure Figure 9: pools for the whole system compared with pools for each rack."""
 
     def over(metric: str, size: int) -> FloatArray:
-        found: FloatArray = cells(metric, "fm", size, scope="system") / cells(metric, "fm", size)
-        return found
+        ratios: FloatArray = cells(metric, "fm", size, scope="system") / cells(metric, "fm", size)
+        return ratios
 
     machine, limited, sufficient, cells = cells.machine, cells.paper.limited, cells.paper.sufficient, cells.repeated
     tail = over_seeds(over("all_p999_bounded_slowdown", limited) - 1)
@@ -310,8 +310,8 @@ def _distance(cells: FairMemoryResults, size: int) -> FloatArray:
     cdfs = [np.array([run[CDF] for run in cells.runs(case)]) for case in drawn]
     if not all(len(cdf) for cdf in cdfs):
         return np.full(1, np.nan)
-    found: FloatArray = np.max([np.abs(a - b).max(axis=1) for a, b in combinations(cdfs, 2)], axis=0)
-    return found
+    distances: FloatArray = np.max([np.abs(a - b).max(axis=1) for a, b in combinations(cdfs, 2)], axis=0)
+    return distances
 
 
 def latencies(cells: FairMemoryResults) -> Iterator[KeyedRow]:

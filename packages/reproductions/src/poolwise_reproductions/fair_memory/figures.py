@@ -155,9 +155,9 @@ def figure_9(results: FairMemoryResults) -> Iterator[Figure]:
     sizes = ((paper.sufficient, "sufficient"), (paper.limited, "limited"))
     for (size, word), (name, reading) in product(sizes, READINGS.items()):
         cells = results.under(reading)
-        found = {"512 GB per node": cells.sample(0, "slowdown"), "rack": cells.sample(size, "slowdown")}
-        found["system"] = cells.sample(size, "slowdown", "system")
-        series = {label: np.array(values) for label, values in found.items() if values is not None}
+        samples = {"512 GB per node": cells.sample(0, "slowdown"), "rack": cells.sample(size, "slowdown")}
+        samples["system"] = cells.sample(size, "slowdown", "system")
+        series = {label: np.array(values) for label, values in samples.items() if values is not None}
         title, axis = f"{word} pool of {size} TB, {name}", Axis("bounded slowdown", log=True)
         label = f"{size}-{name.replace(' ', '-')}"
         panels.append(Distribution(label, title, series=series, x_axis=axis, y_label="share of jobs above", tail=True))
@@ -247,8 +247,8 @@ def ablation(claims: Sequence[Claim], measured: Mapping[str, Mapping[Key, Measur
     """Draw how many claims hold under each switch; `measured` maps a label to the rows under it."""
     published = [claim for claim in claims if claim.kind == "paper"]
     counts = {}
-    for label, found in measured.items():
-        counts[label] = Counter(c.artifact for c in published if c.criterion.verdict(found.get(c.key)) == "holds")
+    for label, rows in measured.items():
+        counts[label] = Counter(c.artifact for c in published if c.criterion.verdict(rows.get(c.key)) == "holds")
     judged = Counter(claim.artifact for claim in published if claim.rule != "shown")
     names = dict.fromkeys(claim.artifact for claim in published)
     return Bars(

@@ -47,16 +47,16 @@ class FairMemoryPlan:
 
     def repeated(self) -> list[FairMemoryCase]:
         """Return further seeds of all orders at the largest pools and at 44 TB, and of Figures 9 and 11."""
-        found = []
+        cases = []
         for seed in range(self.seeds, self.repeats):
             for machine, size in (("perlmutter", 44), ("perlmutter", 48), ("juwels", 24)):
-                found += [FairMemoryCase(machine, seed, order, size) for order in ORDERS]
+                cases += [FairMemoryCase(machine, seed, order, size) for order in ORDERS]
             for machine, paper in MACHINES.items():
                 points = product((paper.limited, paper.sufficient), SCOPES)
-                found += [FairMemoryCase(machine, seed, "fm", size, scope=scope) for size, scope in points]
-                found.append(FairMemoryCase(machine, seed, "fm", 0))
-            found.append(FairMemoryCase("perlmutter", seed, "fm", MACHINES["perlmutter"].optimum))
-        return found
+                cases += [FairMemoryCase(machine, seed, "fm", size, scope=scope) for size, scope in points]
+                cases.append(FairMemoryCase(machine, seed, "fm", 0))
+            cases.append(FairMemoryCase("perlmutter", seed, "fm", MACHINES["perlmutter"].optimum))
+        return cases
 
     def figure_7(self) -> list[FairMemoryCase]:
         """Return the runs of Figure 7: every order at every size, with more seeds at the largest pools."""

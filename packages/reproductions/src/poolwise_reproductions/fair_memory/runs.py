@@ -77,8 +77,8 @@ MACHINES: Mapping[str, PaperMachine] = {
 @lru_cache(maxsize=64)
 def cell_of(machine: str, size_tb: int) -> Cell:
     """Return the cell of a study file with pools of a size in each rack, or with 512 GB in every node and no pools for 0."""
-    one = {"scheduler.order": "fm", "machine.pool.memory.memory": f"{size_tb or 1} TiB", "seeds.count": 1}
-    study = load(catalog.find("studies", f"fair-memory-{machine}.toml"), one)
+    overrides = {"scheduler.order": "fm", "machine.pool.memory.memory": f"{size_tb or 1} TiB", "seeds.count": 1}
+    study = load(catalog.find("studies", f"fair-memory-{machine}.toml"), overrides)
     return study.cells[0] if size_tb else study.memory_baselines[0]
 
 
@@ -170,14 +170,14 @@ class FairMemoryCase(CellCase):
 
     def _samples(self, slowdown: FloatArray, degraded: FloatArray, bins: FloatArray) -> dict[str, Any]:
         """Return the distributions of Figures 9, 11 and 12 of the first seed: of jobs, and shares of the time in 10 % bins."""
-        paper, found = MACHINES[self.machine], {}
+        paper, samples = MACHINES[self.machine], {}
         if self.order != "fm" or self.seed or self.trace or self.latency != "mix":
             return {}
         if self.size_tb in (0, paper.limited, paper.sufficient):
-            found["slowdown"] = slowdown.tolist()
+            samples["slowdown"] = slowdown.tolist()
         if self.scope == "rack" and self.size_tb in (0, paper.optimum):
-            found |= {"memory": bins.tolist(), "degradation": degraded.tolist()}
-        return found
+            samples |= {"memory": bins.tolist(), "degradation": degraded.tolist()}
+        return samples
 
 
 @lru_cache(maxsize=2)

@@ -64,14 +64,16 @@ class View:
         """Return all pairs (Delta, eta)."""
         return list(product(self.grid.tolerances, self.grid.etas))
 
-    def margin(self, metric: str, one: str, other: str, points: Iterable[tuple[float, float]]) -> np.ndarray:
-        """Return (n_point, n_seed) differences: the metric of `one` minus that of `other`."""
-        return np.array([self.value(one, metric, *p) - self.value(other, metric, *p) for p in points])
+    def margin(self, metric: str, method: str, other: str, points: Iterable[tuple[float, float]]) -> np.ndarray:
+        """Return (n_point, n_seed) differences: the metric of `method` minus that of `other`."""
+        return np.array([self.value(method, metric, *p) - self.value(other, metric, *p) for p in points])
 
     def reduction(self, metric: str, below: str, above: str, tolerance: float, eta: float) -> np.ndarray:
         """Return (n_draw,) percentages by which the metric of `below` is less than that of `above`; see `drawn`."""
-        found: np.ndarray = 100 * (1 - self.drawn(below, metric, tolerance, eta) / self.drawn(above, metric, tolerance, eta))
-        return found
+        reductions: np.ndarray = 100 * (
+            1 - self.drawn(below, metric, tolerance, eta) / self.drawn(above, metric, tolerance, eta)
+        )
+        return reductions
 
 
 def substitutes(theta: Theta) -> dict[str, str]:
@@ -86,8 +88,8 @@ def finite_mean(values: np.ndarray, note: str = "") -> Measured:
 
 def factor(values: np.ndarray) -> Measured:
     """Return the geometric mean of factors, one per seed, with its interval by Student's t over the logarithms."""
-    found = finite_mean(np.log(values))
-    return Measured(math.exp(found.value), math.exp(found.low), math.exp(found.high))
+    log_mean = finite_mean(np.log(values))
+    return Measured(math.exp(log_mean.value), math.exp(log_mean.low), math.exp(log_mean.high))
 
 
 def _extremes(artifact: str, condition: str, metric: str, values: np.ndarray, means: np.ndarray) -> Iterator[KeyedRow]:
@@ -127,9 +129,9 @@ def _margins_to_cfm(view: View, alone: float | None = None) -> Iterator[KeyedRow
 
 def _reductions(view: View) -> Iterator[KeyedRow]:
     """Yield the reduction of the completion ratio over all accepted slowdowns together."""
-    found = [view.reduction("completion", "irop", "cfm", tolerance, 0.0) for tolerance in view.grid.tolerances]
-    metric, means = "reduction of the completion ratio against CFM", np.mean(found, axis=0)
-    yield from _extremes("Figure 4", f"eta 0, theta {view.theta}", metric, np.concatenate(found), means)
+    reductions = [view.reduction("completion", "irop", "cfm", tolerance, 0.0) for tolerance in view.grid.tolerances]
+    metric, means = "reduction of the completion ratio against CFM", np.mean(reductions, axis=0)
+    yield from _extremes("Figure 4", f"eta 0, theta {view.theta}", metric, np.concatenate(reductions), means)
 
 
 def figure_5(view: View) -> Iterator[KeyedRow]:
@@ -171,8 +173,8 @@ def figure_6_heep(view: View) -> Iterator[KeyedRow]:
     theta = view.theta
 
     def more(tolerance: float, eta: float) -> np.ndarray:
-        found: np.ndarray = view.value("irop", "objective", tolerance, eta) - view.value("heep", "objective", LOOSE, eta)
-        return found
+        differences: np.ndarray = view.value("irop", "objective", tolerance, eta) - view.value("heep", "objective", LOOSE, eta)
+        return differences
 
     below = float(np.mean([more(*point).mean() < 0 for point in view.points()])) - 0.5
     half = "share of eta and Delta where IRoP's objective is below HEEP's, minus one half"
@@ -197,8 +199,8 @@ def heep_by_cores(view: View) -> Iterator[KeyedRow]:
     """Measure the rows of HEEP with the other sort key for modules: energy per core and frequency."""
     if view.theta == PRIMARY:
         plain = replace(view, substitutes={})
-        for (artifact, condition, metric), found in (*figure_5_heep(plain), *figure_6_heep(plain)):
-            yield (artifact, f"{condition}{BY_CORES}", metric), found
+        for (artifact, condition, metric), value in (*figure_5_heep(plain), *figure_6_heep(plain)):
+            yield (artifact, f"{condition}{BY_CORES}", metric), value
 
 
 def longest(view: View) -> Iterator[KeyedRow]:
@@ -216,7 +218,7 @@ def figure_7(view: View) -> Iterator[KeyedRow]:
 
 def above_optimum(view: View, method: str, metric: str, variant: ProblemVariant = AS_PUBLISHED) -> Measured:
     """Return the percentage by which a metric exceeds that of the optimum (for theta: points of its mean), mean over seeds."""
-    found, gaps = [], []
+    excess, gaps = [], []
     for seed in range(view.grid.small_seeds):
         opt, place = (view.runs[view.grid.small(name, view.theta, seed)] for name in ("opt", "place"))
         run = view.runs[replace(view.grid.small(method, view.theta, seed), variant=variant)]
@@ -224,8 +226,8 @@ def above_optimum(view: View, method: str, metric: str, variant: ProblemVariant 
         best = min(solved, key=lambda each: float(each["objective"]))
         bound = max(float(each["bound"]) for each in solved if each["bound"] is not None)
         gaps.append(100 * (best["objective"] - bound) / abs(bound))
-        found.append(100 * ((run[metric] - best[metric]) / SMALL if metric == "theta" else run[metric] / best[metric] - 1))
-    return finite_mean(np.array(found), f"the optimum is the better of OPT and place, proven within {max(gaps):.2g} %")
+        excess.append(100 * ((run[metric] - best[metric]) / SMALL if metric == "theta" else run[metric] / best[metric] - 1))
+    return finite_mean(np.array(excess), f"the optimum is the better of OPT and place, proven within {max(gaps):.2g} %")
 
 
 def growth(view: View) -> Iterator[KeyedRow]:
@@ -303,9 +305,9 @@ PUBLISHED_REDUCTION = 2.5
 def _between_keys(view: View) -> Iterator[KeyedRow]:
     """Measure how far the published reduction lies between those with each sort key of HEEP: above 0 if the key decides."""
     more, less = (view.reduction("energy", "irop", key, LOOSE, 1.0).mean() for key in (HEEP_BY_MODULE, "heep"))
-    found = min(more - PUBLISHED_REDUCTION, PUBLISHED_REDUCTION - less)
+    distance = min(more - PUBLISHED_REDUCTION, PUBLISHED_REDUCTION - less)
     metric = "distance of the published mean reduction of energy from those with either sort key of HEEP"
-    yield ("Ours", f"Delta above 0.20, eta 1, theta {view.theta}", metric), Measured(float(found))
+    yield ("Ours", f"Delta above 0.20, eta 1, theta {view.theta}", metric), Measured(float(distance))
 
 
 def optimum_witnesses(view: View) -> Iterator[KeyedRow]:
@@ -325,16 +327,16 @@ def optimum_witnesses(view: View) -> Iterator[KeyedRow]:
 def against_memory_time(view: View) -> Iterator[KeyedRow]:
     """Measure the reduction of the completion ratio relative to CFM as this paper describes it, for all accepted slowdowns."""
     cfm = np.array([view.memory_time[MemoryTimeCase(seed)]["completion"] for seed in range(view.grid.seeds)])
-    found = np.array([100 * (1 - view.value("irop", "completion", t, 0.0) / cfm) for t in view.grid.tolerances])
+    reductions = np.array([100 * (1 - view.value("irop", "completion", t, 0.0) / cfm) for t in view.grid.tolerances])
     metric = "reduction of the completion ratio against CFM by memory times time"
-    yield from _extremes("Ours", f"eta 0, theta {view.theta}", metric, found, found.mean(axis=0))
+    yield from _extremes("Ours", f"eta 0, theta {view.theta}", metric, reductions, reductions.mean(axis=0))
 
 
 def by_memory_time(measured: Mapping[Key, Measured]) -> str:
     """Describe IRoP's mean reduction against CFM as this paper describes it; empty if it was not measured."""
     metric = "mean reduction of the completion ratio against CFM by memory times time"
-    found = [measured.get(("Ours", f"eta 0, theta {theta}", metric)) for theta in THETAS]
-    means = sorted(each.value for each in found if each is not None)
+    measurements = [measured.get(("Ours", f"eta 0, theta {theta}", metric)) for theta in THETAS]
+    means = sorted(each.value for each in measurements if each is not None)
     return f", and IRoP's mean reduction is {means[0]:.0f} to {means[-1]:.0f} % instead of the published 5 %" if means else ""
 
 
@@ -355,21 +357,21 @@ def explain(measured: Mapping[Key, Measured]) -> list[str]:
 
 def switches(grid: Grid, runs: IropRuns) -> dict[str, dict[Key, Measured]]:
     """Return switch -> claim -> measurement with that switch alone, for the claims that each switch affects."""
-    found: dict[str, dict[Key, Measured]] = {}
+    by_switch: dict[str, dict[Key, Measured]] = {}
     strict = tuple(tolerance for tolerance in grid.tolerances if tolerance <= TENTH)
     some = tuple(eta for eta in grid.etas if eta > 0)
     for theta in THETAS:
         if theta == PRIMARY:
             heep = View(grid, runs, theta, substitutes={"heep": HEEP_ASCENDING})
-            found["HEEP in ascending order"] = dict(_energy_against_heep(heep))
+            by_switch["HEEP in ascending order"] = dict(_energy_against_heep(heep))
         else:
             heep = View(grid, runs, theta, substitutes={"heep": HEEP_BY_MODULE})
-            found.setdefault("HEEP by whole modules", {}).update([*figure_5_heep(heep), *figure_6_heep(heep)])
+            by_switch.setdefault("HEEP by whole modules", {}).update([*figure_5_heep(heep), *figure_6_heep(heep)])
         at_strict = View(replace(grid, tolerances=(STRICT,)), runs, theta)
         if theta == PRIMARY:
-            found["Delta 0.075 alone"] = dict(_reductions(at_strict))
-            found["Delta 0.05 alone"] = dict(_margins_to_cfm(View(grid, runs, theta), alone=strict[0]))
-            found["Delta 0.05 alone"].update(_reductions(View(replace(grid, tolerances=strict[:1]), runs, theta)))
+            by_switch["Delta 0.075 alone"] = dict(_reductions(at_strict))
+            by_switch["Delta 0.05 alone"] = dict(_margins_to_cfm(View(grid, runs, theta), alone=strict[0]))
+            by_switch["Delta 0.05 alone"].update(_reductions(View(replace(grid, tolerances=strict[:1]), runs, theta)))
         margins = figure_6_least(View(replace(grid, tolerances=strict, etas=some), runs, theta))
-        found.setdefault("eta above 0, Delta up to 0.10", {}).update(margins)
-    return found
+        by_switch.setdefault("eta above 0, Delta up to 0.10", {}).update(margins)
+    return by_switch

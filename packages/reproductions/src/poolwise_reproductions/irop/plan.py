@@ -80,27 +80,27 @@ class Grid:
     def at_size(self) -> list[IropCase]:
         """Return the cases at the paper's size, and those in which IRoP rounds large workloads first."""
         points = product(range(self.seeds), THETAS, METHODS, self.tolerances, self.etas)
-        found = [IropCase(method, theta, eta, tolerance, seed) for seed, theta, method, tolerance, eta in points]
-        found += [IropCase(LARGEST_FIRST, theta, 1.0, LOOSE, seed) for theta, seed in product(THETAS, range(self.seeds))]
+        cases = [IropCase(method, theta, eta, tolerance, seed) for seed, theta, method, tolerance, eta in points]
+        cases += [IropCase(LARGEST_FIRST, theta, 1.0, LOOSE, seed) for theta, seed in product(THETAS, range(self.seeds))]
         for seed in range(self.seeds, self.draws):
-            found += [IropCase(method, PRIMARY, 0.0, t, seed) for t, method in product(self.tolerances, ("irop", "cfm"))]
-            found += [IropCase(method, PRIMARY, 1.0, LOOSE, seed) for method in ("irop", "heep", HEEP_BY_MODULE)]
+            cases += [IropCase(method, PRIMARY, 0.0, t, seed) for t, method in product(self.tolerances, ("irop", "cfm"))]
+            cases += [IropCase(method, PRIMARY, 1.0, LOOSE, seed) for method in ("irop", "heep", HEEP_BY_MODULE)]
             for eta in self.fifth_etas:
-                found.append(IropCase("irop", PRIMARY, eta, FIFTH, seed))
-                found += [IropCase(method, PRIMARY, eta, LOOSE, seed) for method in ("heep", HEEP_BY_MODULE)]
+                cases.append(IropCase("irop", PRIMARY, eta, FIFTH, seed))
+                cases += [IropCase(method, PRIMARY, eta, LOOSE, seed) for method in ("heep", HEEP_BY_MODULE)]
         for seed in range(max(self.draws, self.seeds)):
-            found += [IropCase(method, PRIMARY, 0.0, STRICT, seed) for method in ("irop", "cfm")]
-            found.append(IropCase(HEEP_ASCENDING, PRIMARY, 1.0, LOOSE, seed))
-        return list(dict.fromkeys(found))
+            cases += [IropCase(method, PRIMARY, 0.0, STRICT, seed) for method in ("irop", "cfm")]
+            cases.append(IropCase(HEEP_ASCENDING, PRIMARY, 1.0, LOOSE, seed))
+        return list(dict.fromkeys(cases))
 
     def smaller(self) -> list[IropCase]:
         """Return the smaller cases of Figure 7, seed by seed so that an interrupted run has complete seeds."""
         points = product(THETAS, range(self.small_seeds), ("irop", "opt", "place", LARGEST_FIRST, FILLED_UP))
-        found = [self.small(method, theta, seed) for theta, seed, method in points]
+        cases = [self.small(method, theta, seed) for theta, seed, method in points]
         sizes = [(size, SMALL) for size in self.sizes] + [(SMALL, size) for size in self.sizes]
-        found += [self.sized(method, size) for size in sizes for method in TIMED]
+        cases += [self.sized(method, size) for size in sizes for method in TIMED]
         few = [*((size, SMALL) for size in self.few_workloads), *((FEW, size) for size in self.few_modules)]
-        return found + [self.few(method, size, seed) for seed in range(self.few_seeds) for size in few for method in TIMED]
+        return cases + [self.few(method, size, seed) for seed in range(self.few_seeds) for size in few for method in TIMED]
 
     def varying(self, artifact: str) -> list[IropCase]:
         """Return the cases of the variants of an artifact, seed by seed; the interior point method affects IRoP alone."""

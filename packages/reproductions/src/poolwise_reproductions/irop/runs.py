@@ -115,24 +115,24 @@ class IropCase(MeasuredCase):
         problem = self.problem()
         begin = time.process_time()
         try:
-            found = self._method().solve(problem, Limit.by_work(self.work) if self.seconds is None else Limit(self.seconds))
+            solution = self._method().solve(problem, Limit.by_work(self.work) if self.seconds is None else Limit(self.seconds))
         except PoolwiseError as error:
             return {"failed": str(error), "cpu_s": time.process_time() - begin}
         cpu_s = time.process_time() - begin
-        verdict = check_assignment(problem, found.assignment, partial=bool(found.dropped))
+        verdict = check_assignment(problem, solution.assignment, partial=bool(solution.dropped))
         allowed = {"4j"} if self.method in IGNORE_TOLERANCE else set()
         if set(verdict.count()) - allowed:
             raise PolicyError(f"{self}: {verdict.violations[0]}")
         return {
-            **_used(problem, found),
-            "theta": float(np.nansum(found.theta)),
-            "completion": float(np.nanmean(found.completion)),
-            "energy": found.energy,
-            "objective": found.objective,
-            "bound": found.bound if np.isfinite(found.bound) else None,
+            **_used(problem, solution),
+            "theta": float(np.nansum(solution.theta)),
+            "completion": float(np.nanmean(solution.completion)),
+            "energy": solution.energy,
+            "objective": solution.objective,
+            "bound": solution.bound if np.isfinite(solution.bound) else None,
             "violations": verdict.count().get("4j", 0),
-            "dropped": len(found.dropped),
-            "status": found.status,
+            "dropped": len(solution.dropped),
+            "status": solution.status,
             "cpu_s": cpu_s,
             "psi": approximation_ratio(problem),
         }
@@ -162,8 +162,8 @@ class _HeepByModule(Method):
         modules = problem.modules
         whole = (modules.static + modules.dynamic) * modules.cores * modules.frequency
         substituted = replace(problem, modules=replace(modules, static=whole, dynamic=np.zeros(len(whole))))
-        found = Heep(self.ascending).solve(substituted, limit)
-        return Solution(problem, found.assignment, dropped=found.dropped, unmet=found.unmet)
+        solution = Heep(self.ascending).solve(substituted, limit)
+        return Solution(problem, solution.assignment, dropped=solution.dropped, unmet=solution.unmet)
 
 
 @dataclass(frozen=True)
@@ -172,22 +172,22 @@ class _FilledUp(Method):
 
     def solve(self, problem: Problem, limit: Limit) -> Solution:
         """Place as IRoP does and redistribute the memory of each module; raise PolicyError if IRoP drops a workload."""
-        found = Irop().solve(problem, limit)
-        if found.dropped:
+        solution = Irop().solve(problem, limit)
+        if solution.dropped:
             raise PolicyError("IRoP dropped workloads; use a smaller batch or more modules")
-        modules, slot = np.unique(found.assignment.module, return_inverse=True)
+        modules, slot = np.unique(solution.assignment.module, return_inverse=True)
         kind = np.zeros(len(problem.batch), dtype=np.int64)
         kind[: len(modules)] = problem.groups.of_module[modules]
-        packing = BinPacking(slot.astype(np.int64), kind, found.objective, 0)
+        packing = BinPacking(slot.astype(np.int64), kind, solution.objective, 0)
         return Solution(problem, assignment_of(problem, costs_of(problem), packing))
 
 
-def _used(problem: Problem, found: Solution) -> dict[str, float]:
+def _used(problem: Problem, solution: Solution) -> dict[str, float]:
     """Return the used shares of cores and local memory of the modules that hold any workload."""
-    placed = found.assignment.placed
-    module = found.assignment.module[placed]
+    placed = solution.assignment.placed
+    module = solution.assignment.module[placed]
     on = np.unique(module)
-    local = float((found.assignment.local[placed] * problem.batch.memory[placed]).sum())
+    local = float((solution.assignment.local[placed] * problem.batch.memory[placed]).sum())
     cores, memory = float(problem.modules.free_cores[on].sum()), float(problem.modules.memory[on].sum())
     return {"cores_used": float(problem.batch.cores[placed].sum()) / cores, "memory_used": local / memory}
 
@@ -212,10 +212,10 @@ class MemoryTimeCase(MeasuredCase):
     def measure(self) -> Json:
         """Return the mean completion ratio and local share; raise PolicyError if a constraint other than Delta is broken."""
         problem = IropCase("cfm", "relative", 0.0, None, self.seed).problem()
-        found = Cfm().solve(problem, Limit.by_work(1.0))
+        cfm = Cfm().solve(problem, Limit.by_work(1.0))
         least = [max(problem.least_local, 1 - profile.remote[-1]) for profile in problem.batch.profile]
         local = np.array([least_product(p, x) for p, x in zip(problem.batch.profile, least, strict=True)])
-        solution = Solution(problem, replace(found.assignment, local=local))
+        solution = Solution(problem, replace(cfm.assignment, local=local))
         broken = set(check_assignment(problem, solution.assignment).count()) - {"4j"}
         if broken:
             raise PolicyError(f"{self}: constraints {sorted(broken)} are broken")

@@ -24,9 +24,9 @@ def effects(view: View, artifact: str) -> Iterator[KeyedRow]:
     """Measure the claims against CFM and HEEP again under each variant of an artifact; nothing unless theta is `PRIMARY`."""
     for condition, variant in VARIANTS[artifact].items() if view.theta == PRIMARY else ():
         varied = replace(view, grid=view.grid.varied, variant=variant)
-        for key, found in (*figure_4(varied), *figure_5(varied), *figure_6(varied)):
+        for key, value in (*figure_4(varied), *figure_5(varied), *figure_6(varied)):
             if _shown(key):
-                yield (artifact, f"{condition}, {key[1]}", key[2]), found
+                yield (artifact, f"{condition}, {key[1]}", key[2]), value
 
 
 def _shown(key: Key) -> bool:
@@ -83,13 +83,13 @@ def theorem_1(view: View) -> Iterator[KeyedRow]:
 def _at_eta_1(view: View, name: str, tolerance: float) -> np.ndarray:
     if name == "psi":
         return view.value("irop", "psi", tolerance, 1.0)
-    found: np.ndarray = view.value("irop", "energy", tolerance, 1.0) / view.value("irop", "bound", tolerance, 1.0)
-    return found
+    ratios: np.ndarray = view.value("irop", "energy", tolerance, 1.0) / view.value("irop", "bound", tolerance, 1.0)
+    return ratios
 
 
 def verdicts(claims: Sequence[Claim], measured: Mapping[Key, Measured]) -> dict[tuple[str, str], dict[Key, str]]:
     """Return (artifact, condition) of a variant -> row of its claims -> verdict, of the measured variants."""
-    found: dict[tuple[str, str], dict[Key, str]] = {}
+    by_variant: dict[tuple[str, str], dict[Key, str]] = {}
     criteria: dict[Key, Criterion] = {claim.key: claim.criterion for claim in claims}
     for artifact, conditions in VARIANTS.items():
         for condition in conditions:
@@ -97,20 +97,20 @@ def verdicts(claims: Sequence[Claim], measured: Mapping[Key, Measured]) -> dict[
                 if key[0] == artifact and key[1].startswith(f"{condition}, ") and criteria[key].rule != "shown":
                     plain = PLAIN[0], f"{PLAIN[1]}{key[1].removeprefix(condition)}", key[2]
                     if plain in criteria:
-                        found.setdefault((artifact, condition), {})[plain] = criteria[key].verdict(value)
-    return found
+                        by_variant.setdefault((artifact, condition), {})[plain] = criteria[key].verdict(value)
+    return by_variant
 
 
 def table(claims: Sequence[Claim], measured: Mapping[Key, Measured]) -> list[Table]:
     """Return the table of the effects of the variants on the claims; empty without runs."""
-    found = verdicts(claims, measured)
-    rows = list(dict.fromkeys(key for judged in found.values() for key in judged))
+    by_variant = verdicts(claims, measured)
+    rows = list(dict.fromkeys(key for judged in by_variant.values() for key in judged))
     if not rows:
         return []
     cells = []
     for key in rows:
         line = [f"{key[2]} ({key[1].removeprefix(f'{PLAIN[1]}, ')})"]
-        for (artifact, condition), judged in found.items():
+        for (artifact, condition), judged in by_variant.items():
             value = measured[artifact, f"{condition}{key[1].removeprefix(PLAIN[1])}", key[2]].value
             line.append(f"{value:.3g}, {judged[key]}")
         cells.append(line)
@@ -119,16 +119,16 @@ def table(claims: Sequence[Claim], measured: Mapping[Key, Measured]) -> list[Tab
         "rules are those of the paper's claims, with fewer weights of energy and seeds. P^m is proportional to the latency "
         "(assumed)."
     )
-    return [Table("Effect of single changes on the claims", ["claim", *(name for _, name in found)], cells, note)]
+    return [Table("Effect of single changes on the claims", ["claim", *(name for _, name in by_variant)], cells, note)]
 
 
 def describe(claims: Sequence[Claim], measured: Mapping[Key, Measured]) -> list[str]:
     """Describe how many claims hold under each variant, and by how much Theorem 1 exceeds what IRoP needs."""
-    found = verdicts(claims, measured)
+    by_variant = verdicts(claims, measured)
     texts = []
-    if PLAIN in found:
-        plain = found[PLAIN]
-        counts = [f"{name}: {_changes(judged, plain)}" for (_, name), judged in found.items() if (_, name) != PLAIN]
+    if PLAIN in by_variant:
+        plain = by_variant[PLAIN]
+        counts = [f"{name}: {_changes(judged, plain)}" for (_, name), judged in by_variant.items() if (_, name) != PLAIN]
         held = sum(verdict == "holds" for verdict in plain.values())
         texts.append(
             f"Single changes: of {len(plain)} claims against CFM, HEEP and first fit, {held} hold with remote memory of "
@@ -139,10 +139,10 @@ def describe(claims: Sequence[Claim], measured: Mapping[Key, Measured]) -> list[
         measured.get((THEOREM, at, name)) for name in ("psi, minimum", "IRoP's energy over that of its relaxation, maximum")
     ]
     if pair[0] is not None and pair[1] is not None:
-        kept = "The bound holds" if pair[1].value <= pair[0].value else "The bound does not hold"
+        bound_verdict = "The bound holds" if pair[1].value <= pair[0].value else "The bound does not hold"
         texts.append(
             f"Theorem 1 bounds the energy of IRoP by {pair[0].value:,.0f} times that of its relaxation; measured are at most "
-            f"{pair[1].value:.3g} times. {kept}; it is {pair[0].value / pair[1].value:,.0f} times the measured ratio."
+            f"{pair[1].value:.3g} times. {bound_verdict}; it is {pair[0].value / pair[1].value:,.0f} times the measured ratio."
         )
     return texts
 

@@ -50,8 +50,8 @@ PARTS = (
 
 def cases(plan: NvmePlan, parts: Sequence[Part] = PARTS) -> list[NvmeCase]:
     """Return the cases of some parts with every seed."""
-    found = dict.fromkeys(case for part in parts for case in part.cases(plan))
-    return [seeded(case, seed) for case in found for seed in range(plan.seeds)]
+    unseeded = dict.fromkeys(case for part in parts for case in part.cases(plan))
+    return [seeded(case, seed) for case in unseeded for seed in range(plan.seeds)]
 
 
 @dataclass(frozen=True)
@@ -74,18 +74,18 @@ class NvmeComposition(Reproduction):
         runs = measure_cases(cases(plan, parts), measure)
         packed = measure(packing.cases(plan.seeds if plan.packings and not figure else 0, measure))
         under = {mode: NvmeResults(runs, plan, mode) for mode in SOURCES}
-        found = {mode: rows_of(parts, results) for mode, results in under.items()}
+        by_mode = {mode: rows_of(parts, results) for mode, results in under.items()}
         results, rows = under["default"], read_claims(catalog.find("claims", "nvme-composition.csv"))
-        drawn = [one for mode in MODES for one in figures_of(parts, under[mode])]
+        drawn = [chart for mode in MODES for chart in figures_of(parts, under[mode])]
         drawn += [figures.origins(results)] if figure in ("", "Origin of the gap") else []
         drawn += [figures.rates(results)] if plan.sweeps and not figure else []
         return ReproductionResult(
-            found["default"],
+            by_mode["default"],
             drawn,
             [*_notes(results), *algorithms.describe(results, rows)],
             [] if figure else [*claims.explain(results), *packing.describe_packing(packed)],
             [*figures.tables(results), *packing.packing_table(packed), *algorithms.effect_table(results)],
-            {"as run": found["parity"], "inferred": found["inferred"]},
+            {"as run": by_mode["parity"], "inferred": by_mode["inferred"]},
             claims.switches(results),
         )
 

@@ -30,23 +30,23 @@ def judged(results: NvmeResults, claims: Sequence[Claim]) -> dict[Key, ClaimVerd
     """Return the verdicts of the rows of Tables III to V that rest on the policy on saturated pooled devices."""
     measured: dict[Key, Measured] = without_nan(row for scenario in SHARES for row in table(results, scenario))
     loads = tuple(f"load {load}, disaggregated" for load in SATURATED)
-    found = {}
+    verdicts = {}
     for claim in claims:
         mine = claim.condition.endswith(AWARE) or claim.metric == LEAD
         if claim.key in measured and claim.kind == "paper" and mine and any(load in claim.condition for load in loads):
-            found[claim.key] = claim.criterion.verdict(measured[claim.key])
-    return found
+            verdicts[claim.key] = claim.criterion.verdict(measured[claim.key])
+    return verdicts
 
 
 def describe(results: NvmeResults, claims: Sequence[Claim]) -> list[str]:
     """Describe how many rows hold with each change alone, and without one; empty without runs."""
     plain, parts = judged(results, claims), []
     for condition, algorithms in _changes().items():
-        found = judged(replace(results, algorithms=algorithms), claims)
-        if found:
-            held = sum(verdict == "holds" for verdict in found.values())
-            gained = sum(verdict == "holds" != plain[key] for key, verdict in found.items())
-            lost = sum(plain[key] == "holds" != verdict for key, verdict in found.items())
+        verdicts = judged(replace(results, algorithms=algorithms), claims)
+        if verdicts:
+            held = sum(verdict == "holds" for verdict in verdicts.values())
+            gained = sum(verdict == "holds" != plain[key] for key, verdict in verdicts.items())
+            lost = sum(plain[key] == "holds" != verdict for key, verdict in verdicts.items())
             parts.append(f"{condition}: {held} ({gained} more, {lost} no longer)")
     if not parts:
         return []

@@ -87,8 +87,8 @@ class Algorithms:
     @property
     def maximize(self) -> Json:
         """Changed settings of maximize composition."""
-        found: dict[str, Any] = {name: True for name in ("each_parameter", "fitness_as_printed") if getattr(self, name)}
-        return found if self.max_extension is None else {**found, "max_extension": self.max_extension}
+        changes: dict[str, Any] = {name: True for name in ("each_parameter", "fitness_as_printed") if getattr(self, name)}
+        return changes if self.max_extension is None else {**changes, "max_extension": self.max_extension}
 
     @property
     def minimize(self) -> Json:
@@ -148,17 +148,17 @@ class LoadCalibration(MeasuredCase):
     def measure(self) -> Json:
         """Calibrate the gaps."""
         load = self.load
-        found = calibrate(
+        calibration = calibrate(
             NvmeMix(**load.settings),
             described("disaggregated", 10).machine,
             load.target,
             all_resources=load.physics.all_resources,
         )
-        ideal = found.ideal
+        ideal = calibration.ideal
         return {
-            "gap_s": found.mix.mean_gap_s,
+            "gap_s": calibration.mix.mean_gap_s,
             "ideal": ideal.load,
-            "reached": found.reached,
+            "reached": calibration.reached,
             "begin": ideal.window.begin,
             "end": ideal.window.end,
             "opened": ideal.opened,
@@ -242,14 +242,14 @@ class NvmeRun(CellCase):
 
 def measure_cases(cases: Iterable[NvmeCase], measure: Measurer) -> dict[NvmeCase, Json]:
     """Measure each case after its calibration."""
-    return {run.case: found for run, found in measure(calibrated(cases, measure)).items()}
+    return {run.case: record for run, record in measure(calibrated(cases, measure)).items()}
 
 
 def calibrated(cases: Iterable[NvmeCase], measure: Measurer) -> list[NvmeRun]:
     """Return the run of each case after calibrating its load."""
     wanted = list(cases)
-    found = measure(LoadCalibration(case.load.calibration) for case in wanted)
-    return [NvmeRun.of(case, found[LoadCalibration(case.load.calibration)]) for case in wanted]
+    calibrations = measure(LoadCalibration(case.load.calibration) for case in wanted)
+    return [NvmeRun.of(case, calibrations[LoadCalibration(case.load.calibration)]) for case in wanted]
 
 
 @lru_cache(maxsize=16)

@@ -60,12 +60,12 @@ class NvmeResults(SeedResults[NvmeCase]):
         self, scenario: MixScenario, load: float, policy: NvmePolicy, where: Infrastructure = "disaggregated", **more: Any
     ) -> NvmeCase:
         """Return a case under the physics."""
-        found = nvme.base(scenario, load, policy, where, self.mode, **more)
-        return replace(found, algorithms=self.algorithms) if policy == AWARE else found
+        case = nvme.base(scenario, load, policy, where, self.mode, **more)
+        return replace(case, algorithms=self.algorithms) if policy == AWARE else case
 
-    def less(self, one: NvmeCase, other: NvmeCase, metric: RunMetric = MISSED) -> Measured:
-        """Return a metric of `one` minus that of `other`, seed by seed on the same workloads; NaN if one was not run."""
-        above, below = self.values(one, metric), self.values(other, metric)
+    def less(self, case: NvmeCase, other: NvmeCase, metric: RunMetric = MISSED) -> Measured:
+        """Return a metric of `case` minus that of `other`, seed by seed on the same workloads; NaN if one was not run."""
+        above, below = self.values(case, metric), self.values(other, metric)
         return Measured.over_seeds(above - below if len(above) and len(below) else [])
 
     def lead(self, scenario: MixScenario, load: float, metric: RunMetric = MISSED, **more: Any) -> Measured:
@@ -201,8 +201,8 @@ def _fall(results: NvmeResults, load: float) -> Measured:
     return Measured.over_seeds(100 * (1 - ratio + (ratio * first - aware) / first.mean()))
 
 
-def _greatest(found: Iterable[Measured]) -> Measured:
-    measured = (value for value in found if not np.isnan(value.value))
+def _greatest(measurements: Iterable[Measured]) -> Measured:
+    measured = (value for value in measurements if not np.isnan(value.value))
     return max(measured, key=lambda value: value.value, default=Measured(np.nan))
 
 

@@ -222,6 +222,6 @@ def _rows(results: NvmeResults, scenario: MixScenario) -> Iterator[list[str]]:
                 yield ["", source, *(_cell(results.mean(case, m), d) for m, (_, d) in COLUMNS.items())]
 
 
-def _cell(found: Measured, decimals: int) -> str:
-    half = "" if found.runs < 2 else f" ±{found.high - found.value:.{decimals}f}"
-    return f"{found.value:.{decimals}f}{half}"
+def _cell(measured: Measured, decimals: int) -> str:
+    half = "" if measured.runs < 2 else f" ±{measured.high - measured.value:.{decimals}f}"
+    return f"{measured.value:.{decimals}f}{half}"

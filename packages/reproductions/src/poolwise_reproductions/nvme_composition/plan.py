@@ -131,11 +131,11 @@ class NvmePlan:
     def algorithms(self, artifact: str) -> list[NvmeCase]:
         """Return the saturated cells on pooled devices under the changes of an artifact, and without a change."""
         points = itertools.product(SHARES, [load for load in self.loads if load in SATURATED])
-        found: list[NvmeCase] = []
+        cases: list[NvmeCase] = []
         for scenario, load in points:
             first, aware = (base(scenario, load, policy) for policy in POLICIES)
-            found += [first, aware, *(replace(aware, algorithms=each) for each in ALGORITHMS[artifact].values())]
-        return found
+            cases += [first, aware, *(replace(aware, algorithms=each) for each in ALGORITHMS[artifact].values())]
+        return cases
 
     def rates(self) -> list[NvmeCase]:
         """Return the cells of the tables at several arrival rates."""

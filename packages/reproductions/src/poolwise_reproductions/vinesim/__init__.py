@@ -73,7 +73,7 @@ class VineSimReproduction(Reproduction):
         return ReproductionResult(
             measured,
             figures=[*drawn, *further],
-            beyond=frozenset(one.name for one in further),
+            beyond=frozenset(figure.name for figure in further),
             tables=extensions.tables(results),
             notes=plan.notes(),
             explanation=[*claims.explain(results), *extensions.explain(results)],

@@ -154,9 +154,9 @@ def figure_5(results: VineSimResults) -> Iterator[KeyedRow]:
     gaps = results.plan.gaps
     low, held = low_load(results)
 
-    def over(one: str, gpus: int, other: str, other_gpus: int, gap: float) -> Measured:
-        found = results.ratio(_typed(one, gpus, gap), _typed(other, other_gpus, gap))
-        return replace(found, note=f"at {gap:,} us between arrivals") if gap else found
+    def over(type_name: str, gpus: int, other: str, other_gpus: int, gap: float) -> Measured:
+        ratio = results.ratio(_typed(type_name, gpus, gap), _typed(other, other_gpus, gap))
+        return replace(ratio, note=f"at {gap:,} us between arrivals") if gap else ratio
 
     metric = "largest number of the five factors that hold at one load"
     yield ("Load axis", "section 7.2", metric), Measured(held, note=f"at {low:,} us between arrivals")
@@ -203,17 +203,17 @@ def _typed(kind: str, gpus: int, gap: float) -> Setup:
 def nearest_factors(results: VineSimResults) -> Iterator[KeyedRow]:
     """Measure each factor of Section 7.2 at the load where it is nearest to the report's."""
     for kind, over, under, printed in FACTORS:
-        found = []
+        factors = []
         for gap in results.plan.gaps:
             factor = results.ratio(_typed(kind, over, gap), _typed(kind, under, gap))
-            found.append(replace(factor, note=f"at {gap:,} us between arrivals"))
+            factors.append(replace(factor, note=f"at {gap:,} us between arrivals"))
         metric = f"mean job latency, {PERCENT[over]} % over {PERCENT[under]} % GPUs, nearest to the report's at any load"
-        yield ("Load axis", kind, metric), _nearest(found, printed)
+        yield ("Load axis", kind, metric), _nearest(factors, printed)
 
 
-def _nearest(found: list[Measured], printed: float) -> Measured:
+def _nearest(factors: list[Measured], printed: float) -> Measured:
     """Return the factor nearest to a printed one; NaN if none was measured."""
-    measured = [factor for factor in found if not np.isnan(factor.value)]
+    measured = [factor for factor in factors if not np.isnan(factor.value)]
     return min(measured, key=lambda factor: abs(np.log(factor.value / printed)), default=Measured(np.nan))
 
 
@@ -221,8 +221,8 @@ def figure_6(results: VineSimResults) -> Iterator[KeyedRow]:
     """Measure Figure 6: GPUs alone, approaching zero load."""
     gaps = results.plan.light_gaps
     for name in ("INT", "FP_GOOD"):
-        found = results.ratio(_typed("FP_BAD", 40, gaps[-1]), _typed(name, 40, gaps[-1]))
-        yield ("Figure 6", "100 % GPUs, lowest load", f"FP_BAD over {name}, mean job latency"), found
+        ratio = results.ratio(_typed("FP_BAD", 40, gaps[-1]), _typed(name, 40, gaps[-1]))
+        yield ("Figure 6", "100 % GPUs, lowest load", f"FP_BAD over {name}, mean job latency"), ratio
 
     def steady(kind: str) -> float:
         means = [results.mean(_typed(kind, 40, gap)).value for gap in gaps]
@@ -236,8 +236,8 @@ def figure_7(results: VineSimResults) -> Iterator[KeyedRow]:
     """Measure Figure 7: GPUs of different strength."""
     gaps = results.plan.gaps
 
-    def over(one: str, gpus: int, other: str, other_gpus: int, gap: float) -> float:
-        return results.ratio(_strong(one, gpus, gap), _strong(other, other_gpus, gap)).value
+    def over(strength: str, gpus: int, other: str, other_gpus: int, gap: float) -> float:
+        return results.ratio(_strong(strength, gpus, gap), _strong(other, other_gpus, gap)).value
 
     for name in ("15to1", "15to1 as printed"):
         fall = max(over("1to1", 40, name, 40, gap) for gap in gaps)
@@ -277,8 +277,8 @@ def figure_8(results: VineSimResults) -> Iterator[KeyedRow]:
     """Measure Figure 8: Neurasmus kernels."""
     gaps = results.plan.kernel_gaps
 
-    def over(one: str, other: str, gap: float) -> Measured:
-        return results.ratio(Setup(gap, "kernels", neurasmus=one), Setup(gap, "kernels", neurasmus=other))
+    def over(kernel: str, other: str, gap: float) -> Measured:
+        return results.ratio(Setup(gap, "kernels", neurasmus=kernel), Setup(gap, "kernels", neurasmus=other))
 
     def least(pairs: Sequence[tuple[str, str]]) -> Measured:
         ratios = (over(slower, faster, gap) for (faster, slower), gap in product(pairs, gaps))
@@ -474,8 +474,8 @@ def data_switches(results: VineSimResults) -> Mapping[str, Mapping[Key, Measured
 
 def _of(artifact: str, condition: str, rows: Iterable[KeyedRow]) -> dict[Key, Measured]:
     """Return the rows of one artifact whose condition starts as given, without those for the affinity "as printed"."""
-    found = without_nan(rows).items()
-    return {k: v for k, v in found if k[0] == artifact and k[1].startswith(condition) and not k[1].startswith(PRINTED)}
+    measured = without_nan(rows).items()
+    return {k: v for k, v in measured if k[0] == artifact and k[1].startswith(condition) and not k[1].startswith(PRINTED)}
 
 
 def _as_printed(rows: Mapping[Key, Measured]) -> dict[Key, Measured]:

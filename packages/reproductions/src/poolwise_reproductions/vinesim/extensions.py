@@ -67,13 +67,13 @@ def _all_gains(results: VineSimResults) -> Iterator[tuple[str, str, float, str, 
 
 def _gains(results: VineSimResults) -> Table:
     shown = [gap for gap in (0, 50, 200, 1000) if gap in results.plan.data_gaps]
-    found: dict[tuple[str, str, str], dict[float, float]] = {}
+    gains: dict[tuple[str, str, str], dict[float, float]] = {}
     for words, name, gap, policy, ratio in _all_gains(results):
-        found.setdefault((words, name, policy), {})[gap] = ratio
+        gains.setdefault((words, name, policy), {})[gap] = ratio
     return Table(
         "Our policies against the best of HIGH, FLAT and CLOSER_TO_DATA",
         ["experiment", "data", "policy", *(f"{gap} us between arrivals" for gap in shown)],
-        [[*key, *(f"{ratios[gap]:.2f}" for gap in shown)] for key, ratios in found.items()],
+        [[*key, *(f"{ratios[gap]:.2f}" for gap in shown)] for key, ratios in gains.items()],
         "Mean job latency of the best of the three at that load over that of our policy: above 1 our policy is faster.",
     )
 

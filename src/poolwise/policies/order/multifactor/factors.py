@@ -85,16 +85,16 @@ class FixedFactors:
             raise InputError(problem, file=self.conf.file, field="PartitionName", remedy=remedy)
         most = max(factors.values(), default=0)
         scale = 1.0 if "NO_NORMAL_PART" in self.rules.flags else float(most)
-        known = {name: value / scale if scale else 0.0 for name, value in factors.items()}
-        return np.array([known[name] for name in names], dtype=np.float64) * float(self.rules.partition)
+        relative = {name: value / scale if scale else 0.0 for name, value in factors.items()}
+        return np.array([relative[name] for name in names], dtype=np.float64) * float(self.rules.partition)
 
     def quality(self, table: JobTable, rows: slice) -> FloatArray:
         """Return the weighted QOS factor, (k,): priority relative to the largest one; 0 for a QOS that is not in the dump."""
         most = max(self.qualities.values(), default=0)
         scale = 1.0 if "NO_NORMAL_QOS" in self.rules.flags else float(most)
-        known = {name: value / scale if scale else 0.0 for name, value in self.qualities.items()}
+        relative = {name: value / scale if scale else 0.0 for name, value in self.qualities.items()}
         names = _texts(table, "qos", rows, "normal")
-        return np.array([known.get(name, 0.0) for name in names], dtype=np.float64) * float(self.rules.qos)
+        return np.array([relative.get(name, 0.0) for name in names], dtype=np.float64) * float(self.rules.qos)
 
     def resources(self, table: JobTable, rows: slice) -> FloatArray:
         """Return the weighted TRES factor, (k,): each amount relative to the total of the job's partition."""

@@ -196,8 +196,8 @@ class Recalculated(RecalculatedOrder):
                 )  # fmt: skip
             names = users[rows].tolist()
             charged = [None] * len(names) if accounts is None else accounts[rows].tolist()
-            found = [self.tree.find(None if a is None else str(a), str(u)) for a, u in zip(charged, names, strict=True)]
-            return np.array(found, dtype=np.int64)
+            positions = [self.tree.find(None if a is None else str(a), str(u)) for a, u in zip(charged, names, strict=True)]
+            return np.array(positions, dtype=np.int64)
 
         return table.derived((self._key, "whose"), make)
 

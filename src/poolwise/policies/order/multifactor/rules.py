@@ -69,7 +69,7 @@ class PriorityRules:
             if section.text("TRESBillingWeights", ""):
                 remedy = "remove the key; usage and job size then count cores"
                 raise section.refuse("TRESBillingWeights", "billing weights are not supported", remedy)
-        found = cls(
+        rules = cls(
             conf.whole("PriorityWeightAge", 0),
             conf.whole("PriorityWeightFairshare", 0),
             conf.whole("PriorityWeightJobSize", 0),
@@ -83,13 +83,13 @@ class PriorityRules:
             conf.yes("PriorityFavorSmall"),
             flags,
         )
-        if unknown := sorted({*found.tres} - {*TRES}):
+        if unknown := sorted({*rules.tres} - {*TRES}):
             remedy = f"supported: {', '.join(TRES)}"
             raise conf.refuse("PriorityWeightTRES", f"'{unknown[0]}' is not supported", remedy)
-        for key, value in (("PriorityMaxAge", found.max_age), ("PriorityCalcPeriod", found.period)):
+        for key, value in (("PriorityMaxAge", rules.max_age), ("PriorityCalcPeriod", rules.period)):
             if value in (0, FOREVER):
                 raise conf.refuse(key, "must be a time above 0", "write, for example, 7-0 or 5")
-        return found
+        return rules
 
     @property
     def decay(self) -> float:

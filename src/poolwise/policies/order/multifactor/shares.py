@@ -33,21 +33,21 @@ class ShareTree:
     @cached_property
     def parent(self) -> IntArray:
         """Positions of the parent accounts, (n,); -1 for the root."""
-        return np.array([one.parent for one in self.associations], dtype=np.int64)
+        return np.array([association.parent for association in self.associations], dtype=np.int64)
 
     @cached_property
     def usage(self) -> FloatArray:
         """Usage in the dump, (n,)."""
-        return np.array([one.usage for one in self.associations], dtype=np.float64)
+        return np.array([association.usage for association in self.associations], dtype=np.float64)
 
     @cached_property
     def children(self) -> list[list[int]]:
         """Positions of the direct children of each association."""
-        found: list[list[int]] = [[] for _ in self.associations]
-        for k, one in enumerate(self.associations):
-            if one.parent >= 0:
-                found[one.parent].append(k)
-        return found
+        children_of: list[list[int]] = [[] for _ in self.associations]
+        for k, association in enumerate(self.associations):
+            if association.parent >= 0:
+                children_of[association.parent].append(k)
+        return children_of
 
     @cached_property
     def level_share(self) -> FloatArray:
@@ -61,12 +61,14 @@ class ShareTree:
 
     @cached_property
     def _users(self) -> dict[tuple[str, str], int]:
-        return {(one.account, one.user): k for k, one in enumerate(self.associations) if one.user}
+        return {
+            (association.account, association.user): k for k, association in enumerate(self.associations) if association.user
+        }
 
     @cached_property
     def _single_account_users(self) -> dict[str, int]:
         """Positions of the users that belong to exactly one account, by name."""
-        names = [one.user for one in self.associations if one.user]
+        names = [association.user for association in self.associations if association.user]
         return {user: k for (_, user), k in self._users.items() if names.count(user) == 1}
 
     def find(self, account: str | None, user: str) -> int:
@@ -75,10 +77,10 @@ class ShareTree:
 
     def above(self, user: int) -> list[int]:
         """Return the positions of a user and of all accounts above it, the root last."""
-        found = [user]
-        while (parent := self.associations[found[-1]].parent) >= 0:
-            found.append(parent)
-        return found
+        chain = [user]
+        while (parent := self.associations[chain[-1]].parent) >= 0:
+            chain.append(parent)
+        return chain
 
     @cached_property
     def _depths(self) -> list[IntArray]:
@@ -147,21 +149,21 @@ class ShareTree:
         `above` (n,) overrides the effective usage of parent accounts, which otherwise follows from the same usage.
         """
         values, total = np.ones(len(self)), float(usage[0])
-        for k, one in enumerate(self.associations):
-            if one.parent >= 0:
+        for k, association in enumerate(self.associations):
+            if association.parent >= 0:
                 used = float(usage[k]) / total if total else 0.0
-                parents = values[one.parent] if above is None else above[one.parent]
-                top = self.associations[one.parent].parent < 0
+                parents = values[association.parent] if above is None else above[association.parent]
+                top = self.associations[association.parent].parent < 0
                 values[k] = used if top else used + (parents - used) * self.level_share[k]
         return values
 
     def classic(self, effective: FloatArray, damping: float) -> FloatArray:
         """Return the classic factor of each user, (n,): 2 ** -(effective usage / normalized shares / damping)."""
         share, factor = np.ones(len(self)), np.zeros(len(self))
-        for k, one in enumerate(self.associations):
-            if one.parent >= 0:
-                share[k] = share[one.parent] * self.level_share[k]
-                factor[k] = 2.0 ** -(effective[k] / share[k] / damping) if one.user and share[k] > 0 else 0.0
+        for k, association in enumerate(self.associations):
+            if association.parent >= 0:
+                share[k] = share[association.parent] * self.level_share[k]
+                factor[k] = 2.0 ** -(effective[k] / share[k] / damping) if association.user and share[k] > 0 else 0.0
         return factor
 
 
@@ -197,7 +199,7 @@ class Usage:
     def __init__(self, tree: ShareTree, decay: float, at: int, *, classic: bool = True) -> None:
         self.tree, self.decay, self.at, self.classic = tree, decay, at, classic
         self.amount = tree.usage.copy()
-        printed = np.array([one.effective for one in tree.associations], dtype=np.float64)
+        printed = np.array([association.effective for association in tree.associations], dtype=np.float64)
         self.effective = np.where(np.isnan(printed), tree.effective(self.amount), printed)
 
     def advance(self, to: int, whose: IntArray, start: IntArray, end: IntArray, billing: FloatArray) -> None:
