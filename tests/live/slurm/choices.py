@@ -232,7 +232,9 @@ FACTORED_SIDES = "PriorityType=priority/multifactor\nPriorityWeightPartition=100
     "n[002-007]", "n[002-007] PriorityJobFactor=10"
 )
 FACTORED = drawn(2, 36, 16, whole=True, partitions=("main", "main", "factor"))
-STOPPING = drawn(5, 36, 16, whole=True, partitions=("main", "main", "urgent"))
+FILLING = [Job(0.0, "main", "", nodes, 16, 8, 2) for nodes in (5, 3)]
+"""Jobs that use all nodes at the beginning, so that later jobs of another partition preempt."""
+STOPPING = [*FILLING, *drawn(5, 34, 16, whole=True, partitions=("main", "main", "urgent"))]
 DAYS = {
     "equal weights": Day(SPREAD),
     "weights": Day(SPREAD, weights="30,10,20,10", without={r" Weight=\d+": ""}),
