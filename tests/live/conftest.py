@@ -41,6 +41,7 @@ class LiveResults:
     def __init__(self, file: Path) -> None:
         self.file = file
         self.tests: dict[str, dict[str, Any]] = {}
+        self.ended: set[str] = set()  # tests whose last phase was reported; an interrupted one has no outcome
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Add the outcome of one phase of a test; the worst counts, and the times of all phases are added."""
@@ -48,6 +49,8 @@ class LiveResults:
         entry["seconds"] = round(entry["seconds"] + report.duration, 1)
         if report.failed or (report.skipped and entry["outcome"] == "passed"):
             entry["outcome"] = report.outcome
+        if report.when == "teardown":
+            self.ended.add(report.nodeid.removeprefix("tests/live/"))
         if report.skipped and isinstance(report.longrepr, tuple):
             entry["reason"] = report.longrepr[2].removeprefix("Skipped: ")
 
@@ -55,6 +58,7 @@ class LiveResults:
         """Write the file."""
         recorded = json.loads(self.file.read_text()) if self.file.is_file() else {}
         installed = installed_versions()
+        self.tests = {name: entry for name, entry in self.tests.items() if name in self.ended}
         for name, entry in self.tests.items():
             entry["passed_in_a_row"] = passed_in_a_row(entry["outcome"], recorded.get(name, {}))
             entry |= {"date": time.strftime("%Y-%m-%d"), "release": __version__, "versions": dict(_relevant(name, installed))}
