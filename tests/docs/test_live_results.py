@@ -8,7 +8,7 @@ import pytest
 
 from docs.live_results import RESULTS, table
 from poolwise.version import __version__
-from tests.live.conftest import passed_in_a_row
+from tests.live.conftest import LiveResults, passed_in_a_row
 
 LIVE = Path(__file__).parents[1] / "live"
 ENTRY = {"outcome": "passed", "seconds": 12.5, "date": "2026-11-27", "release": __version__, "versions": {"slurm": "22.05.8"}}
@@ -42,6 +42,22 @@ def test_reason_of_a_skip_is_in_the_table() -> None:
 )
 def test_runs_that_passed_in_a_row_are_counted(outcome: str, previous: dict[str, object], count: int) -> None:
     assert passed_in_a_row(outcome, previous) == count
+
+
+def report(name: str, when: str) -> pytest.TestReport:
+    """Return the report of a phase of a live test that passed."""
+    return pytest.TestReport(f"tests/live/{name}", ("", None, ""), {}, "passed", None, when, duration=0.5)  # type: ignore[arg-type]
+
+
+def test_interrupted_tests_are_not_recorded(tmp_path: Path) -> None:
+    results = LiveResults(tmp_path / "live.json")
+    for name, phases in (("slurm/live.py::ended", ("setup", "call", "teardown")), ("slurm/live.py::stopped", ("setup",))):
+        for when in phases:
+            results.pytest_runtest_logreport(report(name, when))
+    results.pytest_sessionfinish()
+    (name, entry), *others = json.loads(results.file.read_text()).items()
+    assert others == [] and name == "slurm/live.py::ended"
+    assert (entry["outcome"], entry["passed_in_a_row"], entry["seconds"]) == ("passed", 1, 1.5)
 
 
 def test_recorded_tests_exist() -> None:
