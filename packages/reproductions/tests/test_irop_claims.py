@@ -275,7 +275,7 @@ def test_better_than_heep_in_both_needs_slowdown_and_energy(tmp_path, monkeypatc
         return fake_run(case) | ({"theta": theta, "energy": energy} if case.method == "irop" and case.tolerance == 0.2 else {})
 
     by_headline = answers(monkeypatch, tmp_path, run)
-    assert [verdict] == [by_headline for claim, by_headline in by_headline.items() if "both" in claim]
+    assert [verdict] == [answer for claim, answer in by_headline.items() if "both" in claim]
 
 
 @pytest.mark.parametrize(
@@ -289,7 +289,7 @@ def test_generally_better_than_cfm_needs_most_points(tmp_path, monkeypatch, slow
         return fake_run(case) | ({"completion": 5.0} if slower else {})
 
     by_headline = answers(monkeypatch, tmp_path, run)
-    assert [verdict] == [by_headline for claim, by_headline in by_headline.items() if "generally" in claim]
+    assert [verdict] == [answer for claim, answer in by_headline.items() if "generally" in claim]
 
 
 def test_theorem_1_is_compared_with_the_energy_of_the_relaxation(measured, tmp_path, monkeypatch):

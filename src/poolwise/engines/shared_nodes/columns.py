@@ -279,13 +279,13 @@ class SharedColumns(ListColumns):
 
     def order(self, order: QueuePolicy, able: BoolArray) -> Order:
         """Return how keys are computed; if partitions have different tiers, the ranks by tier and static priority."""
-        computed = super().order(order, able)
+        base_order = super().order(order, able)
         if self.recalculates:
-            return computed._replace(kind=STATIC)  # until the next recalculation
+            return base_order._replace(kind=STATIC)  # until the next recalculation
         if has_tiers(self.machine):
-            ranked = np.lexsort((computed.key, -tiers(self.machine, self.workload.table)))  # stable
-            computed.key[ranked] = np.arange(len(ranked))
-        return computed
+            ranked = np.lexsort((base_order.key, -tiers(self.machine, self.workload.table)))  # stable
+            base_order.key[ranked] = np.arange(len(ranked))
+        return base_order
 
     def _jobs(self, grouped: JobKinds, able: BoolArray, pools: bool) -> SharedJobs:
 

@@ -49,7 +49,7 @@ def required_record(claim: ResourceClaim, node: str, file: NodeAgentFile, device
     common |= {"claim.name": meta.name, "claim.namespace": meta.namespace}
     for name, value in common.items():
         validate_value(name, value, {})
-    attachments = tuple(_attachment(entry, common, file, devices) for entry in allocated_devices(claim, file.driver))
+    attachments = tuple(_attachment(device, common, file, devices) for device in allocated_devices(claim, file.driver))
     if not attachments:
         raise InputError(f"the claim has no device of {file.driver}", remedy="see `kubectl describe resourceclaim`")
     return ClaimRecord(
@@ -100,9 +100,7 @@ def _attachment(
         limit_s=to_seconds(template.time_limit),
         environment=tuple(f"{name}={put(text)}" for name, text in template.environment.items()),
         mounts=tuple((put(mount.host), put(mount.container), mount.options) for mount in template.mounts),
-        device_nodes=tuple(
-            (put(allocated.host), put(allocated.container), allocated.permissions) for allocated in template.device_nodes
-        ),
+        device_nodes=tuple((put(node.host), put(node.container), node.permissions) for node in template.device_nodes),
         conditions=tuple(allocated.binding_conditions or ()),
         failures=tuple(allocated.binding_failure_conditions or ()),
     )

@@ -122,11 +122,11 @@ def node_of(
     return min(able, key=view.beta) if packing.emptiest else max(able, key=view.beta)
 
 
-def packing_table(results: Mapping[PackingCase, Mapping[str, Any]]) -> list[Table]:
+def packing_table(by_case: Mapping[PackingCase, Mapping[str, Any]]) -> list[Table]:
     """Return the table of missed deadlines by packing and rate."""
-    if not results:
+    if not by_case:
         return []
-    rows = [[name, *(f"{_missed(results, name, gap):.2f}" for gap in GAPS_S)] for name in PACKINGS]
+    rows = [[name, *(f"{_missed(by_case, name, gap):.2f}" for gap in GAPS_S)] for name in PACKINGS]
     header = ("node of a workload", "load 0.9", *(f"one arrival in {gap:g} s" for gap in GAPS_S[1:]))
     note = (
         "Missed deadlines in percent of the workloads, means over the seeds; S1, pooled, the disaggregation-aware policy, the "
@@ -135,16 +135,16 @@ def packing_table(results: Mapping[PackingCase, Mapping[str, Any]]) -> list[Tabl
     return [Table("Core packing at load 0.9", header, rows, note)]
 
 
-def describe_packing(results: Mapping[PackingCase, Mapping[str, Any]]) -> list[str]:
+def describe_packing(by_case: Mapping[PackingCase, Mapping[str, Any]]) -> list[str]:
     """Describe how often a late workload had a choice of nodes, and the effect of the choice; empty without runs."""
-    if not results:
+    if not by_case:
         return []
-    usual = [run for case, run in results.items() if PACKINGS[case.packing] is None]
+    usual = [run for case, run in by_case.items() if PACKINGS[case.packing] is None]
     several, single = (sum(int(run[name]) for run in usual) for name in ("several_nodes", "one_node"))
     greatest = {True: 0.0, False: 0.0}  # late workloads alone -> points by which a packing changes the mean
     for (name, packing), gap in product(PACKINGS.items(), GAPS_S):
         if packing is not None:
-            change = abs(_missed(results, name, gap) - _missed(results, next(iter(PACKINGS)), gap))
+            change = abs(_missed(by_case, name, gap) - _missed(by_case, next(iter(PACKINGS)), gap))
             greatest[packing.late_alone] = max(greatest[packing.late_alone], change)
     return [
         f"S1 at load 0.9: of {several + single} times that a late workload found a node with enough free cores, it found more "
@@ -154,7 +154,7 @@ def describe_packing(results: Mapping[PackingCase, Mapping[str, Any]]) -> list[s
     ]
 
 
-def _missed(results: Mapping[PackingCase, Mapping[str, Any]], name: str, gap: float) -> float:
+def _missed(by_case: Mapping[PackingCase, Mapping[str, Any]], name: str, gap: float) -> float:
     """Return the missed deadlines of a packing at a rate, mean over the seeds."""
-    runs = [run for case, run in results.items() if (case.packing, case.run.case.gap_s) == (name, gap)]
+    runs = [run for case, run in by_case.items() if (case.packing, case.run.case.gap_s) == (name, gap)]
     return float(np.mean([run["missed_deadlines_pct"] for run in runs]))
