@@ -32,6 +32,21 @@ def test_types_of_gpus_in_gres_conf_are_features(tmp_path: Path, capsys: pytest.
         assert said.count(words) == 1, words
 
 
+def test_files_included_by_gres_conf_are_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "gres.conf").write_text("AutoDetect=off\nInclude gpus.conf\nNodeName=gpu[1-2] Name=gpu Type=a100 Count=1\n")
+    (tmp_path / "gpus.conf").write_text("# more\nNodeName=gpu[1-2] Name=gpu Type=a100 File=/dev/nvidia[0-6]\n")
+    assert imported(tmp_path / "out", "--gres", tmp_path / "gres.conf") == 0
+    assert "gpus.conf:2, gres.conf:3: 8 GPUs of gpu[1-2] differ from 4" in capsys.readouterr().err
+
+
+def test_missing_file_included_by_gres_conf_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "gres.conf").write_text("AutoDetect=off\nInclude /etc/slurm/gpus.conf\n")
+    assert imported(tmp_path / "out", "--gres", tmp_path / "gres.conf") == 2
+    assert (
+        "gres.conf, line 2, field 'Include': the included file '/etc/slurm/gpus.conf' cannot be read" in capsys.readouterr().err
+    )
+
+
 @pytest.mark.parametrize(
     ("line", "words"),
     [

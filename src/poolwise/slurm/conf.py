@@ -7,7 +7,6 @@ error, so that a typing error cannot change a cluster silently.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,11 +15,11 @@ from typing import TypeVar
 
 from poolwise.errors import InputError
 from poolwise.slurm import durations, hostlist
+from poolwise.slurm.conf_lines import ConfLine, keys_of, read_conf_lines
 from poolwise.slurm.keys import check_key
 
 T = TypeVar("T")
 
-_PAIR = re.compile(r"\s*([A-Za-z][\w/]*)\s*=\s*(\"[^\"]*\"|\S*)")
 _DEFAULTS = "DEFAULT"
 
 
@@ -204,54 +203,17 @@ class _Reader:
         self.own: dict[str, ConfValue] = {}
         self.sections: dict[str, list[ConfSection]] = {"nodename": [], "partitionname": [], "nodeset": []}
         self.defaults: dict[str, dict[str, ConfValue]] = {kind: {} for kind in self.sections}
-        self._open: list[Path] = []
-        self._read(path)
+        for line in read_conf_lines(path, "give the path of a slurm.conf"):
+            self._line(line)
 
     def conf(self) -> SlurmConf:
         nodes, partitions, sets = self.sections.values()
         by_name = ({section.name: section for section in sections} for sections in (partitions, sets))
         return SlurmConf("", self.path, self.own, tuple(nodes), *by_name)
 
-    def _read(self, path: Path) -> None:
-        if path in self._open:
-            raise InputError("the file includes itself", file=path, remedy="remove the Include line")
-        try:
-            lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
-        except OSError as error:
-            raise InputError(f"cannot be read: {error.strerror}", file=path, remedy="give the path of a slurm.conf") from None
-        self._open.append(path)
-        at = 0
-        while at < len(lines):
-            first, text = at + 1, lines[at].partition("#")[0].rstrip()
-            while text.endswith("\\") and at + 1 < len(lines):
-                at += 1
-                text = text[:-1] + lines[at].partition("#")[0].rstrip()
-            at += 1
-            if text.strip():
-                self._line(text.strip(), path, first)
-        self._open.pop()
-
-    def _line(self, text: str, path: Path, line: int) -> None:
-        if text.lower().startswith("include "):
-            named = text.split(maxsplit=1)[1].strip('"')
-            included = (path.parent / named).resolve()
-            try:
-                readable = included.open(encoding="utf-8")
-            except OSError as error:
-                remedy = f"copy the file, and write Include {included.name} with the copy in the folder of {path.name}"
-                problem = f"the included file '{named}' cannot be read: {error.strerror}"
-                raise InputError(problem, file=path, line=line, field="Include", remedy=remedy) from None
-            readable.close()
-            self._read(included)
-            return
-        values, end = {}, 0
-        while end < len(text):
-            match = _PAIR.match(text, end)
-            if match is None:
-                problem = f"'{text[end:].strip()[:40]}' is not KEY=VALUE"
-                raise InputError(problem, file=path, line=line, remedy="write KEY=VALUE, and # before comments")
-            values[match[1].lower()] = ConfValue(match[2].strip('"'), path, line)
-            end = match.end()
+    def _line(self, line: ConfLine) -> None:
+        texts = keys_of(line, "write KEY=VALUE, and # before comments")
+        values = {key: ConfValue(text, line.file, line.number) for key, text in texts.items()}
         first = next(iter(values))
         for key, value in values.items():
             check_key(first if first in self.sections else "", key, value.file, value.line)
@@ -260,4 +222,4 @@ class _Reader:
         elif values[first].text.upper() == _DEFAULTS:
             self.defaults[first] |= {key: value for key, value in values.items() if key != first}
         else:
-            self.sections[first].append(ConfSection(values[first].text, path, {**self.defaults[first], **values}))
+            self.sections[first].append(ConfSection(values[first].text, line.file, {**self.defaults[first], **values}))

@@ -13,13 +13,13 @@ from typing import Final
 
 from poolwise.errors import InputError
 from poolwise.slurm import hostlist
+from poolwise.slurm.conf_lines import ConfLine, keys_of, read_conf_lines
 
 KEYS: Final = (
     "AutoDetect", "Cores", "CPUs", "Count", "File", "Flags", "Links", "MultipleFiles", "Name", "NodeName", "Type",
 )  # fmt: skip
 """Keys of gres.conf(5), Slurm 20.02 to 24.05."""
 REMEDY: Final = "write lines such as NodeName=n[1-4] Name=gpu Type=a100 File=/dev/nvidia[0-3]"
-_PAIR = re.compile(r"\s*([A-Za-z]\w*)\s*=\s*(\"[^\"]*\"|\S*)")
 _SIZES = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}
 
 
@@ -29,13 +29,14 @@ class GresLine:
 
     Attributes
     ----------
-    line : its number
+    file, line : its file, and its number there
     name, type : name and type of the resource, empty if not given
     count : number of resources on each node: that of the line, or of its device files
     nodes : the nodes that have it; None for all
     detects : its AutoDetect, empty without one
     """
 
+    file: Path
     line: int
     name: str
     type: str
@@ -45,21 +46,8 @@ class GresLine:
 
 
 def read_gres(path: Path) -> list[GresLine]:
-    """Read a gres.conf; raises InputError with file, line and field."""
-    try:
-        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", file=path, remedy="check the path") from None
-    entries, at = list[GresLine](), 0
-    while at < len(lines):
-        number, text = at + 1, lines[at].partition("#")[0].rstrip()
-        while text.endswith("\\") and at + 1 < len(lines):
-            at += 1
-            text = text[:-1] + lines[at].partition("#")[0].rstrip()
-        at += 1
-        if text.strip():
-            entries.append(_line(path, number, text))
-    return entries
+    """Read a gres.conf and the files that it includes; raises InputError with file, line and field."""
+    return [_line(line) for line in read_conf_lines(path, "check the path")]
 
 
 def gpu_lines(lines: Iterable[GresLine], host: str) -> list[GresLine]:
@@ -67,14 +55,8 @@ def gpu_lines(lines: Iterable[GresLine], host: str) -> list[GresLine]:
     return [line for line in lines if line.name == "gpu" and (line.nodes is None or host in line.nodes)]
 
 
-def _line(path: Path, number: int, text: str) -> GresLine:
-    values, end = dict[str, str](), 0
-    while end < len(text.rstrip()):
-        match = _PAIR.match(text, end)
-        if match is None:
-            problem = f"'{text[end:].strip()[:40]}' is not KEY=VALUE"
-            raise InputError(problem, file=path, line=number, remedy=REMEDY)
-        values[match[1].lower()], end = match[2].strip('"'), match.end()
+def _line(line: ConfLine) -> GresLine:
+    values, path, number = keys_of(line, REMEDY), line.file, line.number
     names = {key.lower(): key for key in KEYS}
     for key in values:
         if key not in names:
@@ -94,7 +76,7 @@ def _line(path: Path, number: int, text: str) -> GresLine:
     if files and "count" in values and "file" in values and count != files:
         problem = f"Count={values['count']} differs from the {files} files of File"
         raise InputError(problem, file=path, line=number, field="Count", remedy="remove Count, or correct File")
-    return GresLine(number, values.get("name", ""), values.get("type", ""), count, nodes, values.get("autodetect", ""))
+    return GresLine(path, number, values.get("name", ""), values.get("type", ""), count, nodes, values.get("autodetect", ""))
 
 
 def _count(text: str) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from itertools import groupby
 from pathlib import Path
 
 from poolwise.slurm import hostlist
@@ -22,7 +23,7 @@ def with_gres(
     lines, typed, problems = read_gres(path), dict(sizes), dict[str, list[str]]()
     for host, size in sizes.items():
         mine = gpu_lines(lines, host)
-        if problem := _contradiction(size, mine, types.get(host, ()), path):
+        if problem := _contradiction(size, mine, types.get(host, ())):
             problems.setdefault(problem, []).append(host)
         elif mine and not types.get(host):
             named = {line.type for line in mine} - {""}
@@ -31,19 +32,20 @@ def with_gres(
         leave_out(problem.replace("NODES", hostlist.compress(hosts), 1))
     for line in lines:
         if line.detects.lower() not in ("", "off"):
-            leave_out(f"{path.name}:{line.line}: AutoDetect={line.detects} is left out: GPUs are those of slurm.conf")
+            leave_out(f"{line.file.name}:{line.line}: AutoDetect={line.detects} is left out: GPUs are those of slurm.conf")
         elif line.name not in ("", "gpu"):
-            leave_out(f"{path.name}:{line.line}: the resource {line.name} is left out: jobs do not wait for it")
+            leave_out(f"{line.file.name}:{line.line}: the resource {line.name} is left out: jobs do not wait for it")
         elif unknown := sorted((line.nodes or frozenset()) - {*sizes}):
-            leave_out(f"{path.name}:{line.line}: nodes {hostlist.compress(unknown)} are not defined")
+            leave_out(f"{line.file.name}:{line.line}: nodes {hostlist.compress(unknown)} are not defined")
     return typed
 
 
-def _contradiction(size: NodeSize, mine: list[GresLine], types: tuple[str, ...], path: Path) -> str:
+def _contradiction(size: NodeSize, mine: list[GresLine], types: tuple[str, ...]) -> str:
     """Return how the lines of a node contradict slurm.conf, empty if they do not; NODES stands for the nodes."""
     if not mine:
         return ""
-    place = f"{path.name}:{','.join(str(line.line) for line in mine)}"
+    by_file = groupby(mine, lambda line: line.file.name)
+    place = ", ".join(f"{name}:{','.join(str(line.line) for line in lines)}" for name, lines in by_file)
     count = sum(line.count for line in mine)
     if not size.gpus:
         return f"{place}: {count} GPUs of NODES are left out: {size.source} has no Gres=gpu"
