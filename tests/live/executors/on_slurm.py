@@ -17,6 +17,8 @@ pytestmark = [
     pytest.mark.skipif(bool(missing_programs(accounting=False)), reason=missing_programs(False) or "Slurm is installed"),
     pytest.mark.filterwarnings("ignore"),  # lost connections
 ]
+NO_LIMIT = "--memory-limit 0"
+"""The jobs of the test cluster request 1 MiB by default, of which Slurm tells their processes, but which it does not enforce."""
 PYTHON_PATH = os.pathsep.join([str(ROOT), str(ROOT / "src")])
 
 
@@ -26,6 +28,7 @@ def slurm():
         patch.setenv("SLURM_CONF", cluster.env["SLURM_CONF"])
         patch.setenv("PATH", cluster.env["PATH"])
         patch.setenv("PYTHONPATH", PYTHON_PATH)
+        cluster.env["PYTHONPATH"] = PYTHON_PATH  # of jobs that `call` submits
         yield cluster
 
 
@@ -44,7 +47,7 @@ def test_job_array_of_workers_finds_the_scheduler_by_file(slurm, expected, tmp_p
     scheduler = start(tmp_path, "scheduler", sys.executable, "-m", "dask", "scheduler", *words)
     try:
         wait_until(file.is_file, 60)
-        worker = f"{sys.executable} -m dask worker --scheduler-file {file} --nthreads 1 --memory-limit 2GB --no-dashboard"
+        worker = f"{sys.executable} -m dask worker --scheduler-file {file} --nthreads 1 {NO_LIMIT} --no-dashboard"
         slurm.call("sbatch", "--array=1-2", "--cpus-per-task=1", "--time=0:10:00", f"--chdir={tmp_path}", "--wrap", worker)
         with find_executor("dask", str(file)) as executor, store.writing():
             TaskRunner(store, executor).records(Squares(seconds=0.2), range(20))
@@ -65,6 +68,7 @@ def test_workers_started_by_dask_jobqueue_compute_the_cells(slurm, expected, tmp
         log_directory=str(tmp_path),
         local_directory=str(tmp_path),
         interface="lo",
+        worker_extra_args=NO_LIMIT.split(),
         scheduler_options={"dashboard_address": None},
     ) as cluster:
         cluster.scale(jobs=2)
