@@ -18,7 +18,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore"),  # lost connections
 ]
 NO_LIMIT = "--memory-limit 0"
-"""The jobs of the test cluster request 1 MiB by default, of which Slurm tells their processes, but which it does not enforce."""
+"""The jobs of the test cluster request 1 MiB by default, which their processes can read, but which Slurm does not enforce."""
 PYTHON_PATH = os.pathsep.join([str(ROOT), str(ROOT / "src")])
 
 
