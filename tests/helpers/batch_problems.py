@@ -75,7 +75,7 @@ def brute_force(problem: Problem) -> Solution | None:
         else:
             solution = Solution(problem, Assignment(np.array(modules), local))
             outside = float(((1 - local) * problem.batch.memory).sum())
-            # `fill` computes shares to within 1e-9 MiB, also if there is no remote memory at all
+            # `fill` computes shares to within 1e-9 MiB, even without any remote memory
             if outside <= problem.remote * (1 + 1e-9) + 1e-9 and (best is None or solution.objective < best.objective):
                 best = solution
     return best

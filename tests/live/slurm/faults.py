@@ -43,6 +43,7 @@ class FaultInjection:
         self.cluster, self.folder, self.draw = cluster, folder, draw
         self.drained: list[str] = []
         self.held: list[str] = []
+        self.ever_held: set[str] = set()
         self.submitted = self.compared = 0
         self.daemon = self.start()
 
@@ -96,6 +97,7 @@ class FaultInjection:
             case "held by user":
                 control("uhold", job)
                 self.held.append(job)
+                self.ever_held.add(job)
             case "drained":
                 node = f"n{draw.randrange(16):03d}"
                 control("update", f"NodeName={node}", "State=DRAIN", "Reason=test")
@@ -147,13 +149,13 @@ class FaultInjection:
     def end(self) -> None:
         """Repair the cluster as an administrator does.
 
-        Slurm itself holds jobs requeued too often (MaxBatchRequeue). A killed controller returns to its last saved state, in
-        which jobs may be held by their users again although they were released. Poolwise holds jobs as an administrator only.
+        Slurm itself holds jobs requeued too often (MaxBatchRequeue). Jobs that the test held in their users' names may be held
+        again although they were released: a killed controller returns to its last saved state.
         """
         for job, _, reason in (
             line.partition("|") for line in self.call("squeue", "-h", "-p", "pools", "-o", "%i|%r").splitlines()
         ):
-            if reason in ("launch failed requeued held", "JobHeldUser"):
+            if reason == "launch failed requeued held" or (reason == "JobHeldUser" and job in self.ever_held):
                 self.call("scontrol", "release", job)
         for node in self.drained:
             self.call("scontrol", "update", f"NodeName={node}", "State=RESUME")

@@ -11,14 +11,7 @@ from poolwise.kernels.common import heap
 from poolwise.kernels.common.intervals import considered, next_pass, runs_backfill, runs_main
 from poolwise.kernels.common.state import STATIC
 from poolwise.kernels.jit import inlined, step
-from poolwise.kernels.shared_nodes.backfill_plan import (
-    begin_plan,
-    holds,
-    next_tested,
-    place_now,
-    reserve,
-    starts_now,
-)
+from poolwise.kernels.shared_nodes.backfill_plan import begin_plan, holds, next_tested, place_now, reserve, starts_now
 from poolwise.kernels.shared_nodes.blocking import line_up, start_in_order
 from poolwise.kernels.shared_nodes.counters import has_counters, take
 from poolwise.kernels.shared_nodes.interval_state import SharedIntervals
@@ -135,27 +128,33 @@ def _choose_candidates(state: SharedState, intervals: SharedIntervals) -> int:
 
 @step
 def _find_best(state: SharedState, intervals: SharedIntervals) -> None:
-    """Write the first jobs by priority to `line.best`, as many as it holds."""
-    line, status = intervals.line, intervals.status
+    """Write the first jobs by priority to `line.best`: those of this pass, or more if they can serve later ones."""
+    line, status, most, worst = intervals.line, intervals.status, intervals.rules.depth, -1
+    if _keeps_best(state, intervals):
+        most = line.best.size
     waiting = line_up(line.heap, intervals.counters, state)
-    status.best, status.worst = min(waiting, line.best.size), -1
+    status.best = min(waiting, most)
     if status.best < waiting:
         heap.select(line.heap, waiting, status.best, state.order.key)
+        worst = line.heap[0]
     for k in range(status.best):
         line.best[k] = line.heap[k]
-        if status.best < waiting and (status.worst < 0 or heap.before(status.worst, line.best[k], state.order.key)):
-            status.worst = line.best[k]
-    status.best_next, status.best_renewal = state.now.next, state.now.renewal
+        if worst >= 0 and heap.before(worst, line.best[k], state.order.key):
+            worst = line.best[k]
+    status.worst, status.best_next, status.best_renewal = worst, state.now.next, state.now.renewal
+
+
+@inlined
+def _keeps_best(state: SharedState, intervals: SharedIntervals) -> bool:
+    """Return whether `line.best` serves later passes: priorities last until a recalculation, and all jobs are admitted."""
+    return bool(state.order.kind == STATIC and not has_counters(intervals.counters))
 
 
 @step
 def _update_best(state: SharedState, intervals: SharedIntervals) -> bool:
-    """Remove jobs that have started from `line.best` and add those that have arrived; return whether it still serves a pass.
-
-    It does while priorities are the same, all waiting jobs are admitted, and it has enough jobs for a pass.
-    """
+    """Remove jobs that have started from `line.best`, and add those that have arrived; return whether it serves a pass."""
     line, status, now, best = intervals.line, intervals.status, state.now, 0
-    if state.order.kind != STATIC or status.best_renewal != now.renewal or has_counters(intervals.counters):
+    if not _keeps_best(state, intervals) or status.best_renewal != now.renewal:
         return False
     for k in range(status.best):
         if state.queue.where[line.best[k]] >= 0:
