@@ -26,13 +26,17 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def table(tests: Mapping[str, Mapping[str, Any]], today: date) -> str:
-    """Return a Markdown table of outcomes, which marks those older than a month or from another release than this one."""
-    rows = ["| test | outcome | passed in a row | time (s) | date | release | versions |", "|---|---|---|---|---|---|---|"]
+    """Return a Markdown table for each file, release and set of versions; outcomes are old after a month or another release."""
+    groups: dict[tuple[str, str], list[str]] = {}
     for name, entry in tests.items():
+        file, _, function = name.partition("::")
         stale = today - date.fromisoformat(entry["date"]) > MONTH or entry["release"] != __version__
         outcome = f"{entry['outcome']}: {entry['reason']}" if "reason" in entry else entry["outcome"]
-        versions = ", ".join(f"{server} {version}" for server, version in entry["versions"].items())
-        day = f"{entry['date']} **(old)**" if stale else entry["date"]
+        versions = ", ".join(f"{server.capitalize()} {version}" for server, version in entry["versions"].items())
         passes = entry.get("passed_in_a_row", int(entry["outcome"] == "passed"))
-        rows.append(f"| `{name}` | {outcome} | {passes} | {entry['seconds']:g} | {day} | {entry['release']} | {versions} |")
-    return "\n".join(rows)
+        day = f"{entry['date']} **(old)**" if stale else entry["date"]
+        words = function.removeprefix("test_").replace("_", " ")
+        row = f"| {words} | {outcome} | {passes} | {entry['seconds']:g} | {day} |"
+        groups.setdefault((file, f"release {entry['release']}, {versions}"), []).append(row)
+    head = "| test | outcome | passed in a row | time (s) | date |\n|---|---|---|---|---|"
+    return "\n\n".join("\n".join([f"`{file}` ({made_with}):\n", head, *rows]) for (file, made_with), rows in groups.items())

@@ -1,4 +1,4 @@
-"""The table of live tests, and the record from which it is made."""
+"""The tables of live tests, and the record from which it is made."""
 
 import json
 from datetime import date
@@ -19,9 +19,11 @@ ENTRY = {"outcome": "passed", "seconds": 12.5, "date": "2026-11-27", "release": 
     [({}, "2026-12-01", False), ({}, "2027-01-01", True), ({"release": "0.0.9"}, "2026-11-27", True)],
 )
 def test_outcomes_of_last_month_or_another_release_are_marked(change: dict[str, str], today: str, old: bool) -> None:
-    row = table({"slurm/live.py::test": ENTRY | change}, date.fromisoformat(today)).splitlines()[2]
+    text = table({"slurm/live.py::test_jobs_start[1]": ENTRY | change}, date.fromisoformat(today))
+    head, *_, row = text.splitlines()
     assert ("(old)" in row) == old
-    assert "| passed | 1 | 12.5 |" in row and "slurm 22.05.8" in row
+    assert row.startswith("| jobs start[1] | passed | 1 | 12.5 |") and head.startswith("`slurm/live.py` (release ")
+    assert "Slurm 22.05.8" in head
 
 
 def test_reason_of_a_skip_is_in_the_table() -> None:
