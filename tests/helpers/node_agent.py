@@ -12,7 +12,8 @@ import msgspec
 
 from poolwise.live.kubernetes.client import ApiError
 from poolwise.live.kubernetes.informer import Synced, WatchEvent
-from poolwise.live.kubernetes.objects import ResourceClaim, ResourceSlice
+from poolwise.live.kubernetes.objects.claim import ResourceClaim
+from poolwise.live.kubernetes.objects.device import ResourceSlice
 from poolwise_agents.node_agent.agent import NodeAgent
 from poolwise_agents.node_agent.cdi import CdiFolder
 from poolwise_agents.node_agent.commands import CommandError

@@ -12,22 +12,14 @@ from poolwise.interfaces import Scheduler
 from poolwise.live.kubernetes import cache
 from poolwise.live.kubernetes.extended import ExtendedClaim
 from poolwise.live.kubernetes.informer import Synced, WatchEvent
-from poolwise.live.kubernetes.objects import (
-    Consumer,
-    DeviceClass,
-    DeviceTaintRule,
-    ExtendedClaimName,
-    Lease,
-    Namespace,
-    Node,
-    PersistentVolume,
-    PersistentVolumeClaim,
-    Pod,
-    PodGroup,
-    ResourceClaim,
-    ResourceSlice,
-    StorageClass,
-)
+from poolwise.live.kubernetes.objects.claim import Consumer, ResourceClaim
+from poolwise.live.kubernetes.objects.device import DeviceClass, DeviceTaintRule, ResourceSlice
+from poolwise.live.kubernetes.objects.lease import Lease
+from poolwise.live.kubernetes.objects.meta import Namespace
+from poolwise.live.kubernetes.objects.node import Node
+from poolwise.live.kubernetes.objects.pod import ExtendedClaimName, Pod
+from poolwise.live.kubernetes.objects.pod_group import PodGroup
+from poolwise.live.kubernetes.objects.volume import PersistentVolume, PersistentVolumeClaim, StorageClass
 from poolwise.live.kubernetes.platform import KubernetesPlatform
 from poolwise.live.kubernetes.starts import BindFailed, Bound, PodStart
 from poolwise.live.kubernetes.watch_client import ClusterEvent

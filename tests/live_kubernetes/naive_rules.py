@@ -9,7 +9,8 @@ from typing import Any
 import msgspec
 from hypothesis import strategies as st
 
-from poolwise.live.kubernetes.objects import Node, Pod
+from poolwise.live.kubernetes.objects.node import Node
+from poolwise.live.kubernetes.objects.pod import Pod
 from poolwise.live.kubernetes.pod_affinity import PlacedPod
 from poolwise.live.kubernetes.pod_rules import PodRules
 

@@ -11,32 +11,25 @@ from hypothesis import strategies as st
 from poolwise.errors import InputError
 from poolwise.live.kubernetes.device_allocation import Devices, allocate, share_of
 from poolwise.live.kubernetes.devices import DeviceShare, DeviceUsage, Inventory
-from poolwise.live.kubernetes.objects import (
+from poolwise.live.kubernetes.objects.claim import ClaimDevices, ClaimSpec, DeviceRequest, ExactRequest, ResourceClaim
+from poolwise.live.kubernetes.objects.device import (
     Capacity,
     Cel,
-    ClaimDevices,
-    ClaimSpec,
     ClassSpec,
     CounterSet,
     CounterUse,
     DeviceClass,
     DeviceId,
     DevicePool,
-    DeviceRequest,
     DeviceSelector,
-    ExactRequest,
-    Meta,
-    Node,
-    NodeSelector,
     PublishedDevice,
     RequestPolicy,
-    Requirement,
-    ResourceClaim,
-    ResourceRequests,
     ResourceSlice,
-    SelectorTerm,
     SliceSpec,
 )
+from poolwise.live.kubernetes.objects.meta import Meta, ResourceRequests
+from poolwise.live.kubernetes.objects.node import Node
+from poolwise.live.kubernetes.objects.selectors import NodeSelector, Requirement, SelectorTerm
 
 NODE = Node(metadata=Meta(name="n0"))
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from poolwise.live.kubernetes.objects import Pod
+from poolwise.live.kubernetes.objects.pod import Pod
 from poolwise.policies.placement.nodes.placement import FirstNodes
 from poolwise.schedulers.list import ListScheduler
 from tests.helpers.played_cluster import FakeKubernetes

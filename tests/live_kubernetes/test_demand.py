@@ -5,19 +5,9 @@ import pytest
 from poolwise.errors import InputError
 from poolwise.live.kubernetes.demand import node_amounts, requested_time
 from poolwise.live.kubernetes.node_constraints import NodeConstraints
-from poolwise.live.kubernetes.objects import (
-    Condition,
-    Container,
-    Meta,
-    Node,
-    NodeSpec,
-    Pod,
-    PodSpec,
-    PodStatus,
-    ResourceRequests,
-    Taint,
-    Toleration,
-)
+from poolwise.live.kubernetes.objects.meta import Condition, Meta, ResourceRequests
+from poolwise.live.kubernetes.objects.node import Node, NodeSpec, Taint, Toleration
+from poolwise.live.kubernetes.objects.pod import Container, Pod, PodSpec, PodStatus
 from poolwise.live.kubernetes.quantity import available_amount, parse_quantity, quantity_text, requested_amount
 from poolwise.quantities import SECOND, UNKNOWN
 

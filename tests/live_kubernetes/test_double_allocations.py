@@ -9,7 +9,9 @@ import pytest
 
 from poolwise.live.kubernetes import reconciler
 from poolwise.live.kubernetes.metrics import KubernetesMetrics
-from poolwise.live.kubernetes.objects import Consumer, OwnerReference, Pod, ResourceClaim
+from poolwise.live.kubernetes.objects.claim import Consumer, ResourceClaim
+from poolwise.live.kubernetes.objects.meta import OwnerReference
+from poolwise.live.kubernetes.objects.pod import Pod
 from poolwise.live.kubernetes.starts import Bound
 from poolwise.policies.placement.nodes.placement import FirstNodes
 from poolwise.schedulers.list import ListScheduler

@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 from poolwise.live.kubernetes.demand import node_amounts
 from poolwise.live.kubernetes.extended import ExtendedClaim, device_class_of, extended_claim
-from poolwise.live.kubernetes.objects import DeviceClass, Pod, ResourceClaim
+from poolwise.live.kubernetes.objects.claim import ResourceClaim
+from poolwise.live.kubernetes.objects.device import DeviceClass
+from poolwise.live.kubernetes.objects.pod import Pod
 from poolwise.policies.placement.nodes.placement import FirstNodes
 from poolwise.schedulers.list import ListScheduler
 from tests.helpers.played_cluster import DrivenPlatform, FakeKubernetes

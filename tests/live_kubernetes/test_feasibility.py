@@ -12,7 +12,9 @@ from poolwise.cli.live import named_scheduler
 from poolwise.interfaces import Scheduler
 from poolwise.live.kubernetes import feasibility, placement, pod_runs
 from poolwise.live.kubernetes.metrics import KubernetesMetrics
-from poolwise.live.kubernetes.objects import DeviceTaintRule, Node, Pod
+from poolwise.live.kubernetes.objects.device import DeviceTaintRule
+from poolwise.live.kubernetes.objects.node import Node
+from poolwise.live.kubernetes.objects.pod import Pod
 from poolwise.live.kubernetes.platform import ShadowKubernetes
 from tests.helpers.played_cluster import DrivenPlatform, FakeKubernetes
 from tests.live.kubernetes import objects as make

@@ -19,7 +19,9 @@ from poolwise.live.kubernetes.api_writer import ApiWriter
 from poolwise.live.kubernetes.client import ApiError, Client
 from poolwise.live.kubernetes.informer import Synced
 from poolwise.live.kubernetes.lease import Leadership, NotLeading
-from poolwise.live.kubernetes.objects import DeviceTaintRule, Lease, PodGroup
+from poolwise.live.kubernetes.objects.device import DeviceTaintRule
+from poolwise.live.kubernetes.objects.lease import Lease
+from poolwise.live.kubernetes.objects.pod_group import PodGroup
 from poolwise.live.kubernetes.watch_client import WatchClient
 
 BOOKMARK = json.dumps(

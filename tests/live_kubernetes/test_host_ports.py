@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from poolwise.live.kubernetes.host_ports import ANY_ADDRESS, HostPort, conflicting_port, host_ports
-from poolwise.live.kubernetes.objects import Pod
+from poolwise.live.kubernetes.objects.pod import Pod
 from poolwise.policies.placement.nodes.placement import FirstNodes
 from poolwise.schedulers.list import ListScheduler
 from tests.helpers.played_cluster import FakeKubernetes

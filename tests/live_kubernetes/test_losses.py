@@ -6,7 +6,9 @@ import asyncio
 
 import pytest
 
-from poolwise.live.kubernetes.objects import Node, ResourceClaim, ResourceSlice
+from poolwise.live.kubernetes.objects.claim import ResourceClaim
+from poolwise.live.kubernetes.objects.device import ResourceSlice
+from poolwise.live.kubernetes.objects.node import Node
 from poolwise.live.kubernetes.start_waits import StartWaits
 from poolwise.live.kubernetes.starts import StartFailed
 from poolwise.policies.placement.nodes.placement import FirstNodes

@@ -17,7 +17,10 @@ from poolwise.errors import InputError, PoolwiseError
 from poolwise.interfaces import Scheduler
 from poolwise.live.kubernetes import state
 from poolwise.live.kubernetes.machine import RACK_LABEL, read_layout
-from poolwise.live.kubernetes.objects import Node, Pod, ResourceClaim, ResourceSlice
+from poolwise.live.kubernetes.objects.claim import ResourceClaim
+from poolwise.live.kubernetes.objects.device import ResourceSlice
+from poolwise.live.kubernetes.objects.node import Node
+from poolwise.live.kubernetes.objects.pod import Pod
 from poolwise.live.kubernetes.watch_client import Stopped
 from poolwise.live.wait_reasons import WaitReasons
 from poolwise.loop import Loop

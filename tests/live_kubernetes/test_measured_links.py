@@ -6,7 +6,7 @@ import pytest
 
 from poolwise.cli.live import named_scheduler
 from poolwise.live.kubernetes.link_traffic import LinkTraffic
-from poolwise.live.kubernetes.objects import ResourceSlice
+from poolwise.live.kubernetes.objects.device import ResourceSlice
 from poolwise_agents.node_agent.links import link_specs
 from tests.helpers.played_cluster import DrivenPlatform, FakeKubernetes
 from tests.live.kubernetes import objects as make

@@ -7,7 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from poolwise.live.kubernetes.objects import Pod, Toleration
+from poolwise.live.kubernetes.objects.node import Toleration
+from poolwise.live.kubernetes.objects.pod import Pod
 from poolwise.live.kubernetes.pod_features import FEATURES, PodFeature
 from poolwise.policies.placement.nodes.placement import FirstNodes
 from poolwise.schedulers.list import ListScheduler

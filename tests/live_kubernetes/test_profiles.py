@@ -11,7 +11,8 @@ from hypothesis import given, strategies
 from poolwise.cli.live_kubernetes import _profiles
 from poolwise.errors import InputError
 from poolwise.interfaces import Changes, Decisions, Dispatcher, Queue, Reject, Scheduler, Snapshot, Start
-from poolwise.live.kubernetes.objects import Pod, ResourceClaim
+from poolwise.live.kubernetes.objects.claim import ResourceClaim
+from poolwise.live.kubernetes.objects.pod import Pod
 from poolwise.live.kubernetes.profiles import ProfileScheduler
 from poolwise.policies.backfill.none import NoBackfill
 from poolwise.policies.order.priorities import FCFS, SJF

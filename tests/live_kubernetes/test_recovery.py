@@ -14,7 +14,11 @@ from poolwise.live.kubernetes import pod_runs
 from poolwise.live.kubernetes.api_writer import ApiWriter
 from poolwise.live.kubernetes.bind import Binder, Reservations
 from poolwise.live.kubernetes.clock import LiveClock
-from poolwise.live.kubernetes.objects import Meta, Node, Pod, ResourceClaim, ResourceSlice
+from poolwise.live.kubernetes.objects.claim import ResourceClaim
+from poolwise.live.kubernetes.objects.device import ResourceSlice
+from poolwise.live.kubernetes.objects.meta import Meta
+from poolwise.live.kubernetes.objects.node import Node
+from poolwise.live.kubernetes.objects.pod import Pod
 from poolwise.live.kubernetes.starts import BindFailed, Bound, PodStart
 from poolwise.live.platform import LiveView
 from poolwise.model import Ended, Outcome

@@ -9,7 +9,8 @@ import pytest
 from poolwise.live.kubernetes.actions import ClusterActions
 from poolwise.live.kubernetes.api_writer import ApiWriter
 from poolwise.live.kubernetes.bind import Binder, Reservations
-from poolwise.live.kubernetes.objects import Allocation, Pod, ResourceClaim
+from poolwise.live.kubernetes.objects.claim import Allocation, ResourceClaim
+from poolwise.live.kubernetes.objects.pod import Pod
 from poolwise.live.kubernetes.start_waits import StartWaits
 from poolwise.live.kubernetes.starts import BindFailed, Bound, ClaimWrite, PodStart, StartFailed
 from tests.helpers.waiting import longest_s, run_other_tasks

@@ -8,7 +8,8 @@ import msgspec
 import pytest
 
 from poolwise.live.kubernetes.demand import node_amounts
-from poolwise.live.kubernetes.objects import Condition, ContainerStatus, Pod, ResourceRequests
+from poolwise.live.kubernetes.objects.meta import Condition, ResourceRequests
+from poolwise.live.kubernetes.objects.pod import ContainerStatus, Pod
 from poolwise.policies.placement.nodes.placement import FirstNodes
 from poolwise.schedulers.list import ListScheduler
 from tests.helpers.played_cluster import FakeKubernetes

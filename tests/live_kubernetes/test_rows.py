@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from poolwise.live.kubernetes.objects import Node, Pod
+from poolwise.live.kubernetes.objects.node import Node
+from poolwise.live.kubernetes.objects.pod import Pod
 from poolwise.live.logs import PassLogger
 from poolwise.live.platform import Pass
 from poolwise.model import Arrival, Ended, JobWithdrawn, job_table

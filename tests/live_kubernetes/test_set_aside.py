@@ -8,7 +8,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from poolwise import loop
-from poolwise.live.kubernetes.objects import Pod, ResourceClaim
+from poolwise.live.kubernetes.objects.claim import ResourceClaim
+from poolwise.live.kubernetes.objects.pod import Pod
 from poolwise.live.kubernetes.platform import KubernetesPlatform, ShadowKubernetes
 from poolwise.live.wait_reasons import WaitReasons
 from poolwise.model import Changes, CommitResult, Start, WaitCause

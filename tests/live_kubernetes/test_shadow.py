@@ -5,15 +5,15 @@ from pathlib import Path
 
 import msgspec
 
-from poolwise.live.kubernetes.objects import (
+from poolwise.live.kubernetes.objects.claim import (
     AllocatedDevice,
     Allocation,
     ClaimStatus,
     Consumer,
     DeviceAllocation,
-    Pod,
     ResourceClaim,
 )
+from poolwise.live.kubernetes.objects.pod import Pod
 from poolwise.live.kubernetes.platform import ShadowKubernetes
 from poolwise.live.kubernetes.starts import PodStart
 from poolwise.live.platform import Pass

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from poolwise.live.kubernetes.objects import Pod, ResourceClaim
+from poolwise.live.kubernetes.objects.claim import ResourceClaim
+from poolwise.live.kubernetes.objects.pod import Pod
 from poolwise.live.kubernetes.platform import KubernetesPlatform
 from poolwise.live.kubernetes.pod_runs import PodRuns
 from poolwise.policies.backfill.easy import Easy

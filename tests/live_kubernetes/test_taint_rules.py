@@ -8,7 +8,7 @@ import pytest
 
 from poolwise.live.kubernetes import taint_reports
 from poolwise.live.kubernetes.metrics import KubernetesMetrics
-from poolwise.live.kubernetes.objects import DeviceTaintRule
+from poolwise.live.kubernetes.objects.device import DeviceTaintRule
 from poolwise.policies.placement.devices.pooled import Pooled
 from poolwise.policies.placement.nodes.placement import FirstNodes
 from poolwise.schedulers.list import ListScheduler

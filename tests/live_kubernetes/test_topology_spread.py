@@ -8,7 +8,8 @@ import msgspec
 from hypothesis import given, settings
 
 from poolwise.live.kubernetes.node_constraints import NodeConstraints
-from poolwise.live.kubernetes.objects import LabelSelector, Pod, Requirement
+from poolwise.live.kubernetes.objects.pod import Pod
+from poolwise.live.kubernetes.objects.selectors import LabelSelector, Requirement
 from poolwise.live.kubernetes.pod_rules import PodRules
 from poolwise.live.kubernetes.topology_spread import SpreadFilter, spread_selector
 from poolwise.policies.placement.nodes.placement import FirstNodes

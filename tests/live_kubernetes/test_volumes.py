@@ -9,7 +9,9 @@ import msgspec
 import pytest
 
 from poolwise.live.kubernetes.api_writer import ApiWriter
-from poolwise.live.kubernetes.objects import Meta, Node, PersistentVolume, PersistentVolumeClaim
+from poolwise.live.kubernetes.objects.meta import Meta
+from poolwise.live.kubernetes.objects.node import Node
+from poolwise.live.kubernetes.objects.volume import PersistentVolume, PersistentVolumeClaim
 from poolwise.live.kubernetes.start_waits import StartWaits
 from poolwise.live.kubernetes.starts import BindFailed, StartFailed, VolumeWrite
 from poolwise.live.kubernetes.volume_binder import VolumeBinder

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from poolwise.live.kubernetes.link_traffic import LinkTraffic, measured_links
-from poolwise.live.kubernetes.objects import ResourceSlice
+from poolwise.live.kubernetes.objects.device import ResourceSlice
 from poolwise_agents.node_agent.config import LinkSection, MeasureLinksSection
 from poolwise_agents.node_agent.links import LinkMeter, link_specs
 

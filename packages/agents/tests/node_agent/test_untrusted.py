@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from poolwise.errors import InputError
-from poolwise.live.kubernetes.objects import PublishedDevice
+from poolwise.live.kubernetes.objects.device import PublishedDevice
 from poolwise_agents.node_agent.required_attachments import required_record
 from poolwise_agents.node_agent.template import GROUPS, PATTERNS, check_placeholders, fill, placeholders, validate_value
 from tests.helpers.node_agent import DRIVER, claim_for, decoded, node_agent_file

@@ -10,7 +10,10 @@ from typing import Any
 from poolwise.live.kubernetes.api_writer import CLAIM, MESSAGE
 from poolwise.live.kubernetes.client import STRATEGIC, ApiError
 from poolwise.live.kubernetes.extended import ExtendedClaim
-from poolwise.live.kubernetes.objects import DeviceTaintRule, Meta, Pod, ResourceClaim
+from poolwise.live.kubernetes.objects.claim import ResourceClaim
+from poolwise.live.kubernetes.objects.device import DeviceTaintRule
+from poolwise.live.kubernetes.objects.meta import Meta
+from poolwise.live.kubernetes.objects.pod import Pod
 from poolwise.live.kubernetes.starts import PodStart, StartFailed, pod_path
 from poolwise.live.kubernetes.watch_client import WatchClient
 from poolwise.live.logs import log_event

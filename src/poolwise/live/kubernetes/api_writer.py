@@ -13,7 +13,8 @@ from typing import Any, TypeVar
 
 from poolwise.live.kubernetes.client import MERGE, ApiError, Client
 from poolwise.live.kubernetes.lease import NotLeading
-from poolwise.live.kubernetes.objects import Pod, ResourceClaim
+from poolwise.live.kubernetes.objects.claim import ResourceClaim
+from poolwise.live.kubernetes.objects.pod import Pod
 from poolwise.live.kubernetes.starts import StartFailed, claim_path, pod_path
 
 BIND, CLAIM, MESSAGE = range(3)  # urgency of writes that queue for a slot; lower numbers go first

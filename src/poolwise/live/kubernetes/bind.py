@@ -17,7 +17,9 @@ import msgspec
 
 from poolwise.live.kubernetes.api_writer import BIND, CLAIM, ApiWriter
 from poolwise.live.kubernetes.client import ApiError
-from poolwise.live.kubernetes.objects import FINALIZER, Allocation, Consumer, Meta, Pod, ResourceClaim
+from poolwise.live.kubernetes.objects.claim import FINALIZER, Allocation, Consumer, ResourceClaim
+from poolwise.live.kubernetes.objects.meta import Meta
+from poolwise.live.kubernetes.objects.pod import Pod
 from poolwise.live.kubernetes.start_waits import StartWaits
 from poolwise.live.kubernetes.starts import BindFailed, Bound, ClaimWrite, PodStart, StartFailed, claim_path, pod_path
 from poolwise.live.kubernetes.volume_binder import VolumeBinder

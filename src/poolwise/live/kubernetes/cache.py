@@ -12,20 +12,13 @@ from poolwise.live.kubernetes.devices import DeviceShare, DeviceUsage, Inventory
 from poolwise.live.kubernetes.extended import device_class_of
 from poolwise.live.kubernetes.informer import Synced, WatchEvent
 from poolwise.live.kubernetes.link_traffic import LinkTraffic, measured_links, publishes_links
-from poolwise.live.kubernetes.objects import (
-    DeviceClass,
-    DeviceId,
-    DeviceTaintRule,
-    Namespace,
-    Node,
-    PersistentVolume,
-    PersistentVolumeClaim,
-    Pod,
-    PodGroup,
-    ResourceClaim,
-    ResourceSlice,
-    StorageClass,
-)
+from poolwise.live.kubernetes.objects.claim import ResourceClaim
+from poolwise.live.kubernetes.objects.device import DeviceClass, DeviceId, DeviceTaintRule, ResourceSlice
+from poolwise.live.kubernetes.objects.meta import Namespace
+from poolwise.live.kubernetes.objects.node import Node
+from poolwise.live.kubernetes.objects.pod import Pod
+from poolwise.live.kubernetes.objects.pod_group import PodGroup
+from poolwise.live.kubernetes.objects.volume import PersistentVolume, PersistentVolumeClaim, StorageClass
 from poolwise.live.kubernetes.pod_rules import PodRules
 
 KINDS: tuple[type, ...] = (

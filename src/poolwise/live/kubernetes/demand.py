@@ -9,7 +9,8 @@ from math import ceil
 
 from poolwise.errors import InputError
 from poolwise.live.kubernetes.node_constraints import NodeConstraints
-from poolwise.live.kubernetes.objects import Container, ContainerStatus, Pod, ResourceClaim
+from poolwise.live.kubernetes.objects.claim import ResourceClaim
+from poolwise.live.kubernetes.objects.pod import Container, ContainerStatus, Pod
 from poolwise.live.kubernetes.quantity import exact_amount
 from poolwise.quantities import SECOND, UNKNOWN, parse
 

@@ -18,22 +18,18 @@ import msgspec
 from poolwise.errors import InputError
 from poolwise.live.kubernetes.devices import DeviceShare, DeviceUsage, Inventory, InventoryDevice
 from poolwise.live.kubernetes.node_constraints import term_matches, untolerated_taint
-from poolwise.live.kubernetes.objects import (
+from poolwise.live.kubernetes.objects.claim import (
     AllocatedDevice,
     Allocation,
-    Capacity,
     DeviceAllocation,
-    DeviceClass,
     DeviceConstraint,
-    DeviceId,
     DeviceRequest,
     ExactRequest,
-    Node,
-    NodeSelector,
-    Requirement,
     ResourceClaim,
-    SelectorTerm,
 )
+from poolwise.live.kubernetes.objects.device import Capacity, DeviceClass, DeviceId
+from poolwise.live.kubernetes.objects.node import Node
+from poolwise.live.kubernetes.objects.selectors import NodeSelector, Requirement, SelectorTerm
 from poolwise.live.kubernetes.quantity import parse_quantity, quantity_text
 
 _MAX_STEPS = 20_000  # number of steps after which a search fails

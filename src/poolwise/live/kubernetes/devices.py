@@ -13,17 +13,10 @@ import msgspec
 
 from poolwise.errors import InputError
 from poolwise.live.kubernetes.node_constraints import selector_matches
-from poolwise.live.kubernetes.objects import (
-    AllocatedDevice,
-    DeviceClass,
-    DeviceId,
-    DeviceTaintRule,
-    Node,
-    NodeSelector,
-    PublishedDevice,
-    ResourceSlice,
-    Taint,
-)
+from poolwise.live.kubernetes.objects.claim import AllocatedDevice
+from poolwise.live.kubernetes.objects.device import DeviceClass, DeviceId, DeviceTaintRule, PublishedDevice, ResourceSlice
+from poolwise.live.kubernetes.objects.node import Node, Taint
+from poolwise.live.kubernetes.objects.selectors import NodeSelector
 from poolwise.live.kubernetes.quantity import parse_quantity
 from poolwise.live.kubernetes.selectors import DescribedDevice
 

@@ -17,15 +17,12 @@ from poolwise.live.kubernetes.client import ApiError, Client
 from poolwise.live.kubernetes.devices import Inventory
 from poolwise.live.kubernetes.link_traffic import publishes_links
 from poolwise.live.kubernetes.machine import is_usable
-from poolwise.live.kubernetes.objects import (
-    DeviceClass,
-    Lease,
-    Namespace,
-    Node,
-    Pod,
-    ResourceClaim,
-    ResourceSlice,
-)
+from poolwise.live.kubernetes.objects.claim import ResourceClaim
+from poolwise.live.kubernetes.objects.device import DeviceClass, ResourceSlice
+from poolwise.live.kubernetes.objects.lease import Lease
+from poolwise.live.kubernetes.objects.meta import Namespace
+from poolwise.live.kubernetes.objects.node import Node
+from poolwise.live.kubernetes.objects.pod import Pod
 from poolwise.live.kubernetes.rights import LEASE_RIGHTS, SCHEDULER_RIGHTS, SHADOW_RIGHTS, Right
 from poolwise.live.kubernetes.watch_client import OPTIONAL_KINDS
 

@@ -12,7 +12,9 @@ from typing import Any
 
 import msgspec
 
-from poolwise.live.kubernetes.objects import FINALIZER, Container, DeviceClass, DeviceRequest, ExactRequest, Pod
+from poolwise.live.kubernetes.objects.claim import FINALIZER, DeviceRequest, ExactRequest
+from poolwise.live.kubernetes.objects.device import DeviceClass
+from poolwise.live.kubernetes.objects.pod import Container, Pod
 from poolwise.live.kubernetes.quantity import parse_quantity
 
 IMPLICIT_PREFIX = "deviceclass.resource.kubernetes.io/"

@@ -13,7 +13,8 @@ from poolwise.live.kubernetes.cache import ClusterCache
 from poolwise.live.kubernetes.device_allocation import Devices, allocate
 from poolwise.live.kubernetes.devices import DeviceUsage
 from poolwise.live.kubernetes.node_constraints import NodeConstraints
-from poolwise.live.kubernetes.objects import Node, ResourceClaim
+from poolwise.live.kubernetes.objects.claim import ResourceClaim
+from poolwise.live.kubernetes.objects.node import Node
 from poolwise.live.kubernetes.placement import request_key
 from poolwise.live.kubernetes.pod_jobs import PodJob
 from poolwise.live.kubernetes.state import ClusterState

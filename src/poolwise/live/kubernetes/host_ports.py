@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from poolwise.live.kubernetes.objects import Pod
+from poolwise.live.kubernetes.objects.pod import Pod
 
 ANY_ADDRESS = "0.0.0.0"
 

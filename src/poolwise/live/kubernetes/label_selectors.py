@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from poolwise.live.kubernetes.objects import LabelSelector, Requirement
+from poolwise.live.kubernetes.objects.selectors import LabelSelector, Requirement
 
 
 def selects(selector: LabelSelector | None, labels: Mapping[str, str]) -> bool:

@@ -16,7 +16,7 @@ from typing import Any
 
 from poolwise.errors import PoolwiseError
 from poolwise.live.kubernetes.client import ApiError, Client
-from poolwise.live.kubernetes.objects import Lease
+from poolwise.live.kubernetes.objects.lease import Lease
 from poolwise.live.logs import log_event
 
 _FORBIDDEN_TIMEOUT = 60.0  # seconds for which requests may be denied, as while the server loads its roles

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from poolwise.live.kubernetes.objects import ResourceSlice
+from poolwise.live.kubernetes.objects.device import ResourceSlice
 from poolwise.live.kubernetes.quantity import exact_amount
 from poolwise.performance.link_load import link_loads
 

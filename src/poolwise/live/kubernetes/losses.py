@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from poolwise.live.kubernetes.node_constraints import untolerated_taint
-from poolwise.live.kubernetes.objects import DeviceId, ResourceClaim
+from poolwise.live.kubernetes.objects.claim import ResourceClaim
+from poolwise.live.kubernetes.objects.device import DeviceId
 from poolwise.live.kubernetes.pod_runs import ActiveRun, PodRuns
 from poolwise.live.logs import log_event
 from poolwise.quantities import SECOND

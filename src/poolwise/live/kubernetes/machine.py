@@ -20,7 +20,8 @@ from poolwise.live.kubernetes.demand import NAMES
 from poolwise.live.kubernetes.devices import Inventory, InventoryDevice, node_selection_key
 from poolwise.live.kubernetes.link_traffic import LinkTraffic
 from poolwise.live.kubernetes.node_constraints import NodeConstraints
-from poolwise.live.kubernetes.objects import DeviceId, Node
+from poolwise.live.kubernetes.objects.device import DeviceId
+from poolwise.live.kubernetes.objects.node import Node
 from poolwise.live.kubernetes.quantity import available_amount
 from poolwise.model import Changes, JobTable, Kind, Machine, MachineBuilder, Queue, Snapshot
 from poolwise.model.run_table import RunTable

@@ -8,7 +8,9 @@ from functools import lru_cache
 import msgspec
 
 from poolwise.live.kubernetes.label_selectors import requirement_matches
-from poolwise.live.kubernetes.objects import Node, NodeSelector, Pod, SelectorTerm, Taint, Toleration
+from poolwise.live.kubernetes.objects.node import Node, Taint, Toleration
+from poolwise.live.kubernetes.objects.pod import Pod
+from poolwise.live.kubernetes.objects.selectors import NodeSelector, SelectorTerm
 
 _BLOCKING_EFFECTS = ("NoSchedule", "NoExecute")
 _UNSCHEDULABLE = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")

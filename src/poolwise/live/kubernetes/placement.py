@@ -12,7 +12,10 @@ from poolwise.live.kubernetes.cache import ClusterCache
 from poolwise.live.kubernetes.device_allocation import Devices, allocate, allocation_of
 from poolwise.live.kubernetes.devices import DeviceShare
 from poolwise.live.kubernetes.node_constraints import selector_matches
-from poolwise.live.kubernetes.objects import DeviceId, Node, Pod, ResourceClaim
+from poolwise.live.kubernetes.objects.claim import ResourceClaim
+from poolwise.live.kubernetes.objects.device import DeviceId
+from poolwise.live.kubernetes.objects.node import Node
+from poolwise.live.kubernetes.objects.pod import Pod
 from poolwise.live.kubernetes.placement_rules import KnownPods, PlacedPods, PlacementRules
 from poolwise.live.kubernetes.pod_jobs import PodJob
 from poolwise.live.kubernetes.recovery import InterruptedStart

@@ -9,7 +9,8 @@ from functools import cached_property
 from poolwise.live.kubernetes.cache import ClusterCache
 from poolwise.live.kubernetes.host_ports import conflicting_port
 from poolwise.live.kubernetes.node_constraints import NodeConstraints
-from poolwise.live.kubernetes.objects import Node, Pod
+from poolwise.live.kubernetes.objects.node import Node
+from poolwise.live.kubernetes.objects.pod import Pod
 from poolwise.live.kubernetes.pod_affinity import AffinityFilter, Domain, PlacedPod
 from poolwise.live.kubernetes.pod_rules import PodRules
 from poolwise.live.kubernetes.preferences import (

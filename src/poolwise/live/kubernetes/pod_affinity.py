@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from poolwise.live.kubernetes.label_selectors import selects
-from poolwise.live.kubernetes.objects import Node, Pod, PodAffinityTerm
+from poolwise.live.kubernetes.objects.node import Node
+from poolwise.live.kubernetes.objects.pod import Pod, PodAffinityTerm
 from poolwise.live.kubernetes.pod_rules import PodRules
 
 Domain = tuple[str, str]  # topology key, and its value on the nodes of the domain

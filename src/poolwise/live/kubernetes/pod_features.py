@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from poolwise.live.kubernetes.objects import Pod, PodGroup
+from poolwise.live.kubernetes.objects.pod import Pod
+from poolwise.live.kubernetes.objects.pod_group import PodGroup
 
 ELSEWHERE = "remove it, or let kube-scheduler place the pod"
 _DISKS = {

@@ -13,7 +13,9 @@ from poolwise.live.kubernetes.clock import LiveClock
 from poolwise.live.kubernetes.demand import KIND, PodDemand, claim_keys, group_of, shareable
 from poolwise.live.kubernetes.device_allocation import check_supported
 from poolwise.live.kubernetes.extended import ExtendedClaim, extended_claim
-from poolwise.live.kubernetes.objects import Pod, PodGroup, ResourceClaim
+from poolwise.live.kubernetes.objects.claim import ResourceClaim
+from poolwise.live.kubernetes.objects.pod import Pod
+from poolwise.live.kubernetes.objects.pod_group import PodGroup
 from poolwise.live.kubernetes.pod_features import unsupported_fields
 from poolwise.live.kubernetes.volumes import volume_problem
 from poolwise.quantities import SECOND

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from poolwise.live.kubernetes.host_ports import HostPort, host_ports
-from poolwise.live.kubernetes.objects import Pod, PodAffinityTerm, PreferredNodes, SpreadConstraint, WeightedPodAffinityTerm
+from poolwise.live.kubernetes.objects.pod import Pod, PodAffinityTerm, PreferredNodes, SpreadConstraint, WeightedPodAffinityTerm
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from poolwise.live.kubernetes.node_constraints import term_matches, tolerates_taint
-from poolwise.live.kubernetes.objects import Node, Pod, PodAffinityTerm, PreferredNodes, Toleration, WeightedPodAffinityTerm
+from poolwise.live.kubernetes.objects.node import Node, Toleration
+from poolwise.live.kubernetes.objects.pod import Pod, PodAffinityTerm, PreferredNodes, WeightedPodAffinityTerm
 from poolwise.live.kubernetes.pod_affinity import Domain, NamespaceLabels, PlacedPod, domain_of, term_selects
 from poolwise.live.kubernetes.pod_rules import PodRules
 

@@ -8,7 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from poolwise.live.kubernetes.metrics import KubernetesMetrics
-from poolwise.live.kubernetes.objects import DeviceId, Pod, ResourceClaim
+from poolwise.live.kubernetes.objects.claim import ResourceClaim
+from poolwise.live.kubernetes.objects.device import DeviceId
+from poolwise.live.kubernetes.objects.pod import Pod
 from poolwise.live.kubernetes.pod_runs import PodRuns
 from poolwise.live.logs import log_event
 from poolwise.quantities import SECOND

@@ -18,7 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from poolwise.live.kubernetes.cache import ClusterCache
-from poolwise.live.kubernetes.objects import ResourceClaim
+from poolwise.live.kubernetes.objects.claim import ResourceClaim
 from poolwise.live.kubernetes.pod_jobs import PodJob
 from poolwise.live.kubernetes.starts import ClaimWrite, PodStart
 

@@ -10,7 +10,7 @@ from typing import Any
 import cel
 
 from poolwise.errors import InputError
-from poolwise.live.kubernetes.objects import DeviceSelector, PublishedDevice
+from poolwise.live.kubernetes.objects.device import DeviceSelector, PublishedDevice
 from poolwise.live.kubernetes.quantity import parse_quantity
 
 _BUILT_IN = re.compile(

@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from poolwise.live.kubernetes.objects import Allocation, DeviceId, Node, PersistentVolumeClaim, Pod, ResourceClaim
+from poolwise.live.kubernetes.objects.claim import Allocation, ResourceClaim
+from poolwise.live.kubernetes.objects.device import DeviceId
+from poolwise.live.kubernetes.objects.node import Node
+from poolwise.live.kubernetes.objects.pod import Pod
+from poolwise.live.kubernetes.objects.volume import PersistentVolumeClaim
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,10 @@ from poolwise.live.kubernetes.machine import (
     view_for,
 )
 from poolwise.live.kubernetes.node_constraints import NodeConstraints, untolerated_taint
-from poolwise.live.kubernetes.objects import DeviceId, Node, Pod, ResourceClaim, Toleration
+from poolwise.live.kubernetes.objects.claim import ResourceClaim
+from poolwise.live.kubernetes.objects.device import DeviceId
+from poolwise.live.kubernetes.objects.node import Node, Toleration
+from poolwise.live.kubernetes.objects.pod import Pod
 from poolwise.live.kubernetes.pod_jobs import PodJob
 from poolwise.live.kubernetes.quantity import requested_amount
 from poolwise.live.kubernetes.topology_spread import KnownDomains

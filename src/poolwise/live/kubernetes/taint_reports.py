@@ -12,7 +12,9 @@ from poolwise.live.kubernetes.actions import Actions
 from poolwise.live.kubernetes.cache import ClusterCache
 from poolwise.live.kubernetes.metrics import KubernetesMetrics
 from poolwise.live.kubernetes.node_constraints import untolerated_taint
-from poolwise.live.kubernetes.objects import DeviceId, ResourceClaim, Taint
+from poolwise.live.kubernetes.objects.claim import ResourceClaim
+from poolwise.live.kubernetes.objects.device import DeviceId
+from poolwise.live.kubernetes.objects.node import Taint
 from poolwise.live.logs import log_event
 
 

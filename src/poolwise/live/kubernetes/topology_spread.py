@@ -12,7 +12,9 @@ from math import floor, log
 
 from poolwise.live.kubernetes.label_selectors import selects
 from poolwise.live.kubernetes.node_constraints import NodeConstraints
-from poolwise.live.kubernetes.objects import LabelSelector, Node, Pod, Requirement, SpreadConstraint
+from poolwise.live.kubernetes.objects.node import Node
+from poolwise.live.kubernetes.objects.pod import Pod, SpreadConstraint
+from poolwise.live.kubernetes.objects.selectors import LabelSelector, Requirement
 from poolwise.live.kubernetes.pod_affinity import PlacedPod
 
 HOSTNAME = "kubernetes.io/hostname"

@@ -11,7 +11,7 @@ import msgspec
 
 from poolwise.live.kubernetes.api_writer import CLAIM, ApiWriter
 from poolwise.live.kubernetes.client import Client
-from poolwise.live.kubernetes.objects import PersistentVolume, PersistentVolumeClaim
+from poolwise.live.kubernetes.objects.volume import PersistentVolume, PersistentVolumeClaim
 from poolwise.live.kubernetes.start_waits import StartWaits
 from poolwise.live.kubernetes.starts import StartFailed, VolumeWrite
 from poolwise.live.kubernetes.volumes import SELECTED_NODE, volume_serves

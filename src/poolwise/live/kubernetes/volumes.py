@@ -8,7 +8,9 @@ from dataclasses import dataclass
 
 from poolwise.live.kubernetes.cache import ClusterCache
 from poolwise.live.kubernetes.node_constraints import selector_matches
-from poolwise.live.kubernetes.objects import Node, PersistentVolume, Pod, StorageClass
+from poolwise.live.kubernetes.objects.node import Node
+from poolwise.live.kubernetes.objects.pod import Pod
+from poolwise.live.kubernetes.objects.volume import PersistentVolume, StorageClass
 
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
 """Annotation with the node on which a provisioner creates the volume of a claim."""

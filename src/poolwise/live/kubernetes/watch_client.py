@@ -18,19 +18,13 @@ from poolwise.live.kubernetes.bind import Binder, Reservations
 from poolwise.live.kubernetes.client import ApiError, Client
 from poolwise.live.kubernetes.informer import Informer, Synced, WatchEvent
 from poolwise.live.kubernetes.lease import Leadership
-from poolwise.live.kubernetes.objects import (
-    DeviceClass,
-    DeviceTaintRule,
-    Namespace,
-    Node,
-    PersistentVolume,
-    PersistentVolumeClaim,
-    Pod,
-    PodGroup,
-    ResourceClaim,
-    ResourceSlice,
-    StorageClass,
-)
+from poolwise.live.kubernetes.objects.claim import ResourceClaim
+from poolwise.live.kubernetes.objects.device import DeviceClass, DeviceTaintRule, ResourceSlice
+from poolwise.live.kubernetes.objects.meta import Namespace
+from poolwise.live.kubernetes.objects.node import Node
+from poolwise.live.kubernetes.objects.pod import Pod
+from poolwise.live.kubernetes.objects.pod_group import PodGroup
+from poolwise.live.kubernetes.objects.volume import PersistentVolume, PersistentVolumeClaim, StorageClass
 from poolwise.live.kubernetes.starts import BindFailed, Bound
 from poolwise.live.kubernetes.volume_binder import VolumeBinder
 from poolwise.live.logs import log_event

@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from poolwise.errors import InputError, PoolwiseError
 from poolwise.live.kubernetes.informer import Synced, WatchEvent
-from poolwise.live.kubernetes.objects import ResourceClaim
+from poolwise.live.kubernetes.objects.claim import ResourceClaim
 from poolwise.live.logs import log_event
 from poolwise.live.metrics import SHORT
 from poolwise_agents.node_agent.cluster import AgentCluster

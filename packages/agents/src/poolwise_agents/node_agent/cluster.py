@@ -10,7 +10,9 @@ from typing import Any
 import msgspec
 
 from poolwise.live.kubernetes.client import ApiError, Client
-from poolwise.live.kubernetes.objects import Node, ResourceClaim, ResourceSlice
+from poolwise.live.kubernetes.objects.claim import ResourceClaim
+from poolwise.live.kubernetes.objects.device import ResourceSlice
+from poolwise.live.kubernetes.objects.node import Node
 
 GROUP = "/apis/resource.k8s.io/v1"
 CLAIMS = f"{GROUP}/resourceclaims"

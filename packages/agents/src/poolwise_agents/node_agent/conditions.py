@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from poolwise.live.kubernetes.objects import ResourceClaim
+from poolwise.live.kubernetes.objects.claim import ResourceClaim
 from poolwise_agents.node_agent.records import ClaimRecord, ClaimState
 from poolwise_agents.node_agent.required_attachments import allocated_devices
 

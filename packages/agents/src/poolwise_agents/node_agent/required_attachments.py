@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from poolwise.errors import InputError
-from poolwise.live.kubernetes.objects import AllocatedDevice, PublishedDevice, ResourceClaim, ResourceSlice
+from poolwise.live.kubernetes.objects.claim import AllocatedDevice, ResourceClaim
+from poolwise.live.kubernetes.objects.device import PublishedDevice, ResourceSlice
 from poolwise.quantities import to_seconds
 from poolwise_agents.node_agent.config import TEMPLATE, NodeAgentFile, TemplateSection
 from poolwise_agents.node_agent.records import Attachment, ClaimRecord

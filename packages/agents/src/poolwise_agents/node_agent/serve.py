@@ -14,7 +14,7 @@ from poolwise.live.kubernetes.access import Access
 from poolwise.live.kubernetes.client import Client
 from poolwise.live.kubernetes.informer import Informer
 from poolwise.live.kubernetes.link_traffic import links_driver
-from poolwise.live.kubernetes.objects import ResourceClaim
+from poolwise.live.kubernetes.objects.claim import ResourceClaim
 from poolwise.live.logs import log_event
 from poolwise.quantities import to_seconds
 from poolwise_agents.node_agent.agent import NodeAgent

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from poolwise.errors import PoolwiseError
-from poolwise.live.kubernetes.objects import ResourceSlice
+from poolwise.live.kubernetes.objects.device import ResourceSlice
 from poolwise.live.kubernetes.quantity import parse_quantity
 from poolwise_agents.node_agent.cluster import AgentCluster
 from poolwise_agents.node_agent.conditions import condition_names
