@@ -83,12 +83,17 @@ def trees(draw: st.DrawFn) -> ShareTree:
 
 @given(trees(), st.data())
 def test_fair_tree_ranks_accounts_and_users_one_after_the_other(tree: ShareTree, data: st.DataObject) -> None:
-    own = [float(data.draw(st.integers(0, 3))) if association.user else 0.0 for association in tree.associations]
-    usage = np.array(own)
-    for k in range(len(own) - 1, 0, -1):
-        usage[tree.parent[k]] += usage[k]
-    assert tree.total(np.array(own)).tolist() == usage.tolist()
-    assert tree.fair_tree(usage).tolist() == fair_tree(tree, usage).tolist()
+    """Usages follow one another and differ in few users, so that a tree keeps some of its rankings."""
+    users = [k for k, association in enumerate(tree.associations) if association.user]
+    own = np.zeros(len(tree))
+    for changed in [users, *(data.draw(st.sets(st.sampled_from(users), max_size=2)) for _ in range(5 if users else 0))]:
+        for k in changed:
+            own[k] = data.draw(st.integers(0, 3))
+        usage = own.copy()
+        for k in range(len(own) - 1, 0, -1):
+            usage[tree.parent[k]] += usage[k]
+        assert tree.total(own).tolist() == usage.tolist()
+        assert tree.fair_tree(usage).tolist() == fair_tree(tree, usage).tolist()
 
 
 def test_tied_accounts_are_ranked_as_one() -> None:

@@ -42,6 +42,8 @@ class Recalculations:
     def _follow(self, state: RackState | SharedState) -> IntArray:
         """Add the runs that have ended to the history; return the numbers of the current ones, ascending."""
         runs, started = state.runs, int(state.now.started)
+        if started == self._started and state.now.running == len(self._current):
+            return self._current
         current = np.sort(runs.ending[: state.now.running])
         before = np.concatenate([self._current, np.arange(self._started, started)])
         at = np.searchsorted(current, before)

@@ -8,12 +8,34 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
 from poolwise.arrays import BoolArray, FloatArray, IntArray
 from poolwise.quantities import SECOND
 from poolwise.slurm.dumps import Association
+
+
+class FairTreeRanking(NamedTuple):
+    """Fair-tree factors, and the comparisons of level fair shares that they follow from.
+
+    Attributes
+    ----------
+    before, behind : (k,) associations that are compared, row by row
+    leads : (k,) whether the level fair share of the former is larger; otherwise they are equal
+    factor : (n,) factor of each user, 0 for accounts
+    """
+
+    before: IntArray
+    behind: IntArray
+    leads: BoolArray
+    factor: FloatArray
+
+    def holds(self, level: FloatArray) -> bool:
+        """Return whether (n,) level fair shares compare in the same way."""
+        before, behind = level[self.before], level[self.behind]
+        return bool(((before > behind) == self.leads).all() and (before >= behind).all())
 
 
 class ShareTree:
@@ -26,6 +48,7 @@ class ShareTree:
 
     def __init__(self, associations: Sequence[Association]) -> None:
         self.associations = tuple(associations)
+        self._ranking: FairTreeRanking | None = None  # the last one
 
     def __len__(self) -> int:
         return len(self.associations)
@@ -114,14 +137,23 @@ class ShareTree:
         are merged and ranked as one. The factor is the user's rank, counted from the last, over the number of users.
         """
         level = self._level_fair_share(usage)
+        if self._ranking is None or not self._ranking.holds(level):
+            self._ranking = self._rank(level)
+        return self._ranking.factor
+
+    def _rank(self, level: FloatArray) -> FairTreeRanking:
+        """Rank the users by (n,) level fair shares."""
         ahead, group = np.zeros((2, len(self)), dtype=np.int64)  # users ranked before, and the merged accounts it belongs to
         tied = np.zeros(len(self), dtype=np.bool_)  # with the last user ranked before
+        compared = [np.zeros((3, 0), dtype=np.int64)]
         for positions in self._depths:
             parent = self.parent[positions]
             order = np.lexsort((~self._is_user[positions], -level[positions], group[parent]))  # users before tied accounts
             k, parent = positions[order], parent[order]
             begins, is_user, users = _differ(group[parent]), self._is_user[k], self._users_below[k]
             leads = begins | _differ(level[k])
+            inside = np.flatnonzero(~begins)
+            compared.append(np.array([k[inside - 1], k[inside], leads[inside]]))
             before = np.cumsum(users) - users
             before -= before[np.maximum.accumulate(np.where(begins, np.arange(len(k)), 0))]
             merged = ~(is_user | leads | np.append(True, is_user[:-1]))  # into the accounts of the row before
@@ -134,14 +166,18 @@ class ShareTree:
         rank = np.maximum.accumulate(np.where(tied[ranked], 0, np.arange(len(ranked))))
         factor = np.zeros(len(self))
         factor[ranked] = (len(ranked) - rank) / len(ranked)
-        return factor
+        factor.flags.writeable = False
+        pairs = np.concatenate(compared, axis=1)
+        return FairTreeRanking(pairs[0], pairs[1], pairs[2] > 0, factor)
 
     def _level_fair_share(self, usage: FloatArray) -> FloatArray:
         """Return (n,) shares over usage, relative to the siblings; infinite for the root and without usage."""
         whole = usage[self.parent]  # of the root, which has no parent, any number
         used = np.divide(usage, whole, out=np.zeros(len(self)), where=whole != 0)
         values = np.divide(self.level_share, used, out=np.full(len(self), math.inf), where=used != 0)
-        return np.where(self.parent < 0, math.inf, np.where(self.level_share == 0, 0.0, values))
+        values[self.level_share == 0] = 0.0
+        values[self.parent < 0] = math.inf
+        return values
 
     def effective(self, usage: FloatArray, above: FloatArray | None = None) -> FloatArray:
         """Return the effective usage of the classic algorithm, (n,): own usage blended with the parent account's.
