@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from poolwise.model import Machine, Placement, Run, Snapshot, Workload
-from poolwise.model import snapshot as snapshots
+from poolwise.model import Machine, Placement, Run, Snapshot, Workload, releases
 from poolwise.model.run_table import RunTable
 from poolwise.model.snapshot import OVERDUE
 from poolwise.performance.ideal import Ideal
@@ -164,7 +163,7 @@ def compare(snapshot: Snapshot, reference: Reference, time: int) -> None:
     assert snapshot.ends().tolist() == expected
     for block, wide in ((1, 1024), (256, 1024), (16, 1)):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(snapshots, "WIDE", wide)
+            patch.setattr(releases, "WIDE", wide)
             found = [(ends, free.copy()) for ends, free in snapshot.futures(block)]
         assert [end for ends, _ in found for end in ends.tolist()] == expected
         for ends, free in found:

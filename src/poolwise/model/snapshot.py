@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
@@ -16,12 +15,10 @@ from poolwise.model.job_table import JobTable
 from poolwise.model.machine import Machine
 from poolwise.model.memory_use import MemoryInUse
 from poolwise.model.placement import Placement
+from poolwise.model.releases import free_after_releases
 from poolwise.model.run import Fetch, Run
 from poolwise.model.run_table import RunTable
 from poolwise.quantities import HORIZON, OVERDUE, with_slowdown
-
-WIDE = 1024
-"""Number of cells above which rows are added up one by one, because `np.cumsum` down the columns takes three times as long."""
 
 
 class Estimate(Protocol):
@@ -416,39 +413,18 @@ class Snapshot:
         ends : (k,) distinct expected ends, and ends of windows, ascending
         free : (k, n_owner, n_resource) free amounts from each of them on, if nothing else starts
         """
-        table, shape = self._runs, self.free.shape
-        known_ends, slots = self._ending()
-        imagined = np.array([run.expected_end for run in self._extra], dtype=np.int64)
-        windows = np.array([window.end for window in self.machine.windows if window.end > self.now], dtype=np.int64)
-        ends, n_run = np.concatenate([known_ends, imagined, windows]), len(known_ends) + len(imagined)
-        order = np.argsort(ends, kind="stable")
-        block = max(16, min(block, 4_000_000 // max(1, table.n_cell)))
-        carry = self.free.reshape(-1)
-        for low in range(0, len(order), block):
-            part = order[low : low + block]
-            of_table = part < len(slots)
-            if of_table.all():
-                delta = table.released(slots[part])
-            else:
-                delta = np.zeros((len(part), table.n_cell), dtype=np.int64)
-                delta[of_table] = table.released(slots[part[of_table]])
-            for row in np.flatnonzero(~of_table & (part < n_run)).tolist():
-                placement = self._extra[int(part[row]) - len(slots)].placement
-                np.add.at(delta[row], placement.owner * shape[1] + placement.resource, placement.amount)
-            free = _added_up(delta, carry)
-            carry = free[-1].copy()
-            times = ends[part]
-            following = ends[order[low + block]] if low + block < len(order) else -1
-            last = np.append(times[1:] != times[:-1], following != times[-1])  # all releases of one instant together
-            if last.any():
-                yield times[last], (free if last.all() else free[last]).reshape(-1, *shape)
+        ends, slots = self._ending()
+        return free_after_releases(self._runs, ends, slots, self._extra, self._window_ends(), self.free, block)
 
     def ends(self) -> IntArray:
         """Return (k,) distinct expected ends, and ends of windows, ascending: those of `futures`."""
         expected, _ = self._ending()
         imagined = [run.expected_end for run in self._extra]
-        windows = [window.end for window in self.machine.windows if window.end > self.now]
-        return np.unique(np.concatenate([expected, np.array([*imagined, *windows], dtype=np.int64)]))
+        return np.unique(np.concatenate([expected, np.array([*imagined, *self._window_ends()], dtype=np.int64)]))
+
+    def _window_ends(self) -> list[int]:
+        """Return the ends (ns) of the machine's windows that are not over."""
+        return [window.end for window in self.machine.windows if window.end > self.now]
 
     def _ending(self) -> tuple[IntArray, IntArray]:
         """Return the expected ends of the platform's runs in this state, ascending, and their slots, each (k,)."""
@@ -466,16 +442,6 @@ class Snapshot:
         if len(ends) and int(ends[0]) <= self._real:
             return np.where(ends <= self._real, self._real + OVERDUE, ends)
         return ends
-
-
-def _added_up(delta: IntArray, carry: IntArray) -> IntArray:
-    """Return (k, n_cell) running sums of `carry` (n_cell,) and the rows; `delta` itself is changed."""
-    delta[0] += carry
-    if delta.shape[1] < WIDE:
-        return np.cumsum(delta, axis=0, out=delta)
-    for before, row in pairwise(delta):
-        row += before
-    return delta
 
 
 def _read_only(array: IntArray) -> IntArray:
