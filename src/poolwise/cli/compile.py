@@ -66,6 +66,7 @@ def families() -> Mapping[str, Callable[[], object]]:
     Slow ones come first, to balance the cores.
     """
     from poolwise.batch.methods.place import Place
+    from poolwise.engines.compositions.replay import load_compositions
     from poolwise.engines.dispatch import replay as dispatch
     from poolwise.engines.list_scheduling import loading
     from poolwise.engines.shared_nodes import replay as shared_nodes
@@ -85,6 +86,7 @@ def families() -> Mapping[str, Callable[[], object]]:
         "batch placement": Place().prepare,
         "minimum-cost flow": _flow,
         "task dispatch": dispatching,
+        "composed devices": load_compositions,
     }
 
 

@@ -77,7 +77,10 @@ def no_engine_for(scheduler: Scheduler) -> Obstacle:
     """Return the obstacle for a scheduler that an engine does not implement."""
     if statement_holds(type(scheduler), "preempts") and scheduler.preempts:
         return Obstacle("the scheduler preempts running jobs", "supported without preemption")
-    return Obstacle(f"scheduler {type(scheduler).__name__} has no kernel", "list scheduling and task dispatch have kernels")
+    return Obstacle(
+        f"scheduler {type(scheduler).__name__} has no kernel",
+        "list scheduling, task dispatch and composed devices have kernels",
+    )
 
 
 def unsupported_by_all(

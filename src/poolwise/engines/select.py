@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 
 from poolwise.engines.compiled_engine import CompiledEngine, RunSpec, no_engine_for
+from poolwise.engines.compositions import replay as compositions
 from poolwise.engines.dispatch import replay as dispatch
 from poolwise.engines.list_sampling import RackSampler, SharedSampler
 from poolwise.engines.list_scheduling import replay as list_scheduling
@@ -31,6 +32,12 @@ ENGINES = (
         RackSampler,
     ),
     CompiledEngine("task dispatch", dispatch.unsupported, dispatch.replay, dispatch.load_for),
+    CompiledEngine(
+        "composed devices",
+        compositions.unsupported_composition,
+        compositions.replay_composition,
+        compositions.load_for_composition,
+    ),
 )
 
 

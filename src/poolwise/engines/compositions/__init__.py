@@ -1,0 +1,1 @@
+"""Compiled engine of list scheduling on composed devices."""

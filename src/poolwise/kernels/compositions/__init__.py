@@ -1,0 +1,1 @@
+"""Kernel of list scheduling on composed devices: places workloads on compositions and follows their shared speeds."""
