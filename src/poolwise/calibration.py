@@ -18,6 +18,7 @@ from poolwise.metrics.window import Window
 from poolwise.model import Machine, MachineBuilder, Schedule, Workload
 from poolwise.policies.backfill.none import NoBackfill
 from poolwise.policies.order.priorities import FCFS
+from poolwise.policies.placement.nodes.placement import FirstNodes
 from poolwise.policies.placement.nvme.policies import NvmeFirstFit
 from poolwise.schedulers.composition import CompositionScheduler
 from poolwise.schedulers.list import ListScheduler
@@ -65,8 +66,8 @@ def ideal_load(workload: Workload, machine: Machine, *, all_resources: bool = Fa
     """
     ideal = _ideal_machine(machine, all_resources)
     bare = workload if all_resources else replace(workload, requests={"cores": workload.request("cores")})
-    placement = NvmeFirstFit(share=True)
-    any_that_fits, in_order = CompositionScheduler(FCFS(), placement), ListScheduler(FCFS(), NoBackfill(), placement)
+    any_that_fits = CompositionScheduler(FCFS(), NvmeFirstFit(share=True))
+    in_order = ListScheduler(FCFS(), NoBackfill(), FirstNodes())
     schedule = simulate(bare, ideal, any_that_fits if all_resources else in_order).schedule
     opening = min(_reaches(schedule, name) for name in (_RESOURCES if all_resources else ("cores",)))
     last = int(workload.submit.max())
