@@ -3,8 +3,9 @@
 import math
 
 from poolwise.presentation.figure import Bars, Scatter
+from poolwise_reproductions.criteria import Measured
 from poolwise_reproductions.headlines import MIN_POINTS, agreement_figures
-from poolwise_reproductions.published import Claim, ClaimRow, Measured
+from poolwise_reproductions.published import Claim, ClaimRow
 
 
 def row(number: int, measured: float, as_run: float | None = None, kind: str = "paper", rule: str = "exact") -> ClaimRow:

@@ -7,7 +7,9 @@ import pytest
 from poolwise.errors import InputError
 from poolwise_reproductions import catalog
 from poolwise_reproductions.causes import faults, named_rows, parse, pattern, render
-from poolwise_reproductions.published import SEPARATOR, VALUES, Claim, ClaimRow, Measured, compare, read_claims
+from poolwise_reproductions.claims_file import read_claims
+from poolwise_reproductions.criteria import Measured
+from poolwise_reproductions.published import SEPARATOR, VALUES, Claim, ClaimRow, compare
 
 NAMES = ("drmaestro", "fair-memory", "irop", "nvme-composition", "vinesim")
 HEADER = "artifact,condition,metric,unit,published,rule,tolerance,note,reason,class,basis,shown_by\n"

@@ -13,6 +13,7 @@ from poolwise.runner import Local
 from poolwise.traces.generators.device_jobs import WARM_UP
 from poolwise_reproductions import catalog, drmaestro
 from poolwise_reproductions.cases import Measurer
+from poolwise_reproductions.claims_file import read_claims
 from poolwise_reproductions.drmaestro.cells import (
     OUR_PHASE,
     POINTS,
@@ -36,7 +37,7 @@ from poolwise_reproductions.drmaestro.claims import (
     tables,
 )
 from poolwise_reproductions.drmaestro.experiments import EXPERIMENTS, MOSTLY_ABOVE, middle_kinds
-from poolwise_reproductions.published import SWITCH, compare, read_claims
+from poolwise_reproductions.published import SWITCH, compare
 from poolwise_reproductions.reproduction import reproduce
 
 SMALLEST = SCENARIOS[0]

@@ -16,6 +16,8 @@ from poolwise.studies.study import load
 from poolwise.traces.generators import generate
 from poolwise_reproductions import catalog
 from poolwise_reproductions.cases import Measurer
+from poolwise_reproductions.claims_file import read_claims
+from poolwise_reproductions.criteria import Measured
 from poolwise_reproductions.fair_memory import (
     OURS,
     PAPER,
@@ -33,7 +35,7 @@ from poolwise_reproductions.fair_memory.claims import FairMemoryResults
 from poolwise_reproductions.fair_memory.readings import ALL_SWITCHES, COMBINED, SPEC, ablations, switched
 from poolwise_reproductions.fair_memory.runs import CDF, MACHINES, ORDERS, FairMemoryCase
 from poolwise_reproductions.fair_memory.traces import TRACES
-from poolwise_reproductions.published import Measured, compare, read_claims
+from poolwise_reproductions.published import compare
 from poolwise_reproductions.reproduction import figures_of, reproduce
 from tests.helpers.data import PUBLISHED
 

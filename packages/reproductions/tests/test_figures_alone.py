@@ -14,11 +14,11 @@ from poolwise.presentation.figure_data import figure_csv
 from poolwise.runner import Local
 from poolwise_reproductions import catalog, drmaestro, fair_memory, irop, nvme_composition, vinesim
 from poolwise_reproductions.cases import Measurer
+from poolwise_reproductions.claims_file import read_claims
 from poolwise_reproductions.fair_memory.runs import FairMemoryCase
 from poolwise_reproductions.figure_scripts import expected, scripts_of
 from poolwise_reproductions.irop.plan import Grid
 from poolwise_reproductions.nvme_composition.plan import COLUMNS
-from poolwise_reproductions.published import read_claims
 from poolwise_reproductions.report import write_reproduction
 from poolwise_reproductions.reproduction import about, find_artifact, reproduce
 

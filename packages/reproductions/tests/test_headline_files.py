@@ -7,8 +7,10 @@ import pytest
 from poolwise import registry
 from poolwise.errors import InputError
 from poolwise_reproductions import catalog
+from poolwise_reproductions.claims_file import read_claims
+from poolwise_reproductions.criteria import Measured
 from poolwise_reproductions.headlines import Headline, answer_headlines, read_headlines
-from poolwise_reproductions.published import Claim, ClaimRow, Measured, read_claims
+from poolwise_reproductions.published import Claim, ClaimRow
 
 NAMES = registry.names("reproductions")
 

@@ -8,11 +8,11 @@ import pytest
 from poolwise.errors import InputError
 from poolwise.report.chart_parts import series_style
 from poolwise_reproductions import catalog
+from poolwise_reproductions.claims_file import read_claims
 from poolwise_reproductions.headlines import OURS, answer_of, count_answers, read_headlines
 from poolwise_reproductions.irop import figures
 from poolwise_reproductions.irop.plan import Grid
 from poolwise_reproductions.overview import overview, read_comparison
-from poolwise_reproductions.published import read_claims
 from poolwise_reproductions.report import verdict_counts
 from tests.helpers.data import ROOT
 

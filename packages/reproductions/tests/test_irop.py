@@ -9,9 +9,10 @@ from poolwise.performance.profiles import Profile
 from poolwise.runner import Local
 from poolwise_reproductions import catalog, irop
 from poolwise_reproductions.cases import Measurer
+from poolwise_reproductions.claims_file import read_claims
 from poolwise_reproductions.irop.plan import Grid
 from poolwise_reproductions.irop.runs import IropCase, ProblemVariant, least_product
-from poolwise_reproductions.published import compare, read_claims
+from poolwise_reproductions.published import compare
 
 
 def test_cases_run_once_and_are_cached(tmp_path):

@@ -10,12 +10,13 @@ import pytest
 from poolwise.runner import Local
 from poolwise_reproductions import catalog, irop
 from poolwise_reproductions.cases import Measurer
+from poolwise_reproductions.claims_file import read_claims
 from poolwise_reproductions.headlines import answer_headlines, read_headlines
 from poolwise_reproductions.irop.claims import BY_CORES, finite_mean
 from poolwise_reproductions.irop.plan import PRIMARY, SMALL, VARIANTS, Grid
 from poolwise_reproductions.irop.runs import HEEP_BY_MODULE, IropCase, MemoryTimeCase
 from poolwise_reproductions.irop.variants import describe, verdicts
-from poolwise_reproductions.published import SWITCH, compare, read_claims
+from poolwise_reproductions.published import SWITCH, compare
 
 SEEDS = 4
 GRID = Grid(seeds=SEEDS, small_seeds=SEEDS, draws=SEEDS)

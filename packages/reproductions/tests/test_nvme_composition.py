@@ -14,6 +14,7 @@ from poolwise.policies.placement.nvme.policies import NvmeDisaggregationAware, N
 from poolwise.runner import Local
 from poolwise_reproductions import catalog
 from poolwise_reproductions.cases import Measurer
+from poolwise_reproductions.claims_file import read_claims
 from poolwise_reproductions.headlines import answer_headlines, read_headlines
 from poolwise_reproductions.nvme_composition import PARTS, QUICK, NvmeComposition, cases
 from poolwise_reproductions.nvme_composition.algorithms import CHANGE, describe, effect_table, effects
@@ -32,7 +33,7 @@ from poolwise_reproductions.nvme_composition.packing import PACKINGS, PackingCas
 from poolwise_reproductions.nvme_composition.packing import cases as calibrated_packings
 from poolwise_reproductions.nvme_composition.packing import node_of as packed_node
 from poolwise_reproductions.nvme_composition.plan import ALGORITHMS, COLUMNS, FASTER, MODES, SOURCES, NvmePlan, base, seeded
-from poolwise_reproductions.published import SWITCH, compare, read_claims
+from poolwise_reproductions.published import SWITCH, compare
 from poolwise_reproductions.results import without_nan
 from tests.helpers.data import PUBLISHED, ROOT
 from tests.helpers.kept_trials import written

@@ -6,8 +6,10 @@ import pytest
 
 from poolwise import registry
 from poolwise.errors import InputError
+from poolwise_reproductions.claims_file import claims_csv
+from poolwise_reproductions.criteria import Measured
 from poolwise_reproductions.overview import overview, read_comparison, read_notes
-from poolwise_reproductions.published import Claim, ClaimRow, Measured, claims_csv
+from poolwise_reproductions.published import Claim, ClaimRow
 
 PAGES = Path(__file__).parents[3] / "docs" / "reproductions"
 

@@ -10,13 +10,15 @@ import pytest
 from poolwise.presentation.figure import Bars, Curves, Figure, Panels, VegaChart
 from poolwise.report.page import render
 from poolwise_reproductions import catalog
+from poolwise_reproductions.claims_file import read_claims
 from poolwise_reproductions.contents import anchor, items_of
+from poolwise_reproductions.criteria import Measured
 from poolwise_reproductions.figure_scripts import expected
 from poolwise_reproductions.headlines import Headline, read_headlines
 from poolwise_reproductions.page_head import failures_of, page_head, recorded_time, result_sentence
 from poolwise_reproductions.papers import item_number, read_paper
 from poolwise_reproductions.printed import PRINTED, RATIO, read_printed, with_printed
-from poolwise_reproductions.published import SEPARATOR, Claim, ClaimRow, Measured, read_claims
+from poolwise_reproductions.published import SEPARATOR, Claim, ClaimRow
 from poolwise_reproductions.recorded import recorded_reproduction, recorded_rows, renew_page
 from poolwise_reproductions.report import numbered, reproduction_answer
 from poolwise_reproductions.reproduction import about

@@ -11,7 +11,9 @@ from poolwise import registry
 from poolwise.errors import InputError
 from poolwise.metrics.intervals import mean_interval
 from poolwise_reproductions import catalog
-from poolwise_reproductions.published import COLUMNS, Claim, ClaimRow, Measured, claims_csv, compare, read_claims
+from poolwise_reproductions.claims_file import claims_csv, read_claims
+from poolwise_reproductions.criteria import Measured
+from poolwise_reproductions.published import COLUMNS, Claim, ClaimRow, compare
 
 
 def row(rule: str, published: float, measured: Measured | None, tolerance: float = 0.0) -> ClaimRow:

@@ -9,8 +9,9 @@ import pytest
 from poolwise.presentation.figure import Bars
 from poolwise.presentation.table import Table
 from poolwise.report.page import render
+from poolwise_reproductions.criteria import Measured
 from poolwise_reproductions.headlines import Headline
-from poolwise_reproductions.published import Claim, ClaimRow, Measured
+from poolwise_reproductions.published import Claim, ClaimRow
 from poolwise_reproductions.report import reproduction_answer, write_reproduction
 from poolwise_reproductions.reproduction import Reproduced, ReproductionResult
 

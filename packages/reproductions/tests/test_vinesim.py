@@ -6,7 +6,8 @@ import pytest
 from poolwise.runner import Local
 from poolwise_reproductions import catalog
 from poolwise_reproductions.cases import Measurer
-from poolwise_reproductions.published import SWITCH, compare, read_claims
+from poolwise_reproductions.claims_file import read_claims
+from poolwise_reproductions.published import SWITCH, compare
 from poolwise_reproductions.reproduction import switches_of
 from poolwise_reproductions.results import without_nan
 from poolwise_reproductions.vinesim import PARTS, claims, extensions

@@ -9,8 +9,9 @@ from markupsafe import Markup
 
 from poolwise.presentation.figure import Figure
 from poolwise.presentation.table import Table
+from poolwise_reproductions.criteria import ClaimVerdict, Measured
 from poolwise_reproductions.papers import PaperItem, PublishedPaper, item_number
-from poolwise_reproductions.published import ClaimRow, ClaimVerdict, Measured
+from poolwise_reproductions.published import ClaimRow
 from poolwise_reproductions.reproduction import about
 
 ROWS = "Rows by figure and table of the paper"

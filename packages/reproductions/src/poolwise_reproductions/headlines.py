@@ -14,7 +14,8 @@ import numpy as np
 
 from poolwise.errors import InputError, UnknownNameError
 from poolwise.presentation.figure import Axis, Bars, Figure, Scatter
-from poolwise_reproductions.published import READINGS, ClaimRow, ClaimVerdict, Key
+from poolwise_reproductions.criteria import ClaimVerdict
+from poolwise_reproductions.published import READINGS, ClaimRow, Key
 
 HeadlineVerdict = Literal["reproduced", "under another reading", "partly", "undetermined", "not", "cannot be tested"]
 RowRule = Literal["all", "most", "any"]

@@ -6,128 +6,13 @@ is computed from the row alone.
 
 from __future__ import annotations
 
-import csv
-import io
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Any, Literal, cast, get_args
+from typing import Literal
 
-from numpy.typing import ArrayLike
-
-from poolwise.errors import InputError, UnknownNameError
-from poolwise.metrics.intervals import mean_interval
-from poolwise_reproductions.causes import faults, named_rows, render
-
-ClaimRule = Literal["within_ci", "relative", "order", "sign", "exact", "shown"]
-Holds = Literal["true", "false", "not_measured", "shown"]
-ClaimVerdict = Literal["holds", "fails", "undetermined", "shown", "not measured"]
-
-
-MIN_RUNS = 5
-"""Minimum number of runs for a prediction interval of one run; with fewer, the bounds are too wide to be useful."""
-
-
-@dataclass(frozen=True)
-class Measured:
-    """Our value, with its 95 % interval (Student's t) over several seeds; the bounds are NaN for a single value.
-
-    `runs` is the number of seeds if the value is the mean of independent runs.
-    """
-
-    value: float
-    low: float = math.nan
-    high: float = math.nan
-    note: str = ""
-    runs: int = 0
-
-    @classmethod
-    def over_seeds(cls, values: ArrayLike, note: str = "") -> Measured:
-        """Return the mean of (n,) values of independent runs, one per seed, with its interval; NaN without values."""
-        interval = mean_interval(values)
-        return cls(interval.mean, interval.low, interval.high, note, interval.n)
-
-    @property
-    def bounds(self) -> tuple[float, float]:
-        """Bounds of the interval; the value itself if there is none."""
-        low = self.value if math.isnan(self.low) else self.low
-        high = self.value if math.isnan(self.high) else self.high
-        return low, high
-
-    @property
-    def prediction_interval(self) -> tuple[float, float]:
-        """Bounds that contain one more run with 95 % probability (Student's t); NaN for fewer than `MIN_RUNS` runs.
-
-        The interval of the mean of n runs extends t s / sqrt(n) to either side, that of one more run t s sqrt(1 + 1 / n).
-        """
-        if self.runs < MIN_RUNS:
-            return math.nan, math.nan
-        factor = math.sqrt(self.runs + 1)
-        return self.value - factor * (self.value - self.low), self.value + factor * (self.high - self.value)
-
-
-_HOLDS: Mapping[ClaimVerdict, Holds] = {
-    "holds": "true",
-    "fails": "false",
-    "not measured": "not_measured",
-    "shown": "shown",
-}
-
-
-@dataclass(frozen=True)
-class Criterion:
-    """Condition that a measurement must meet: the published value, the rule and its tolerance; see `Claim`."""
-
-    rule: ClaimRule
-    published: float
-    tolerance: float
-
-    def holds(self, measured: Measured | None) -> Holds:
-        """Judge the measured value alone."""
-        alone = None if measured is None else (measured.value, measured.value)
-        return _HOLDS[self._judge(measured, alone)]
-
-    def verdict(self, measured: Measured | None) -> ClaimVerdict:
-        """Judge the measured interval: the claim holds if both ends meet the rule, and fails if both miss it on the same side.
-
-        Anything else is undetermined and needs more seeds. With `within_ci` the interval is the rule, so the claim either
-        holds or fails.
-        """
-        return self._judge(measured, None if measured is None else measured.bounds)
-
-    def _judge(self, measured: Measured | None, bounds: tuple[float, float] | None) -> ClaimVerdict:
-        if measured is None or bounds is None or math.isnan(measured.value):
-            return "not measured"
-        if self.rule == "shown":
-            return "shown"
-        if self.rule == "within_ci":
-            return "holds" if measured.bounds[0] <= self.published <= measured.bounds[1] else "fails"
-        low, high = map(self._side, bounds)
-        return "undetermined" if low != high else "fails" if low else "holds"
-
-    def met_by_one_run(self, measured: Measured | None) -> bool:
-        """Return whether a single run could plausibly meet the claim: its prediction interval contains such values."""
-        if measured is None or self.rule == "shown" or any(math.isnan(bound) for bound in measured.prediction_interval):
-            return False
-        low, high = (self._side(bound) for bound in measured.prediction_interval)
-        return low == 0 or low != high
-
-    def _side(self, value: float) -> int:
-        """Return 0 if a value meets the rule, -1 if it is too low, 1 if it is too high."""
-        match self.rule:
-            case "order":
-                return 0 if value > self.tolerance else -1
-            case "sign":
-                if value != 0 and math.copysign(1, value) == math.copysign(1, self.published):
-                    return 0
-                return -1 if self.published > 0 else 1
-            case _:
-                margin = self.tolerance * (abs(self.published) if self.rule == "relative" else 1.0)
-                if abs(value - self.published) <= margin:
-                    return 0
-                return -1 if value < self.published else 1
-
+from poolwise_reproductions.causes import render
+from poolwise_reproductions.criteria import ClaimRule, ClaimVerdict, Criterion, Holds, Measured
 
 ClaimClass = Literal["paper", "input", "ours"]
 ReasonBasis = Literal["verified", "inferred", "unknown"]
@@ -360,7 +245,7 @@ def compare(
             raise KeyError(f"measurements without a claim: {sorted(unknown)[:5]}")
 
     def backed(claim: Claim) -> bool:
-        if not _names_row(claim.shown_by):
+        if not names_row(claim.shown_by):
             return False
         witness = by_key[claim.shown_by]
         return witness.criterion.verdict(measured.get(witness.key)) == "holds"
@@ -383,90 +268,9 @@ def compare(
     return [explained(row) for row in judged.values()]
 
 
-def claims_csv(rows: Sequence[ClaimRow]) -> str:
-    """Return the text of comparison.csv."""
-    text = io.StringIO()
-    table = csv.writer(text, lineterminator="\n")
-    table.writerow(COLUMNS)
-    table.writerows(row.cells() for row in rows)
-    return text.getvalue()
-
-
-def read_claims(path: Path) -> list[Claim]:
-    """Read a claims file: columns artifact, condition, metric, unit, published, rule, tolerance, note, reason.
-
-    The columns class, basis and shown_by are optional: by default a claim is the paper's, and the basis of its reason is
-    unknown. An empty published value is NaN (only with the rules order and shown). If the file has the columns place and
-    quotation, every row of class paper needs both. Raises InputError with file and line.
-    """
-    claims: list[Claim] = []
-    with path.open(newline="", encoding="utf-8") as file:
-        for line, row in enumerate(csv.DictReader(file), start=2):
-            rule = _one_of(ClaimRule, row, "rule", "", path, line)
-            kind = _one_of(ClaimClass, row, "class", "paper", path, line)
-            basis = _one_of(ReasonBasis, row, "basis", "unknown", path, line)
-            published, tolerance = (_parse(row[name], path, line, name) for name in ("published", "tolerance"))
-            if math.isnan(published) and rule not in ("order", "shown"):
-                raise InputError(f"rule {rule} needs a published value", file=path, line=line, field="published")
-            claims.append(
-                Claim(
-                    row["artifact"], row["condition"], row["metric"], row["unit"], published,
-                    cast(ClaimRule, rule), 0.0 if math.isnan(tolerance) else tolerance, row.get("note") or "",
-                    row.get("reason") or "", cast(ClaimClass, kind), cast(ReasonBasis, basis), row.get("shown_by") or "",
-                    row.get("place") or "", row.get("quotation") or "",
-                )
-            )  # fmt: skip
-            if kind == "paper" and "quotation" in row and not (claims[-1].place and claims[-1].quotation):
-                remedy = "quote the words of the paper and their place, or give the row the class ours"
-                raise InputError(
-                    "a claim of the paper needs a quotation", file=path, line=line, field="quotation", remedy=remedy
-                )
-    _check_rows(claims, path)
-    return claims
-
-
-def _check_rows(claims: Sequence[Claim], path: Path) -> None:
-    keys = [claim.key for claim in claims]
-    if len(set(keys)) != len(keys):
-        twice = next(key for key in keys if keys.count(key) > 1)
-        raise InputError(f"the row {twice} appears twice", file=path, remedy="name each claim once")
-    rows = {SEPARATOR.join(key) for key in keys}
-    for line, claim in enumerate(claims, start=2):
-        wrong = faults(claim.reason, VALUES) + [f"no row is named '{n}'" for n in named_rows(claim.reason) if n not in rows]
-        if claim.reason.startswith(UNEXPLAINED) and (claim.basis != "unknown" or claim.shown_by):
-            wrong.append("a claim that is not explained has no basis")
-        if wrong:
-            remedy = "show a measured value, or quote a number with its place; see poolwise_reproductions.causes"
-            raise InputError("; ".join(wrong), file=path, line=line, field="reason", remedy=remedy)
-        if _names_row(claim.shown_by) and claim.shown_by not in rows:
-            raise InputError(
-                f"no row is named '{claim.shown_by}'",
-                file=path,
-                line=line,
-                field="shown_by",
-                remedy=f"name a reading ({', '.join(READINGS)}), '{SWITCH}NAME', '{ONE_RUN}' or a row: "
-                f"artifact{SEPARATOR}condition{SEPARATOR}metric",
-            )
-
-
-def _names_row(shown_by: str) -> bool:
+def names_row(shown_by: str) -> bool:
     """Return whether `shown_by` names a row."""
     return bool(shown_by) and shown_by not in (*READINGS, ONE_RUN) and not shown_by.startswith(SWITCH)
-
-
-def _one_of(names: Any, row: Mapping[str, str], field: str, default: str, path: Path, line: int) -> str:
-    """Read a cell that must contain one of some names."""
-    cell = row.get(field) or default
-    if cell not in get_args(names):
-        raise UnknownNameError.of(field, cell, get_args(names), file=path, line=line, field=field)
-    return cell
-
-
-def _parse(text: str, path: Path, line: int, field: str) -> float:
-    try:
-        return float(text) if text else math.nan
-    except ValueError as error:
-        raise InputError(f"'{text}' is not a number", file=path, line=line, field=field) from error
 
 
 def _value_cells(measured: Measured | None) -> list[str]:

@@ -18,20 +18,12 @@ from poolwise.presentation.table import Table
 from poolwise.report.page import write_report
 from poolwise_reproductions import catalog
 from poolwise_reproductions.contents import ROWS
+from poolwise_reproductions.criteria import ClaimRule, ClaimVerdict, Measured
 from poolwise_reproductions.figure_scripts import expected
 from poolwise_reproductions.headlines import read_headlines
 from poolwise_reproductions.overview import read_comparison, read_notes
 from poolwise_reproductions.printed import remove_marks
-from poolwise_reproductions.published import (
-    READINGS,
-    Claim,
-    ClaimClass,
-    ClaimRow,
-    ClaimRule,
-    ClaimVerdict,
-    Measured,
-    ReasonBasis,
-)
+from poolwise_reproductions.published import READINGS, Claim, ClaimClass, ClaimRow, ReasonBasis
 from poolwise_reproductions.report import SCRIPTS, reproduction_answer
 from poolwise_reproductions.reproduction import Reproduced, ReproductionResult
 

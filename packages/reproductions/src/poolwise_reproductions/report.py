@@ -16,13 +16,14 @@ from poolwise.presentation.table import RowMark, Table
 from poolwise.report.figures import save
 from poolwise.report.page import write_report
 from poolwise_reproductions.causes import pattern
+from poolwise_reproductions.claims_file import claims_csv
 from poolwise_reproductions.contents import contents_table, rows_table
 from poolwise_reproductions.figure_scripts import FigureScript, expected, scripts_csv, scripts_of
 from poolwise_reproductions.headlines import JUDGED, answer_headlines, count_holding, readings_of
 from poolwise_reproductions.page_head import page_head, result_sentence, row_counts
 from poolwise_reproductions.papers import item_number, read_paper
 from poolwise_reproductions.printed import with_printed
-from poolwise_reproductions.published import ClaimRow, claims_csv
+from poolwise_reproductions.published import ClaimRow
 from poolwise_reproductions.reproduction import Reproduced
 
 

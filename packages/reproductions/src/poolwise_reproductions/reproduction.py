@@ -15,8 +15,10 @@ from poolwise.runner import Executor, Local, Progress
 from poolwise_reproductions import catalog
 from poolwise_reproductions.cases import Measurer
 from poolwise_reproductions.causes import named_rows
+from poolwise_reproductions.claims_file import read_claims
+from poolwise_reproductions.criteria import Measured
 from poolwise_reproductions.headlines import Headline, agreement_figures, read_headlines
-from poolwise_reproductions.published import SEPARATOR, Claim, ClaimRow, Key, Measured, compare, read_claims
+from poolwise_reproductions.published import SEPARATOR, Claim, ClaimRow, Key, compare
 from poolwise_reproductions.results import KeyedRow, without_nan
 
 

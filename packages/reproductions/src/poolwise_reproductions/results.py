@@ -10,7 +10,8 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from poolwise.arrays import FloatArray
-from poolwise_reproductions.published import Key, Measured
+from poolwise_reproductions.criteria import Measured
+from poolwise_reproductions.published import Key
 
 Case = TypeVar("Case")
 RunMetric = str | Callable[[Mapping[str, Any]], float]

@@ -11,6 +11,7 @@ import numpy as np
 from poolwise.arrays import FloatArray
 from poolwise.performance.device_profiles import read_device_profiles
 from poolwise.presentation.table import Table
+from poolwise_reproductions.criteria import Measured
 from poolwise_reproductions.drmaestro.cells import (
     BEYOND,
     OUR_PHASE,
@@ -25,7 +26,7 @@ from poolwise_reproductions.drmaestro.cells import (
 )
 from poolwise_reproductions.drmaestro.changes import CHANGES, FITS, TWICE_THE_LINKS, Change
 from poolwise_reproductions.drmaestro.experiments import EXPERIMENTS, MOSTLY_ABOVE
-from poolwise_reproductions.published import Key, Measured
+from poolwise_reproductions.published import Key
 from poolwise_reproductions.results import KeyedRow
 
 NAMES: Mapping[DrMaestroPolicy, str] = {"firmament": "Firmament", "drmaestro": "DRMaestro", "network_aware": "network-aware"}

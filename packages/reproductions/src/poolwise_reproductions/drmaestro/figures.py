@@ -9,10 +9,10 @@ import numpy as np
 
 from poolwise.presentation.figure import Axis, Bars, Curves, Distribution, Figure
 from poolwise.presentation.table import Table
+from poolwise_reproductions.criteria import Measured
 from poolwise_reproductions.drmaestro.cells import BEYOND, OUR_PHASE, POLICIES, SCENARIOS, DrMaestroCase, DrMaestroScenario
 from poolwise_reproductions.drmaestro.changes import CHANGES
 from poolwise_reproductions.drmaestro.claims import NAMES, SPEEDUP, DrMaestroResults, rounds_figure
-from poolwise_reproductions.published import Measured
 
 SHOWN = 200
 GPUS_IN = dict(zip(SCENARIOS, ("Figure 4", "Figure 5", "Figure 7", "Figure 9"), strict=True))

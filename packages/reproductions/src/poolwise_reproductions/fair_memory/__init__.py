@@ -15,13 +15,15 @@ import polars as pl
 
 from poolwise_reproductions import catalog
 from poolwise_reproductions.cases import Measurer
+from poolwise_reproductions.claims_file import read_claims
+from poolwise_reproductions.criteria import Measured
 from poolwise_reproductions.fair_memory import changes, claims, figures
 from poolwise_reproductions.fair_memory.claims import FairMemoryResults
 from poolwise_reproductions.fair_memory.plan import FULL, QUICK, FairMemoryPlan
 from poolwise_reproductions.fair_memory.readings import SPEC, FairMemoryReading, ablations
 from poolwise_reproductions.fair_memory.runs import CDF, MACHINES, SAMPLES
 from poolwise_reproductions.fair_memory.traces import TRACES
-from poolwise_reproductions.published import Claim, Key, Measured, read_claims
+from poolwise_reproductions.published import Claim, Key
 from poolwise_reproductions.reproduction import ALL, Part, Reproduction, ReproductionResult, Wanted, figures_of, rows_of
 
 PAPER = (

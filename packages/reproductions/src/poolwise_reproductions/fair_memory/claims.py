@@ -16,6 +16,7 @@ from poolwise.model.rules import PoolScope
 from poolwise.performance.remote_memory import FAR, FAR_NS, NEAR, NEAR_NS, sld_factor
 from poolwise.quantities import SECOND
 from poolwise.traces.generators import generate
+from poolwise_reproductions.criteria import Measured
 from poolwise_reproductions.fair_memory.readings import ALL_SWITCHES, COMBINED, COMPARED, SPEC, FairMemoryReading
 from poolwise_reproductions.fair_memory.runs import (
     CDF,
@@ -29,7 +30,6 @@ from poolwise_reproductions.fair_memory.runs import (
     cell_of,
 )
 from poolwise_reproductions.fair_memory.traces import HOUR, TRACES
-from poolwise_reproductions.published import Measured
 from poolwise_reproductions.results import KeyedRow, SeedResults
 
 DOLLARS_PER_GB = 4.9

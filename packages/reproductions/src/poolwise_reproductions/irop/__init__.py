@@ -9,10 +9,12 @@ from typing import ClassVar
 
 from poolwise_reproductions import catalog
 from poolwise_reproductions.cases import Measurer
+from poolwise_reproductions.claims_file import read_claims
+from poolwise_reproductions.criteria import Measured
 from poolwise_reproductions.irop import claims, figures, variants
 from poolwise_reproductions.irop.plan import QUICK, THETAS, Grid
 from poolwise_reproductions.irop.runs import MemoryTimeCase
-from poolwise_reproductions.published import Key, Measured, read_claims
+from poolwise_reproductions.published import Key
 from poolwise_reproductions.reproduction import ALL, Part, Reproduction, ReproductionResult, Wanted, rows_of
 
 AT_SIZE = Part(

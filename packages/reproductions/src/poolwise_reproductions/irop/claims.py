@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from poolwise.batch.problem.definition import Theta
+from poolwise_reproductions.criteria import Measured
 from poolwise_reproductions.irop.plan import FEW, FIFTH, LOOSE, PRIMARY, SMALL, STRICT, TENTH, THETAS, TIMED, Grid, of_method
 from poolwise_reproductions.irop.runs import (
     AS_PUBLISHED,
@@ -22,7 +23,7 @@ from poolwise_reproductions.irop.runs import (
     MemoryTimeCase,
     ProblemVariant,
 )
-from poolwise_reproductions.published import Key, Measured
+from poolwise_reproductions.published import Key
 from poolwise_reproductions.results import KeyedRow
 
 IropRuns = Mapping[IropCase, dict[str, Any]]

@@ -8,10 +8,11 @@ from dataclasses import replace
 import numpy as np
 
 from poolwise.presentation.table import Table
+from poolwise_reproductions.criteria import Criterion, Measured
 from poolwise_reproductions.irop.claims import View, above_optimum, figure_4, figure_5, figure_6, finite_mean
 from poolwise_reproductions.irop.plan import PRIMARY, VARIANTS
 from poolwise_reproductions.irop.runs import PUBLISHED_US
-from poolwise_reproductions.published import Claim, Criterion, Key, Measured
+from poolwise_reproductions.published import Claim, Key
 from poolwise_reproductions.results import KeyedRow
 
 PLAIN = "Figure 1", f"latency {PUBLISHED_US:g} us"

@@ -9,11 +9,11 @@ from typing import ClassVar
 
 from poolwise_reproductions import catalog
 from poolwise_reproductions.cases import Measurer
+from poolwise_reproductions.claims_file import read_claims
 from poolwise_reproductions.nvme_composition import algorithms, claims, figures, packing
 from poolwise_reproductions.nvme_composition.cells import NvmeCase, measure_cases
 from poolwise_reproductions.nvme_composition.claims import NvmeResults
 from poolwise_reproductions.nvme_composition.plan import ALGORITHMS, MODES, QUICK, SOURCES, TABLES, NvmePlan, seeded
-from poolwise_reproductions.published import read_claims
 from poolwise_reproductions.reproduction import ALL, Part, Reproduction, ReproductionResult, Wanted, figures_of, rows_of
 
 PARTS = (

@@ -8,10 +8,11 @@ from itertools import product
 
 from poolwise.presentation.table import Table
 from poolwise.traces.generators.nvme_mix import SHARES
+from poolwise_reproductions.criteria import ClaimVerdict, Measured
 from poolwise_reproductions.nvme_composition.cells import Algorithms
 from poolwise_reproductions.nvme_composition.claims import AWARE, LEAD, MISSED, NvmeResults, table
 from poolwise_reproductions.nvme_composition.plan import ALGORITHMS, SATURATED, SHORT
-from poolwise_reproductions.published import Claim, ClaimVerdict, Key, Measured
+from poolwise_reproductions.published import Claim, Key
 from poolwise_reproductions.results import KeyedRow, without_nan
 
 CHANGE = "missed deadlines, less those without the change"

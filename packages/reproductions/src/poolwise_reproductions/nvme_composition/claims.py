@@ -11,6 +11,7 @@ import numpy as np
 
 from poolwise.arrays import FloatArray
 from poolwise.traces.generators.nvme_mix import SHARES, MixScenario
+from poolwise_reproductions.criteria import Measured
 from poolwise_reproductions.nvme_composition import plan as nvme
 from poolwise_reproductions.nvme_composition.cells import (
     ALONE,
@@ -31,7 +32,7 @@ from poolwise_reproductions.nvme_composition.plan import (
     TABLES,
     NvmePlan,
 )
-from poolwise_reproductions.published import Key, Measured
+from poolwise_reproductions.published import Key
 from poolwise_reproductions.results import KeyedRow, RunMetric, SeedResults, without_nan
 
 AWARE: NvmePolicy = "disaggregation_aware"

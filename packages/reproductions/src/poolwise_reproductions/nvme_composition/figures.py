@@ -12,11 +12,13 @@ from poolwise.presentation.figure import Axis, Bars, Curves, Figure, Panels
 from poolwise.presentation.table import Table
 from poolwise.traces.generators.nvme_mix import SHARES, MixScenario
 from poolwise_reproductions import catalog
+from poolwise_reproductions.claims_file import read_claims
+from poolwise_reproductions.criteria import Measured
 from poolwise_reproductions.nvme_composition import plan as nvme
 from poolwise_reproductions.nvme_composition.cells import NvmeCase
 from poolwise_reproductions.nvme_composition.claims import AWARE, MISSED, NvmeResults, maximized_pct
 from poolwise_reproductions.nvme_composition.plan import CELLS, COLUMNS, INFRASTRUCTURES, POLICIES, SHORT, TABLES
-from poolwise_reproductions.published import Key, Measured, read_claims
+from poolwise_reproductions.published import Key
 from poolwise_reproductions.results import RunMetric, bands
 
 _LABELS = {

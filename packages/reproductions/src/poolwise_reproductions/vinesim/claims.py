@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from poolwise.arrays import FloatArray
-from poolwise_reproductions.published import Criterion, Key, Measured
+from poolwise_reproductions.criteria import Criterion, Measured
+from poolwise_reproductions.published import Key
 from poolwise_reproductions.results import KeyedRow, RunMetric, SeedResults, without_nan
 from poolwise_reproductions.vinesim.plan import VARIED, VineSimPlan
 from poolwise_reproductions.vinesim.setups import (

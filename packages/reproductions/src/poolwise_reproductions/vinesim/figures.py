@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from poolwise.presentation.figure import Axis, Curves, Figure
-from poolwise_reproductions.published import Measured
+from poolwise_reproductions.criteria import Measured
 from poolwise_reproductions.results import RunMetric, bands
 from poolwise_reproductions.vinesim.claims import LATENCY, NAMES, PERCENT, VineSimResults, utilization
 from poolwise_reproductions.vinesim.setups import CPU, GPU, GPU_SHARES, KINDS, PLACES, SIZES, STRENGTHS, LargeJobs, Setup
