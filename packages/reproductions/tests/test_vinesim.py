@@ -10,9 +10,9 @@ from poolwise_reproductions.claims_file import read_claims
 from poolwise_reproductions.published import SWITCH, compare
 from poolwise_reproductions.reproduction import switches_of
 from poolwise_reproductions.results import without_nan
-from poolwise_reproductions.vinesim import PARTS, claims, extensions
-from poolwise_reproductions.vinesim.claims import VineSimResults, mean_over_seeds
+from poolwise_reproductions.vinesim import PARTS, changes, claims, extensions
 from poolwise_reproductions.vinesim.plan import QUICK, VineSimPlan
+from poolwise_reproductions.vinesim.results import VineSimResults, mean_over_seeds
 from poolwise_reproductions.vinesim.setups import KB64, MB1, Setup, mixed_sizes
 
 
@@ -95,9 +95,9 @@ def test_switch_looks_up_the_changed_set_ups() -> None:
     results = results_of(VineSimPlan(), fake_content)
     key = ("Load axis", "INT", "mean job latency, 0 % over 100 % GPUs, nearest to the report's at any load")
     assert dict(claims.figure_5(results))[key].value == 1.0
-    assert claims.size_switches(results)[claims.EVEN][key].value == 100.0
+    assert changes.size_switches(results)[changes.EVEN][key].value == 100.0
     key = ("Figure 5f", "INT, low load", "mean job latency, 0 % over 100 % GPUs")
-    assert claims.size_switches(results)[claims.EVEN][key].value == 100.0
+    assert changes.size_switches(results)[changes.EVEN][key].value == 100.0
 
 
 def verdicts(latency) -> dict:

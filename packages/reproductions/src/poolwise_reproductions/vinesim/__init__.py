@@ -20,9 +20,9 @@ from poolwise_reproductions.reproduction import (
     rows_of,
     switches_of,
 )
-from poolwise_reproductions.vinesim import claims, extensions, figures
-from poolwise_reproductions.vinesim.claims import VineSimResults
+from poolwise_reproductions.vinesim import changes, claims, extensions, figures
 from poolwise_reproductions.vinesim.plan import QUICK, VineSimPlan
+from poolwise_reproductions.vinesim.results import VineSimResults
 
 PARTS = (
     Part(("Table 2", "Table 4"), VineSimPlan.single, (claims.tasks, claims.table_4)),
@@ -33,7 +33,7 @@ PARTS = (
         VineSimPlan.sizes,
         (claims.figure_5, claims.figure_6, claims.figure_7),
         (figures.types, figures.strengths, figures.load_axis),
-        (claims.size_switches,),
+        (changes.size_switches,),
     ),
     Part(("Figure 8",), VineSimPlan.kernels, (claims.figure_8,), (figures.kernels,)),
     Part(
@@ -41,7 +41,7 @@ PARTS = (
         VineSimPlan.policies,
         (claims.figure_11, claims.figure_13, claims.figure_14, claims.figure_16, claims.figure_18),
         (figures.policies, figures.samples, figures.data),
-        (claims.data_switches,),
+        (changes.data_switches,),
     ),
 )
 """Figures and tables of the report, the set-ups that they need, their claims, and their drawings."""

@@ -1,20 +1,17 @@
-"""Results of the VineSim runs, and the measured values of the report's claims, one function per figure."""
+"""Measured values of the claims of the VineSim report, one function per figure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import product
 from math import comb
-from typing import Any
 
 import numpy as np
 
-from poolwise.arrays import FloatArray
 from poolwise_reproductions.criteria import Criterion, Measured
-from poolwise_reproductions.published import Key
-from poolwise_reproductions.results import KeyedRow, RunMetric, SeedResults, without_nan
-from poolwise_reproductions.vinesim.plan import VARIED, VineSimPlan
+from poolwise_reproductions.results import KeyedRow
+from poolwise_reproductions.vinesim.results import LATENCY, VineSimResults, cpu_use, makespan, mean_over_seeds, utilization
 from poolwise_reproductions.vinesim.setups import (
     AFFINITIES,
     APART_US,
@@ -40,52 +37,10 @@ FACTOR_TOLERANCE = 0.3
 """Relative tolerance of these factors, as in the claims file."""
 FLAT_EXPECTED = 25 + 475 * (1 - comb(20, 5) / comb(40, 5))
 """Expected job latency under FLAT, us: a job is as fast as a GPU only if all five tasks run on GPUs."""
-LATENCY = "mean_job_latency_us"
 SPLIT = Setup(0, layout="split", data_size=SIZES["1 MB"])
 """Figure 18: CPUs and GPUs in separate racks, with 1 MB of data for each task on both racks."""
 NEAR_CPUS = replace(SPLIT, data="first rack")
 """The same with all data in the rack of the CPUs."""
-
-
-@dataclass(frozen=True)
-class VineSimResults(SeedResults[Setup]):
-    """Measurements of all set-ups; `changed` holds fields that replace those of a set-up that is looked up."""
-
-    plan: VineSimPlan
-    changed: Mapping[str, Any] = field(default_factory=dict)
-
-    def seeded(self, case: Setup) -> Sequence[Setup]:
-        """Return a changed set-up with each of its seeds."""
-        return self.plan.seeded(replace(case, **self.changed))
-
-    def mean(self, case: Setup, metric: RunMetric = LATENCY) -> Measured:
-        """Return the mean over the seeds with its interval; no interval if all values are equal."""
-        return mean_over_seeds(self.values(case, metric))
-
-    def ratio(self, over: Setup, under: Setup) -> Measured:
-        """Return the mean of the ratios of latency, seed by seed; a set-up without random draws is used for every seed."""
-        above, below = self.values(over, LATENCY), self.values(under, LATENCY)
-        return mean_over_seeds(above / below if len(above) and len(below) else np.empty(0))
-
-
-def mean_over_seeds(values: FloatArray) -> Measured:
-    """Return the mean and 95 % interval of independent values; no interval if all values are equal."""
-    return Measured(float(values[0])) if len(values) and np.ptp(values) == 0 else Measured.over_seeds(values)
-
-
-def makespan(run: Mapping[str, Any]) -> float:
-    """Return the time from the first arrival to the last end, us."""
-    return float(run["makespan_s"]) * 1e6
-
-
-def utilization(run: Mapping[str, Any], unit: str = "") -> float:
-    """Return the utilization of a unit type, or of all units."""
-    return float(run.get(f"unit_utilization_by_type.{unit}" if unit else "unit_utilization", np.nan))
-
-
-def cpu_use(run: Mapping[str, Any]) -> float:
-    """Return the utilization of the CPUs."""
-    return utilization(run, "cpu-intel")
 
 
 def explain(results: VineSimResults) -> list[str]:
@@ -445,40 +400,3 @@ def _less(value: Measured, amount: float) -> Measured:
 
 def _farthest(ratios: list[float]) -> Measured:
     return Measured(max(ratios, key=lambda ratio: abs(ratio - 1)))
-
-
-EVEN = "large jobs of even size"
-WAITING = "tasks wait for a GPU"
-UNEQUAL = "tasks not all equal"
-PRINTED, READ = "15to1 as printed", "15to1"
-
-
-def size_switches(results: VineSimResults) -> Mapping[str, Mapping[Key, Measured]]:
-    """Return switch -> claim -> measurement with that single change, for the claims of Figures 5 and 7 that it affects."""
-    even = replace(results, changed={"large": "even"})
-    waiting = replace(results, changed={"policy": "pref", "preferred": GPU})
-    of_even = _of("Figure 7f", READ, figure_7(even))
-    of_waiting = _of("Figure 7", READ, figure_7(waiting))
-    return {
-        EVEN: of_even | _of("Load axis", "INT", nearest_factors(even)) | _of("Figure 5f", "INT, low load", figure_5(even)),
-        f"1,500,000 operations, {EVEN}": _as_printed(of_even),
-        WAITING: of_waiting,
-        f"1,500,000 operations, {WAITING}": _as_printed(of_waiting),
-    }
-
-
-def data_switches(results: VineSimResults) -> Mapping[str, Mapping[Key, Measured]]:
-    """Return switch -> claim -> measurement with that single change, for the claims of Figure 16 that it affects."""
-    unequal = replace(results, changed={"varied": VARIED})
-    return {UNEQUAL: _of("Figure 16", "1 MB, inter-arrival time 0", figure_16(unequal))}
-
-
-def _of(artifact: str, condition: str, rows: Iterable[KeyedRow]) -> dict[Key, Measured]:
-    """Return the rows of one artifact whose condition starts as given, without those for the affinity "as printed"."""
-    measured = without_nan(rows).items()
-    return {k: v for k, v in measured if k[0] == artifact and k[1].startswith(condition) and not k[1].startswith(PRINTED)}
-
-
-def _as_printed(rows: Mapping[Key, Measured]) -> dict[Key, Measured]:
-    """Return the same values under the keys of the claims for the affinity as printed."""
-    return {(artifact, where.replace(READ, PRINTED, 1), metric): value for (artifact, where, metric), value in rows.items()}

@@ -9,8 +9,9 @@ from typing import Any
 
 from poolwise.presentation.figure import Axis, Figure
 from poolwise.presentation.table import Table
-from poolwise_reproductions.vinesim.claims import NAMES, VineSimResults
+from poolwise_reproductions.vinesim.claims import NAMES
 from poolwise_reproductions.vinesim.figures import FIVE_TASKS, over_gaps
+from poolwise_reproductions.vinesim.results import VineSimResults
 from poolwise_reproductions.vinesim.setups import PLACES, POLICIES, SIZES, Setup
 
 OWN = ("earliest_finish", "delay")

@@ -11,7 +11,8 @@ from typing import Any
 from poolwise.presentation.figure import Axis, Curves, Figure
 from poolwise_reproductions.criteria import Measured
 from poolwise_reproductions.results import RunMetric, bands
-from poolwise_reproductions.vinesim.claims import LATENCY, NAMES, PERCENT, VineSimResults, utilization
+from poolwise_reproductions.vinesim.claims import NAMES, PERCENT
+from poolwise_reproductions.vinesim.results import LATENCY, VineSimResults, utilization
 from poolwise_reproductions.vinesim.setups import CPU, GPU, GPU_SHARES, KINDS, PLACES, SIZES, STRENGTHS, LargeJobs, Setup
 
 LARGE: dict[LargeJobs, str] = {"five": "five very large jobs", "even": "large jobs of even size"}
