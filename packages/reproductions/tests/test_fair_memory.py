@@ -31,8 +31,8 @@ from poolwise_reproductions.fair_memory import (
     runs,
     traces,
 )
-from poolwise_reproductions.fair_memory.claims import FairMemoryResults
 from poolwise_reproductions.fair_memory.readings import ALL_SWITCHES, COMBINED, SPEC, ablations, switched
+from poolwise_reproductions.fair_memory.results import FairMemoryResults
 from poolwise_reproductions.fair_memory.runs import CDF, MACHINES, ORDERS, FairMemoryCase
 from poolwise_reproductions.fair_memory.traces import TRACES
 from poolwise_reproductions.published import compare

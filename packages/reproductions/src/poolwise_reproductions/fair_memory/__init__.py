@@ -17,10 +17,10 @@ from poolwise_reproductions import catalog
 from poolwise_reproductions.cases import Measurer
 from poolwise_reproductions.claims_file import read_claims
 from poolwise_reproductions.criteria import Measured
-from poolwise_reproductions.fair_memory import changes, claims, figures
-from poolwise_reproductions.fair_memory.claims import FairMemoryResults
+from poolwise_reproductions.fair_memory import additions, changes, claims, figures
 from poolwise_reproductions.fair_memory.plan import FULL, QUICK, FairMemoryPlan
 from poolwise_reproductions.fair_memory.readings import SPEC, FairMemoryReading, ablations
+from poolwise_reproductions.fair_memory.results import FairMemoryResults
 from poolwise_reproductions.fair_memory.runs import CDF, MACHINES, SAMPLES
 from poolwise_reproductions.fair_memory.traces import TRACES
 from poolwise_reproductions.published import Claim, Key
@@ -40,11 +40,11 @@ PAPER = (
 )
 """Figures of the paper, the runs that they need, their claims on each machine, and their drawings."""
 OURS = (
-    Part(("Parity", "Discrimination"), FairMemoryPlan.two_sizes, (claims.parity, claims.discrimination)),
-    Part(("Section II-C",), FairMemoryPlan.two_sizes, (claims.extremes,)),
-    Part(("Latency of the system scope",), FairMemoryPlan.latencies, (claims.latencies,)),
-    Part(("Backfilling",), FairMemoryPlan.pools, (claims.backfills,), (figures.backfills,)),
-    Part(("Sensitivity",), FairMemoryPlan.other_traces, (claims.sensitivity,), (figures.sensitivity,)),
+    Part(("Parity", "Discrimination"), FairMemoryPlan.two_sizes, (additions.parity, additions.discrimination)),
+    Part(("Section II-C",), FairMemoryPlan.two_sizes, (additions.extremes,)),
+    Part(("Latency of the system scope",), FairMemoryPlan.latencies, (additions.latencies,)),
+    Part(("Backfilling",), FairMemoryPlan.pools, (additions.backfills,), (figures.backfills,)),
+    Part(("Sensitivity",), FairMemoryPlan.other_traces, (additions.sensitivity,), (figures.sensitivity,)),
 )
 """Additions to the paper: assumptions that it leaves open, and other traces."""
 

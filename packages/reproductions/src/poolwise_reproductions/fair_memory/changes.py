@@ -14,9 +14,9 @@ from typing import Literal
 
 from poolwise_reproductions.criteria import Measured
 from poolwise_reproductions.fair_memory import claims
-from poolwise_reproductions.fair_memory.claims import FairMemoryResults
 from poolwise_reproductions.fair_memory.plan import SEARCHED
 from poolwise_reproductions.fair_memory.readings import BackfillName
+from poolwise_reproductions.fair_memory.results import FairMemoryResults
 from poolwise_reproductions.fair_memory.runs import MACHINES, ORDERS, FairMemoryCase
 from poolwise_reproductions.published import SWITCH as PREFIX
 from poolwise_reproductions.published import Claim, Key

@@ -1,12 +1,10 @@
-"""Results of the Fair Memory runs, and the measured values of the claims: those of the paper, and the rows that we add."""
+"""Measured values of the claims of the Fair Memory paper, one function per figure or section."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from itertools import combinations, product
-from typing import Any
 
 import numpy as np
 
@@ -17,97 +15,18 @@ from poolwise.performance.remote_memory import FAR, FAR_NS, NEAR, NEAR_NS, sld_f
 from poolwise.quantities import SECOND
 from poolwise.traces.generators import generate
 from poolwise_reproductions.criteria import Measured
-from poolwise_reproductions.fair_memory.readings import ALL_SWITCHES, COMBINED, COMPARED, SPEC, FairMemoryReading
-from poolwise_reproductions.fair_memory.runs import (
-    CDF,
-    EXTREME,
-    FAIRNESS,
-    LATENCIES,
-    MACHINES,
-    ORDERS,
-    FairMemoryCase,
-    PaperMachine,
-    cell_of,
-)
-from poolwise_reproductions.fair_memory.traces import HOUR, TRACES
-from poolwise_reproductions.results import KeyedRow, SeedResults
+from poolwise_reproductions.fair_memory.readings import ALL_SWITCHES, COMBINED, SPEC
+from poolwise_reproductions.fair_memory.results import SLOWDOWN, THROUGHPUT, FairMemoryResults, over_seeds
+from poolwise_reproductions.fair_memory.runs import CDF, FAIRNESS, MACHINES, ORDERS, cell_of
+from poolwise_reproductions.fair_memory.traces import HOUR
+from poolwise_reproductions.results import KeyedRow
 
 DOLLARS_PER_GB = 4.9
 TB = 1024 * 1024  # MiB
-SLOWDOWN, THROUGHPUT = "mean_bounded_slowdown", "throughput_per_100s"
 PER_DOLLAR = "throughput_per_100s_per_memory_dollar"
 INDISTINCT = 0.05
 """Largest ratio of the orders' throughputs, minus 1, that we call a difference that is not obvious; the paper prints none."""
 SCOPES: tuple[PoolScope, ...] = ("rack", "system")
-BY_NODES = FairMemoryReading("nodes only, no extra")
-over_seeds = Measured.over_seeds
-
-
-@dataclass(frozen=True)
-class FairMemoryResults(SeedResults[FairMemoryCase]):
-    """Runs on one machine and trace under a reading: (n_seed,) values per metric, order and size; NaN where nothing ran.
-
-    Some cases ran with `repeats` seeds, at least `seed_count`; `repeated` views the runs with all of these seeds.
-    """
-
-    seed_count: int
-    machine: str
-    reading: FairMemoryReading = SPEC
-    trace: str = ""
-    repeats: int = 0
-
-    @property
-    def repeated(self) -> FairMemoryResults:
-        """The same runs with every seed of the cases that ran more often than the others, none with F1 as printed."""
-        return self if self.reading.f1 != "f1" else replace(self, seed_count=max(self.seed_count, self.repeats))
-
-    def seeded(self, case: FairMemoryCase) -> list[FairMemoryCase]:
-        """Return a case with each of its seeds."""
-        return [replace(case, seed=seed) for seed in range(self.seed_count)]
-
-    def on(self, machine: str, reading: FairMemoryReading = SPEC, trace: str = "") -> FairMemoryResults:
-        """Return the same runs viewed on another machine, under another reading or on another trace."""
-        return replace(self, machine=machine, reading=reading, trace=trace)
-
-    def under(self, reading: FairMemoryReading, trace: str = "") -> FairMemoryResults:
-        """Return the same runs under another reading, or on another trace."""
-        return self.on(self.machine, reading, trace)
-
-    def case(self, order: str, size: int, **more: Any) -> FairMemoryCase:
-        """Return the case of an order and pool size with the reading's backfilling and seed 0."""
-        return FairMemoryCase(self.machine, 0, order, size, **{"backfill": self.reading.backfill, "trace": self.trace, **more})
-
-    def sample(self, size: int, name: str, scope: PoolScope = "rack") -> list[float] | None:
-        """Return a distribution of FM with the first seed; None where nothing ran."""
-        return self.measurements.get(self.case("fm", size, scope=scope), {}).get(name)
-
-    @property
-    def paper(self) -> PaperMachine:
-        """Machine as the paper describes it."""
-        return MACHINES[self.machine]
-
-    @cached_property
-    def sizes(self) -> list[int]:
-        """Pool sizes that were run, TB per rack."""
-        here = self.machine, self.trace
-        return sorted({case.size_tb for case in self.measurements if case.size_tb and (case.machine, case.trace) == here})
-
-    def __call__(self, metric: str, order: str, size: int, scope: PoolScope = "rack") -> FloatArray:
-        """Return (n_seed,) values of a metric under an order; fairness is relative to the baseline of the reading."""
-        order = self.reading.f1 if order == "f1" else order
-        if self.reading.baseline == "512 GB" and metric in (*FAIRNESS.values(), *EXTREME.values(), "compared_jobs"):
-            metric = f"plain_{metric}"
-        values = self.values(self.case(order, size, scope=scope), metric)
-        return values if len(values) else np.full(1, np.nan)
-
-    def others(self, metric: str, order: str, size: int, best: Callable[..., FloatArray]) -> FloatArray:
-        """Return the best (np.min) or worst (np.max) value of all other orders, seed by seed."""
-        return best([self(metric, other, size) for other in ORDERS if other != order], axis=0)
-
-    def lead(self, size: int, metric: str = SLOWDOWN) -> FloatArray:
-        """Return by how much the mean bounded slowdown of the best other order exceeds that of FM, as a ratio minus 1."""
-        leads: FloatArray = self.others(metric, "fm", size, np.min) / self(metric, "fm", size) - 1
-        return leads
 
 
 def kernels(cells: FairMemoryResults) -> Iterator[KeyedRow]:
@@ -314,20 +233,6 @@ def _distance(cells: FairMemoryResults, size: int) -> FloatArray:
     return distances
 
 
-def latencies(cells: FairMemoryResults) -> Iterator[KeyedRow]:
-    """Measure the two comparisons of Figure 9 with each reading of the latency of the scope system."""
-    limited, sufficient = cells.paper.limited, cells.paper.sufficient
-    for latency, (label, _) in LATENCIES.items():
-        for size, metric, name, less in (
-            (limited, "all_p999_bounded_slowdown", "99.9th percentile of bounded slowdown: system over rack", 1.0),
-            (sufficient, f"all_{SLOWDOWN}", "mean bounded slowdown: system over rack", 0.0),
-        ):
-            system = cells.values(cells.case("fm", size, scope="system", latency=latency), metric)
-            if len(system):
-                where = f"{cells.machine}, {size} TB, {label}"
-                yield ("Latency of the system scope", where, name), over_seeds(system / cells(metric, "fm", size) - less)
-
-
 def figure_10(cells: FairMemoryResults) -> Iterator[KeyedRow]:
     """Measure Figure 10: throughput per memory dollar."""
     paper, here = cells.paper, ("Figure 10", cells.machine)
@@ -384,64 +289,6 @@ def figure_12(cells: FairMemoryResults) -> Iterator[KeyedRow]:
     yield ("Figure 12", at, "jobs degraded by less than 5 %"), over_seeds(few)
     yield ("Figure 12", at, "mean degradation"), over_seeds(mean)
     yield ("Figure 12", at, "how far jobs degraded by 150 % or more stay below 0.01 %"), over_seeds(0.01 - extreme)
-
-
-def extremes(cells: FairMemoryResults) -> Iterator[KeyedRow]:
-    """Measure the lead of FM in D20 and MD20, which section II-C defines and the paper does not evaluate."""
-    for size in (cells.paper.limited, cells.paper.sufficient):
-        jobs = cells("compared_jobs", "fm", size) * 3600
-        for short, metric in EXTREME.items():
-            lead = (cells.others(metric, "fm", size, np.min) - cells(metric, "fm", size)) / jobs
-            yield ("Section II-C", f"{cells.machine}, {size} TB", f"lead of FM in {short}"), over_seeds(lead)
-
-
-def parity(cells: FairMemoryResults) -> Iterator[KeyedRow]:
-    """Measure how much each assumption that the paper leaves open changes the mean bounded slowdown."""
-    printed = cells.under(FairMemoryReading(f1="f1_as_printed"))
-    for size in (cells.paper.limited, cells.paper.sufficient):
-        at = f"{cells.machine}, {size} TB"
-        inverted = printed(SLOWDOWN, "f1", size) / cells(SLOWDOWN, "f1", size)
-        name = "F1 as printed over F1 as its authors defined it: mean bounded slowdown"
-        yield ("Parity", at, name), over_seeds(inverted)
-        for order in ("sjf", "fm"):
-            curved = cells.values(cells.case(order, size, backfill="easy", curve="quadratic"), SLOWDOWN)
-            if len(curved):
-                name = "quadratic over empirical slowdown curve: mean bounded slowdown"
-                yield ("Parity", f"{at}, {order}", name), over_seeds(curved / cells(SLOWDOWN, order, size))
-
-
-def discrimination(cells: FairMemoryResults) -> Iterator[KeyedRow]:
-    """Measure what the reasons of Figure 8 state: the margin of FCFS in discrimination, and the benefit of SJF over FM."""
-    for size in (cells.paper.limited, cells.paper.sufficient):
-        jobs, where = cells("compared_jobs", "fm", size) * 3600, ("Discrimination", f"{cells.machine}, {size} TB")
-        least = (cells.others(FAIRNESS["D"], "fcfs", size, np.min) - cells(FAIRNESS["D"], "fcfs", size)) / jobs
-        yield (*where, "lead of FCFS in D against the same machine"), over_seeds(least)
-        more = (cells("benefit_s", "sjf", size) - cells("benefit_s", "fm", size)) / jobs
-        yield (*where, "benefit of SJF minus that of FM"), over_seeds(more)
-
-
-def backfills(cells: FairMemoryResults) -> Iterator[KeyedRow]:
-    """Measure the lead of FM over SJF under each backfilling, to find the part of the backfilling that decides it."""
-    for size in cells.sizes:
-        for backfill in COMPARED:
-            under = cells.under(FairMemoryReading(backfill))
-            lead = under(SLOWDOWN, "sjf", size) / under(SLOWDOWN, "fm", size) - 1
-            where = f"{cells.machine}, {size} TB, {backfill}"
-            yield ("Backfilling", where, "lead of FM over SJF in mean bounded slowdown"), over_seeds(lead)
-
-
-def sensitivity(cells: FairMemoryResults) -> Iterator[KeyedRow]:
-    """Measure the lead of FM, and the share of jobs hardly degraded, on other traces with backfilling on nodes alone."""
-    optimum = cells.paper.optimum
-    for trace, variant in TRACES.items() if cells.machine == "perlmutter" else ():
-        other = cells.under(BY_NODES, trace)
-        for size in other.sizes:
-            where = f"{cells.machine}, {size} TB, {trace}, {BY_NODES.backfill}"
-            yield ("Sensitivity", where, "lead of FM over the best other order"), over_seeds(other.lead(size))
-        if variant.share is not None and optimum in other.sizes:
-            few = 100 * other("share_under_5pct_degradation", "fm", optimum)
-            where = f"{cells.machine}, {optimum} TB, {trace}"
-            yield ("Sensitivity", where, "jobs degraded by less than 5 %"), over_seeds(few)
 
 
 def explain(results: FairMemoryResults) -> list[str]:

@@ -13,8 +13,10 @@ from poolwise.performance.remote_memory import FAR, NEAR
 from poolwise.presentation.figure import Axis, Bars, Curves, Distribution, Figure, Panels
 from poolwise.traces.generators import generate
 from poolwise_reproductions.criteria import Measured
-from poolwise_reproductions.fair_memory.claims import BY_NODES, PER_DOLLAR, SLOWDOWN, FairMemoryResults
+from poolwise_reproductions.fair_memory.additions import BY_NODES
+from poolwise_reproductions.fair_memory.claims import PER_DOLLAR
 from poolwise_reproductions.fair_memory.readings import ALL_SWITCHES, COMBINED, COMPARED, SPEC, FairMemoryReading
+from poolwise_reproductions.fair_memory.results import SLOWDOWN, FairMemoryResults
 from poolwise_reproductions.fair_memory.runs import FAIRNESS, MACHINES, ORDERS
 from poolwise_reproductions.fair_memory.traces import TRACES
 from poolwise_reproductions.published import Claim, Key
