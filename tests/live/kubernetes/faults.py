@@ -30,6 +30,7 @@ from tests.live.kubernetes import objects as make
 from tests.live.kubernetes.api import Api
 from tests.live.kubernetes.checker import problems
 from tests.live.kubernetes.control_plane import ControlPlane, kube_scheduler, restart, scheduling
+from tests.live.kubernetes.fault_workload import LABEL, SCHEDULER, prepare, workload
 from tests.live.kubernetes.faulty import Fault, FaultyServer, faulty
 
 SCALE = int(os.environ.get("POOLWISE_LIVE_FAULTS", "1"))
@@ -38,9 +39,7 @@ TALLY = os.environ.get("POOLWISE_LIVE_TALLY")
 PODS = 68
 WRITES = 12
 """Maximum number of writes per pod, including retries, undone starts and repeated messages; 5 without faults."""
-LABEL = "pod-group.scheduling.sigs.k8s.io"
 CLAIMS = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims"
-SCHEDULER = 'version = 1\norder = "fcfs"\nbackfill = "easy"\nplacement = "first_fit"\n'
 LOST = 4
 """Number of lost leases."""
 ALL: Counter[str] = Counter(json.loads(Path(TALLY).read_text()) if TALLY and Path(TALLY).exists() else {})
@@ -51,35 +50,6 @@ def count(faults: Mapping[str, int]) -> None:
     ALL.update(faults)
     if TALLY:
         Path(TALLY).write_text(json.dumps(dict(sorted(ALL.items())), indent=1) + "\n")
-
-
-def workload(pods: int, names: str = "") -> list[dict[str, Any]]:
-    """Pods without claims, with a device, with a share of a device, and gangs of three with devices; `names` is a prefix."""
-    made = []
-    for k in range(pods):
-        match k % 5:
-            case 0:
-                made.append(make.pod(f"{names}p{k:04d}", cpu="2", seconds=0.5))
-            case 1 | 2:
-                made.append(make.pod(f"{names}p{k:04d}", seconds=0.5, claims={"gpu": {"resourceClaimTemplateName": "gpu"}}))
-            case 3:
-                made.append(make.pod(f"{names}p{k:04d}", seconds=0.5, claims={"disk": {"resourceClaimTemplateName": "disk"}}))
-            case 4:
-                labels = {LABEL: f"{names}gang{k:04d}", f"{LABEL}/min-available": "3"}
-                claims = {"gpu": {"resourceClaimTemplateName": "gpu"}}
-                made += [make.pod(f"{names}g{k:04d}-{i}", seconds=0.5, labels=labels, claims=claims) for i in range(3)]
-    return made
-
-
-def prepare(plane: ControlPlane) -> None:
-    plane.apply([make.node(f"n{k}", rack=f"r{k // 2}") for k in range(6)])
-    plane.apply([make.device_class("gpu", "gpu.example"), make.device_class("disk", "disk.example")])
-    plane.apply([make.devices("gpu.example", f"r{r}", *({"name": f"f{k}"} for k in range(5)), rack=f"r{r}") for r in range(3)])
-    policy = {"default": "1Gi", "validRange": {"min": "1Gi", "step": "1Gi"}}
-    capacity = {name: {"value": "16Gi", "requestPolicy": policy} for name in ("bandwidth", "space")}
-    plane.apply([make.devices("disk.example", "d", {"name": "d0", "allowMultipleAllocations": True, "capacity": capacity})])
-    asked = {"requests": {"bandwidth": "3Gi", "space": "2Gi"}}
-    plane.apply([make.template("gpu", make.exactly("gpu")), make.template("disk", make.exactly("disk", capacity=asked))])
 
 
 def survive(plane: ControlPlane, server: FaultyServer, folder: Path, pods: int, seconds: float, *options: str) -> None:

@@ -19,7 +19,7 @@ import pytest
 from tests.live.kubernetes.api import Api
 from tests.live.kubernetes.checker import problems
 from tests.live.kubernetes.control_plane import ControlPlane, control_plane
-from tests.live.kubernetes.faults import SCHEDULER, prepare, workload
+from tests.live.kubernetes.fault_workload import SCHEDULER, prepare, workload
 from tests.live.kubernetes.faulty import Fault, faulty
 
 MINUTES = float(os.environ.get("POOLWISE_SOAK_MINUTES", "1"))
