@@ -143,17 +143,17 @@ def missing_tests(tests: Iterable[str]) -> list[str]:
 def _functions(module: str) -> frozenset[str]:
     file = TESTS / (LIVE if is_live(module) else FAST) / f"{module}.py"
     body = ast.parse(file.read_text()).body if file.is_file() else []
-    return frozenset(one.name for one in body if isinstance(one, ast.FunctionDef))
+    return frozenset(statement.name for statement in body if isinstance(statement, ast.FunctionDef))
 
 
 def feature_table() -> str:
     """Return a Markdown table of all features with the modules of their tests."""
     rows = ["| in the pod | support | effect, or remedy | tests | with a control plane |", "|---|---|---|---|---|"]
-    for one in FEATURES:
-        tests = FEATURE_TESTS.get(one.name, ())
+    for feature in FEATURES:
+        tests = FEATURE_TESTS.get(feature.name, ())
         columns = ([test for test in tests if is_live(test) == live] for live in (False, True))
         modules = (", ".join(dict.fromkeys(f"`{test.partition('::')[0]}`" for test in column)) for column in columns)
-        rows.append(f"| {' | '.join([one.name, one.support, one.effect, *modules])} |")
+        rows.append(f"| {' | '.join([feature.name, feature.support, feature.effect, *modules])} |")
     return "\n".join(rows)
 
 

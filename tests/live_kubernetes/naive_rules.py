@@ -22,8 +22,8 @@ NAMESPACES = {"default": {"team": "a"}, "other": {"team": "b"}, "third": {}}
 
 
 def labels_of(item: Item) -> dict[str, str]:
-    found: dict[str, str] = item["metadata"].get("labels", {})
-    return found
+    labels: dict[str, str] = item["metadata"].get("labels", {})
+    return labels
 
 
 def selected(selector: Item | None, labels: dict[str, str]) -> bool:
@@ -32,14 +32,14 @@ def selected(selector: Item | None, labels: dict[str, str]) -> bool:
     for key, value in selector.get("matchLabels", {}).items():
         if labels.get(key) != value:
             return False
-    for one in selector.get("matchExpressions", []):
-        present, value = one["key"] in labels, labels.get(one["key"])
+    for requirement in selector.get("matchExpressions", []):
+        present, value = requirement["key"] in labels, labels.get(requirement["key"])
         good = {
-            "In": present and value in one.get("values", []),
-            "NotIn": not present or value not in one.get("values", []),
+            "In": present and value in requirement.get("values", []),
+            "NotIn": not present or value not in requirement.get("values", []),
             "Exists": present,
             "DoesNotExist": not present,
-        }[one["operator"]]
+        }[requirement["operator"]]
         if not good:
             return False
     return True
@@ -55,8 +55,8 @@ def term_matches(term: Item, owner: Item, pod: Item) -> bool:
 
 
 def terms(pod: Item, kind: str, when: str = REQUIRED) -> list[Any]:
-    found: list[Any] = pod["spec"].get("affinity", {}).get(kind, {}).get(when, [])
-    return found
+    entries: list[Any] = pod["spec"].get("affinity", {}).get(kind, {}).get(when, [])
+    return entries
 
 
 def same_domain(key: str, one: Item, other: Item) -> bool:
@@ -112,30 +112,32 @@ def is_selected_node(pod: Item, node: Item) -> bool:
 
 
 def untolerated(pod: Item, node: Item, effect: str) -> list[Item]:
-    keys = {one["key"] for one in pod["spec"].get("tolerations", [])}
+    keys = {toleration["key"] for toleration in pod["spec"].get("tolerations", [])}
     return [taint for taint in node["spec"].get("taints", []) if taint["effect"] == effect and taint["key"] not in keys]
 
 
 def spread_domains(cluster: Cluster, constraint: Item, together: Sequence[Item]) -> dict[str, int]:
     """Return the number of matching pods of each domain with an eligible node."""
     nodes, _, pod = cluster
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for node in nodes:
-        if any(one["topologyKey"] not in labels_of(node) for one in together):
+        if any(other["topologyKey"] not in labels_of(node) for other in together):
             continue
         if constraint.get("nodeAffinityPolicy", "Honor") == "Honor" and not is_selected_node(pod, node):
             continue
         if constraint.get("nodeTaintsPolicy", "Ignore") == "Honor" and untolerated(pod, node, "NoSchedule"):
             continue
         domain = labels_of(node)[constraint["topologyKey"]]
-        found[domain] = found.get(domain, 0) + spread_count(cluster, constraint, node)
-    return found
+        counts[domain] = counts.get(domain, 0) + spread_count(cluster, constraint, node)
+    return counts
 
 
 def spread_allows(cluster: Cluster, node: Item) -> bool:
     """Return whether count + self - minimum stays within maxSkew for each `DoNotSchedule` constraint."""
     pod = cluster[2]
-    hard = [one for one in pod["spec"].get("topologySpreadConstraints", []) if one["whenUnsatisfiable"] == "DoNotSchedule"]
+    hard = [
+        spread for spread in pod["spec"].get("topologySpreadConstraints", []) if spread["whenUnsatisfiable"] == "DoNotSchedule"
+    ]
     for constraint in hard:
         if constraint["topologyKey"] not in labels_of(node):
             return False
@@ -155,9 +157,9 @@ def naive_scores(cluster: Cluster) -> dict[str, dict[str, int]]:
     taints = [100 - 100 * n // max(intolerable) if max(intolerable) else 100 for n in intolerable]
     wished = [
         sum(
-            one["weight"]
-            for one in terms(pod, "nodeAffinity", PREFERRED)
-            if one["preference"] and selected(one["preference"], labels_of(node))
+            preferred["weight"]
+            for preferred in terms(pod, "nodeAffinity", PREFERRED)
+            if preferred["preference"] and selected(preferred["preference"], labels_of(node))
         )
         for node in nodes
     ]
@@ -168,24 +170,26 @@ def naive_scores(cluster: Cluster) -> dict[str, dict[str, int]]:
         for other, home in placed:
             for sign, kind in ((1, "podAffinity"), (-1, "podAntiAffinity")):
                 for owner, seen in ((pod, other), (other, pod)):
-                    for one in terms(owner, kind, PREFERRED):
-                        term = one["podAffinityTerm"]
+                    for weighted in terms(owner, kind, PREFERRED):
+                        term = weighted["podAffinityTerm"]
                         if term_matches(term, owner, seen) and same_domain(term["topologyKey"], node, home):
-                            total += sign * one["weight"]
+                            total += sign * weighted["weight"]
             for term in terms(other, "podAffinity"):
                 if term_matches(term, other, pod) and same_domain(term["topologyKey"], node, home):
                     total += 1
         sums.append(total)
     low, high = min(sums), max(sums)
     pods = [int(100 * ((total - low) / (high - low))) if high > low else 0 for total in sums]
-    found = {"taints": taints, "nodes": affine, "pods": pods, "spread": _naive_spread(cluster)}
-    return {kind: dict(zip(names, values, strict=True)) for kind, values in found.items()}
+    scores = {"taints": taints, "nodes": affine, "pods": pods, "spread": _naive_spread(cluster)}
+    return {kind: dict(zip(names, values, strict=True)) for kind, values in scores.items()}
 
 
 def _naive_spread(cluster: Cluster) -> list[int]:
     nodes, _, pod = cluster
-    soft = [one for one in pod["spec"].get("topologySpreadConstraints", []) if one["whenUnsatisfiable"] == "ScheduleAnyway"]
-    labeled = [node for node in nodes if all(one["topologyKey"] in labels_of(node) for one in soft)]
+    soft = [
+        spread for spread in pod["spec"].get("topologySpreadConstraints", []) if spread["whenUnsatisfiable"] == "ScheduleAnyway"
+    ]
+    labeled = [node for node in nodes if all(spread["topologyKey"] in labels_of(node) for spread in soft)]
     raw = {}
     for node in labeled:
         total = 0.0
@@ -195,7 +199,7 @@ def _naive_spread(cluster: Cluster) -> list[int]:
                 count, size = spread_count(cluster, constraint, node), len(labeled)
             else:
                 count = spread_domains(cluster, constraint, soft).get(labels_of(node)[key], 0)
-                size = len({labels_of(one)[key] for one in labeled})
+                size = len({labels_of(node)[key] for node in labeled})
             total += count * math.log(size + 2) + (constraint["maxSkew"] - 1)
         raw[node["metadata"]["name"]] = int(total + 0.5)
     high, low = max(raw.values(), default=0), min(raw.values(), default=0)

@@ -33,9 +33,11 @@ def rejections(kind: str, before: Item | None, after: Item) -> list[str]:
         "userInfo": {"username": USER},
     }
     seen: Item = {"object": after, "oldObject": before if before is not None else after, "request": request, "variables": {}}
-    for one in POLICY["variables"]:
-        seen["variables"][one["name"]] = evaluate(one["expression"], seen)
-    return [one["message"] for one in POLICY["validations"] if evaluate(one["expression"], seen) is not True]
+    for variable in POLICY["variables"]:
+        seen["variables"][variable["name"]] = evaluate(variable["expression"], seen)
+    return [
+        validation["message"] for validation in POLICY["validations"] if evaluate(validation["expression"], seen) is not True
+    ]
 
 
 def changed(before: Item, **meta: Any) -> Item:

@@ -35,11 +35,11 @@ NODE = Node(metadata=Meta(name="n0"))
 
 
 def inventory(*devices: PublishedDevice, counters: dict[str, str] | None = None) -> Inventory:
-    found = Inventory()
+    built = Inventory()
     sets = [CounterSet(name="set", counters={k: Capacity(value=v) for k, v in (counters or {}).items()})]
     spec = SliceSpec(driver="d", pool=DevicePool(name="p"), all_nodes=True, devices=list(devices), shared_counters=sets)
-    found.apply_slice(ResourceSlice(metadata=Meta(name="s"), spec=spec))
-    return found
+    built.apply_slice(ResourceSlice(metadata=Meta(name="s"), spec=spec))
+    return built
 
 
 def kind(name: str, expression: str = "true") -> DeviceClass:
@@ -81,16 +81,16 @@ def test_allocation_succeeds_if_and_only_if_an_assignment_exists(
         claim(f"c{i}", *(device_request(f"r{j}", f"k{b}", count=n) for j, (b, n) in enumerate(a)))
         for i, a in enumerate(requested)
     ]
-    found = allocate(claims, NODE, Devices(available, usage, classes))
+    allocation = allocate(claims, NODE, Devices(available, usage, classes))
     slots = [b for a in requested for b, n in a for _ in range(n)]
     free = [c for k, c in enumerate(colors) if k not in taken]
     possible = any(
         all(c >> b & 1 for b, c in zip(slots, chosen, strict=True)) for chosen in itertools.permutations(free, len(slots))
     )
-    assert (not isinstance(found, str)) == possible
+    assert (not isinstance(allocation, str)) == possible
     assert usage.claims == before and set(usage.whole) == {parts[0].id for parts in before.values()}
-    if not isinstance(found, str):
-        ids = [one.device.id for chosen in found for one in chosen]
+    if not isinstance(allocation, str):
+        ids = [allocated.device.id for chosen in allocation for allocated in chosen]
         assert len(set(ids)) == len(ids) == len(slots)
         assert not set(ids) & set(usage.whole)
 
@@ -107,10 +107,12 @@ def test_preferred_devices_are_tried_first(accepted: list[bool], taken: set[int]
     for k in taken:
         usage.hold(f"other{k}", [DeviceShare(DeviceId("d", "p", f"g{k}"))])
     devices = Devices(available, usage, {"x": kind("x", 'device.attributes["d"].good')})
-    found = allocate([claim("c", device_request("r", "x"))], NODE, devices, preferred)
+    allocation = allocate([claim("c", device_request("r", "x"))], NODE, devices, preferred)
     is_usable = [k for k in range(len(accepted)) if accepted[k] and k not in taken]
     expected = next((k for k in (*order[:many], *is_usable) if k in is_usable), None)
-    assert (None if isinstance(found, str) else found[0][0].device.id.name) == (None if expected is None else f"g{expected}")
+    assert (None if isinstance(allocation, str) else allocation[0][0].device.id.name) == (
+        None if expected is None else f"g{expected}"
+    )
     every = DeviceRequest(name="r", exactly=ExactRequest(device_class_name="x", allocation_mode="All"))
     all_of_them = allocate([claim("c", every)], NODE, devices, preferred)
     assert isinstance(all_of_them, str) == (not any(accepted) or len(is_usable) < sum(accepted))
@@ -150,28 +152,30 @@ def test_cached_failures_of_shared_devices_do_not_change_allocations(
         fresh = DeviceUsage()
         for uid, parts in usage.claims.items():
             fresh.hold(uid, parts)
-        one = claim(f"c{step}", *requests)
-        found, expected = (allocate([one], NODE, Devices(available, used, classes)) for used in (usage, fresh))
-        assert isinstance(found, str) == isinstance(expected, str)
-        if not isinstance(found, str) and not isinstance(expected, str):
-            assert [(c.request, c.share) for c in found[0]] == [(c.request, c.share) for c in expected[0]]
-            usage.hold(one.metadata.uid, [c.share for c in found[0]])
+        requesting = claim(f"c{step}", *requests)
+        allocation, expected = (allocate([requesting], NODE, Devices(available, used, classes)) for used in (usage, fresh))
+        assert isinstance(allocation, str) == isinstance(expected, str)
+        if not isinstance(allocation, str) and not isinstance(expected, str):
+            assert [(c.request, c.share) for c in allocation[0]] == [(c.request, c.share) for c in expected[0]]
+            usage.hold(requesting.metadata.uid, [c.share for c in allocation[0]])
         assert all(sum(used.values()) <= sizes[int(id.name[1:])] for id, used in usage.consumed.items())
 
 
 def test_request_for_more_devices_than_exist_fails_immediately() -> None:
     available = inventory(*(PublishedDevice(name=f"g{k:02d}") for k in range(20)))
-    found = allocate(
+    refusal = allocate(
         [claim("c", device_request("r", "x", count=21))], NODE, Devices(available, DeviceUsage(), {"x": kind("x")})
     )
-    assert found == "node n0 has too few free devices of x that match the claim"
+    assert refusal == "node n0 has too few free devices of x that match the claim"
 
 
 def test_first_available_alternative_is_allocated() -> None:
     available, usage = inventory(PublishedDevice(name="a"), PublishedDevice(name="b")), DeviceUsage()
     classes = {"x": kind("x", "false"), "y": kind("y")}
-    found = allocate([claim("c", device_request("r", "x", "y"))], NODE, Devices(available, usage, classes))
-    assert not isinstance(found, str) and [(one.request, one.device.id.name) for one in found[0]] == [("r/y", "a")]
+    allocation = allocate([claim("c", device_request("r", "x", "y"))], NODE, Devices(available, usage, classes))
+    assert not isinstance(allocation, str) and [
+        (allocated.request, allocated.device.id.name) for allocated in allocation[0]
+    ] == [("r/y", "a")]
 
 
 def test_partitions_consume_shared_counters() -> None:
@@ -214,37 +218,37 @@ def test_request_policy_rounds_amounts(requested: str | None, policy: RequestPol
 
 
 def test_pool_counts_once_all_its_slices_exist() -> None:
-    found = Inventory()
+    pools = Inventory()
 
     def slice(name: str, generation: int, count: int) -> ResourceSlice:
         pool = DevicePool(name="p", generation=generation, resource_slice_count=count)
         spec = SliceSpec(driver="d", pool=pool, all_nodes=True, devices=[PublishedDevice(name=f"{name}{generation}")])
         return ResourceSlice(metadata=Meta(name=name), spec=spec)
 
-    found.apply_slice(slice("a", 1, 2))
-    assert not found.devices
-    found.apply_slice(slice("b", 1, 2))
-    assert {id.name for id in found.devices} == {"a1", "b1"}
-    found.apply_slice(slice("a", 2, 1))
-    assert {id.name for id in found.devices} == {"a2"}
-    found.apply_slice(slice("a", 2, 1), deleted=True)
-    assert not list(found.serving(NODE)) or {id.name for id in found.devices} == set()
+    pools.apply_slice(slice("a", 1, 2))
+    assert not pools.devices
+    pools.apply_slice(slice("b", 1, 2))
+    assert {id.name for id in pools.devices} == {"a1", "b1"}
+    pools.apply_slice(slice("a", 2, 1))
+    assert {id.name for id in pools.devices} == {"a2"}
+    pools.apply_slice(slice("a", 2, 1), deleted=True)
+    assert not list(pools.serving(NODE)) or {id.name for id in pools.devices} == set()
 
 
 def test_pool_with_duplicate_device_names_is_ignored() -> None:
     """The API server validates each slice on its own."""
-    found = Inventory()
+    pools = Inventory()
 
     def slice(name: str, device: str) -> ResourceSlice:
         pool = DevicePool(name="p", generation=1, resource_slice_count=2)
         spec = SliceSpec(driver="d", pool=pool, all_nodes=True, devices=[PublishedDevice(name=device)])
         return ResourceSlice(metadata=Meta(name=name), spec=spec)
 
-    found.apply_slice(slice("a", "g0"))
-    found.apply_slice(slice("b", "g0"))
-    assert not found.devices and not list(found.serving(NODE))
-    found.apply_slice(slice("b", "g1"))
-    assert [device.id.name for device in found.serving(NODE)] == ["g0", "g1"]
+    pools.apply_slice(slice("a", "g0"))
+    pools.apply_slice(slice("b", "g0"))
+    assert not pools.devices and not list(pools.serving(NODE))
+    pools.apply_slice(slice("b", "g1"))
+    assert [device.id.name for device in pools.serving(NODE)] == ["g0", "g1"]
 
 
 _racks = st.sampled_from(["a", "b", "c"])
@@ -261,7 +265,7 @@ def test_devices_that_serve_a_node_match_their_node_selection(
     steps: list[tuple[tuple[int, Any, int, bool], list[str]]],
 ) -> None:
     """Compared with checking every device, while slices come and go and nodes move to other racks."""
-    found = Inventory()
+    published = Inventory()
     for (pool, where, many, gone), racks in steps:
         need = Requirement(key="rack", operator="In", values=where if isinstance(where, list) else [])
         spec = SliceSpec(
@@ -274,11 +278,13 @@ def test_devices_that_serve_a_node_match_their_node_selection(
             else None,
             devices=[PublishedDevice(name=f"g{k}") for k in range(many)],
         )
-        found.apply_slice(ResourceSlice(metadata=Meta(name=f"s{pool}"), spec=spec), deleted=gone)
+        published.apply_slice(ResourceSlice(metadata=Meta(name=f"s{pool}"), spec=spec), deleted=gone)
         for k, rack in enumerate(racks):
             node = Node(metadata=Meta(name=f"n{k}", labels={"rack": rack}))
-            serving = sorted((d for d in found.devices.values() if d.serves(node)), key=lambda d: (d.node_name is None, d.id))
-            assert list(found.serving(node)) == serving
+            serving = sorted(
+                (d for d in published.devices.values() if d.serves(node)), key=lambda d: (d.node_name is None, d.id)
+            )
+            assert list(published.serving(node)) == serving
 
 
 def test_unsupported_cel_function_is_rejected() -> None:

@@ -50,12 +50,12 @@ def test_passes_with_a_long_queue_start_no_full_garbage_collection(tmp_path: Pat
 def test_waits_are_committed_only_if_their_reason_is_new(tmp_path: Path) -> None:
     (tmp_path / "scheduler.toml").write_text(shipped_scheduler())
     kube = FakeKubernetes(make.node("n0"), *(make.pod(f"huge{k}", cpu="64", seconds=None) for k in range(3)))
-    driven, found = kube.open(named_scheduler(str(tmp_path / "scheduler.toml"))), list[int]()
+    driven, waits = kube.open(named_scheduler(str(tmp_path / "scheduler.toml"))), list[int]()
     for pod in (make.pod("p0", seconds=None), make.pod("huge3", cpu="64", seconds=None), make.pod("p1", seconds=None)):
         kube.add(pod)
         batch = driven.platform.batch([kube.events.get()])
         assert batch is not None
-        found.append(sum(isinstance(decision, Wait) for decision in driven.loop.step(batch).committed))
+        waits.append(sum(isinstance(decision, Wait) for decision in driven.loop.step(batch).committed))
         driven.settle()
-    assert found == [0, 1, 0]
+    assert waits == [0, 1, 0]
     assert sorted(driven.nodes()) == ["p0", "p1"]

@@ -18,10 +18,10 @@ def test_every_metric_of_the_dashboard_is_exported() -> None:
         for family in metrics.registry.collect()
         for suffix in {"counter": ("_total",), "histogram": ("_bucket", "_sum", "_count")}.get(family.type, ("",))
     }
-    asked = {
+    queried = {
         name
         for panel in json.loads(FILE.read_text())["panels"]
         for t in panel["targets"]
         for name in re.findall(r"poolwise_\w+", t["expr"])
     }
-    assert len(asked) > 8 and asked <= exported, asked - exported
+    assert len(queried) > 8 and queried <= exported, queried - exported

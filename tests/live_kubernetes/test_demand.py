@@ -56,10 +56,13 @@ def test_node_selector_and_tolerations_restrict_nodes() -> None:
 
 
 def test_pod_is_scheduled_when_its_condition_says_so() -> None:
-    meta, given = Meta(creation_timestamp="2026-11-22T12:00:00Z"), "2026-11-22T12:05:00Z"
-    condition = Condition(type="PodScheduled", status="True", last_transition_time=given)
+    meta, scheduled_at = Meta(creation_timestamp="2026-11-22T12:00:00Z"), "2026-11-22T12:05:00Z"
+    condition = Condition(type="PodScheduled", status="True", last_transition_time=scheduled_at)
     waits = Condition(type="PodScheduled", status="False", last_transition_time="2026-11-22T12:01:00Z")
-    assert Pod(metadata=meta, status=PodStatus(conditions=[condition], start_time="2026-11-22T12:06:00Z")).scheduled_at == given
+    assert (
+        Pod(metadata=meta, status=PodStatus(conditions=[condition], start_time="2026-11-22T12:06:00Z")).scheduled_at
+        == scheduled_at
+    )
     assert Pod(metadata=meta, status=PodStatus(conditions=[waits], start_time="2026-11-22T12:06:00Z")).scheduled_at.endswith(
         "06:00Z"
     )

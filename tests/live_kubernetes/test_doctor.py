@@ -59,8 +59,8 @@ class FakeServer:
             if path == place:
                 if (path.rpartition("/")[2], "list") in self.denied:
                     raise ApiError(403, "Forbidden", "")
-                found = [item for (kind, _), item in self.kube.objects.items() if kind is KINDS[name]]
-                return msgspec.json.encode({"kind": "List", "items": found})
+                items = [item for (kind, _), item in self.kube.objects.items() if kind is KINDS[name]]
+                return msgspec.json.encode({"kind": "List", "items": items})
         raise ApiError(404, "NotFound", "")
 
     async def send(self, method: str, path: str, body: Any = None) -> bytes:
@@ -98,12 +98,12 @@ def claimed(name: str, scheduler: str = "poolwise", device: str = "") -> list[di
 
 
 def test_cluster_without_problems_passes_all_checks() -> None:
-    found = {check.name: check for check in examine(cluster(*claimed("c", device="g0")))}
-    assert {check.status for check in found.values()} == {"ok"}
-    assert found["API server"].finding == "Kubernetes v1.36.3"
-    assert found["DeviceTaintRule"].finding == "resource.k8s.io/v1beta2"
-    assert found["driver gpu.example"].finding == "2 devices in 1 pools"
-    assert found["lease poolwise/poolwise"].finding == "free: it does not exist yet"
+    checks = {check.name: check for check in examine(cluster(*claimed("c", device="g0")))}
+    assert {check.status for check in checks.values()} == {"ok"}
+    assert checks["API server"].finding == "Kubernetes v1.36.3"
+    assert checks["DeviceTaintRule"].finding == "resource.k8s.io/v1beta2"
+    assert checks["driver gpu.example"].finding == "2 devices in 1 pools"
+    assert checks["lease poolwise/poolwise"].finding == "free: it does not exist yet"
 
 
 @pytest.mark.parametrize("right", [*SCHEDULER_RIGHTS, *LEASE_RIGHTS], ids=lambda right: str(right.resources + right.verbs))
@@ -116,14 +116,16 @@ def test_each_missing_right_is_found(right: Right) -> None:
 def test_rights_for_leases_are_checked_in_their_namespace() -> None:
     server = cluster()
     examine(server)
-    asked = {(one["verb"], one["namespace"], one["name"]) for one in server.asked if one["resource"] == "leases"}
-    assert asked == {("create", "poolwise", ""), ("get", "poolwise", "poolwise"), ("update", "poolwise", "poolwise")}
+    rights = {
+        (review["verb"], review["namespace"], review["name"]) for review in server.asked if review["resource"] == "leases"
+    }
+    assert rights == {("create", "poolwise", ""), ("get", "poolwise", "poolwise"), ("update", "poolwise", "poolwise")}
 
 
 def test_shadow_mode_needs_only_read_access() -> None:
     server = cluster()
     server.denied = {
-        one for right in (*SCHEDULER_RIGHTS, *LEASE_RIGHTS) for one in right.each() if one[1] not in ("list", "watch")
+        access for right in (*SCHEDULER_RIGHTS, *LEASE_RIGHTS) for access in right.each() if access[1] not in ("list", "watch")
     }
     assert not failures(server, shadow=True)
 
@@ -181,8 +183,8 @@ def test_holder_of_the_lease_is_shown(seconds: int, status: str) -> None:
     server = cluster()
     renewed = (datetime.now(UTC) - timedelta(seconds=seconds)).isoformat()
     server.lease = {"holderIdentity": "host_1", "leaseDurationSeconds": 15, "renewTime": renewed}
-    (found,) = [check for check in examine(server) if check.name.startswith("lease")]
-    assert found.status == status and "host_1" in found.finding
+    (holder,) = [check for check in examine(server) if check.name.startswith("lease")]
+    assert holder.status == status and "host_1" in holder.finding
 
 
 def test_missing_namespace_of_the_lease_is_found() -> None:
@@ -221,7 +223,7 @@ def granted(rules: list[dict[str, Any]]) -> set[tuple[str, str, str, str]]:
 def test_shipped_role_grants_exactly_the_rights_that_are_checked(file: str, kind: str, rights: tuple[Right, ...]) -> None:
     objects = yaml.safe_load_all((DEPLOY / file).read_text())
     (role,) = [item for item in objects if item["kind"] == kind]
-    wanted = {(right.group, *one, "poolwise" if right.named else "") for right in rights for one in right.each()}
+    wanted = {(right.group, *grant, "poolwise" if right.named else "") for right in rights for grant in right.each()}
     assert granted(role["rules"]) == wanted
 
 

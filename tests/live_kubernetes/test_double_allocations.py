@@ -53,7 +53,7 @@ def test_device_allocated_twice_during_the_run_is_reported_once_and_the_later_cl
     driven.settle()
     claims = ["default/mine", "default/other"]
     assert logged == [{"device": "gpu.example/n0/g0", "claims": claims}] and metrics.double_allocations._value.get() == 1
-    events = [one for one in driven.cluster.reported if one[1] == "DeviceAllocatedTwice"]
+    events = [event for event in driven.cluster.reported if event[1] == "DeviceAllocatedTwice"]
     note = "device gpu.example/n0/g0 is allocated to the claims default/mine, default/other"
     assert sorted(events) == [(key, "DeviceAllocatedTwice", note) for key in claims]
     assert driven.cluster.stopped == [("default/other", "a device is allocated to two claims")]

@@ -64,20 +64,20 @@ def test_gang_waits_until_each_claim_is_created_once() -> None:
     labels = {label: "g", f"{label}/min-available": "3"}
     pods = [make.pod(f"p{k}", labels=labels, extended={CARD: "1"}) for k in range(3)]
     made = FakeKubernetes(make.node("n0"), card(), gpus("n0", 3), *pods)
-    asked: list[ExtendedClaim] = []
-    complete_start, made.create_claim = made.create_claim, asked.append  # type: ignore[method-assign, assignment]
+    requested: list[ExtendedClaim] = []
+    complete_start, made.create_claim = made.create_claim, requested.append  # type: ignore[method-assign, assignment]
     run = made.open(ListScheduler(placement=FirstNodes()))
-    assert len(asked) == 3, "all claims are requested at once"
-    for claim in asked[:]:
+    assert len(requested) == 3, "all claims are requested at once"
+    for claim in requested[:]:
         assert run.nodes() == {}
         complete_start(claim)
         run.settle()
-    assert set(run.nodes()) == {"p0", "p1", "p2"} and len(asked) == 3
+    assert set(run.nodes()) == {"p0", "p1", "p2"} and len(requested) == 3
 
 
 def test_most_recent_class_wins_then_the_first_by_name() -> None:
     def kinds(*all: dict[str, Any]) -> list[DeviceClass]:
-        return [msgspec.convert(one, DeviceClass) for one in all]
+        return [msgspec.convert(item, DeviceClass) for item in all]
 
     old, young = "2026-11-22T11:00:00Z", "2026-11-22T12:00:00Z"
     assert device_class_of(CARD, kinds(card("a", made=old), card("c", made=young), card("b", made=young))) == "b"
@@ -105,13 +105,13 @@ def test_claim_requests_the_peak_number_of_devices(before: list[tuple[str, int]]
     count = {request.name: request.alternatives[0].count for request in made.requests}
     assert sum(count.values()) == node_amounts(pod).get(CARD, 0) and all(count.values())
     names = [f"i{k}" for k in range(len(before))] + [f"m{k}" for k in range(len(main))]
-    asked = dict(zip(names, [n for _, n in before] + main, strict=True))
+    needed = dict(zip(names, [n for _, n in before] + main, strict=True))
     used = {name: [request for container, _, request in made.mappings if container == name] for name in names}
     for name in names:
         assert len(set(used[name])) == len(used[name])
-        assert sum(count[request] for request in used[name]) >= asked[name] and bool(used[name]) == bool(asked[name])
+        assert sum(count[request] for request in used[name]) >= needed[name] and bool(used[name]) == bool(needed[name])
     for k, (kind, _) in enumerate(before):
         if kind == "sidecar":
             assert not any(set(used[f"i{k}"]) & set(used[name]) for name in names[k + 1 :])
-    for one, other in ((a, b) for a in range(len(main)) for b in range(a)):
-        assert not set(used[f"m{one}"]) & set(used[f"m{other}"])
+    for index, other in ((a, b) for a in range(len(main)) for b in range(a)):
+        assert not set(used[f"m{index}"]) & set(used[f"m{other}"])

@@ -76,12 +76,12 @@ def synced(server: FlakyServer, monkeypatch: pytest.MonkeyPatch, kinds: int = 11
     client = WatchClient(cast(Any, type("Access", (), {"server": "https://x"})()))
     try:
         client.open()
-        found = set[type]()
-        while len(found) < kinds:
+        kinds_synced = set[type]()
+        while len(kinds_synced) < kinds:
             event = client.events.get(timeout=20)
             assert isinstance(event, Synced), event
-            found.add(event.kind)
-        return found
+            kinds_synced.add(event.kind)
+        return kinds_synced
     finally:
         client.close()
 
@@ -109,9 +109,9 @@ def test_optional_kinds_are_watched_once_the_role_permits_it(monkeypatch: pytest
     try:
         client.open()
         server.denied = ()
-        found = list[type]()
-        while found.count(DeviceTaintRule) < 2 or found.count(PodGroup) < 2:
-            found.append(cast(Any, client.events.get(timeout=20)).kind)
+        kinds = list[type]()
+        while kinds.count(DeviceTaintRule) < 2 or kinds.count(PodGroup) < 2:
+            kinds.append(cast(Any, client.events.get(timeout=20)).kind)
     finally:
         client.close()
 
@@ -180,9 +180,9 @@ def test_missing_token_file_is_a_temporary_error(tmp_path: Path) -> None:
     async def run() -> None:
         client = Client(Access("http://127.0.0.1:1", None, token_file=tmp_path / "token"))
         try:
-            with pytest.raises(ApiError, match="CredentialsUnreadable") as found:
+            with pytest.raises(ApiError, match="CredentialsUnreadable") as raised:
                 await client.get("/api/v1/nodes")
-            assert found.value.is_temporary
+            assert raised.value.is_temporary
         finally:
             await client.close()
 

@@ -31,10 +31,10 @@ def container(name: str = "main", **port: Any) -> dict[str, Any]:
 
 def naive_conflict(wanted: Sequence[HostPort], used: Sequence[HostPort]) -> bool:
     """Return whether any pair of ports has the same protocol and number, and addresses that overlap."""
-    for one in wanted:
+    for port in wanted:
         for other in used:
-            overlap = one.address == other.address or "0.0.0.0" in (one.address, other.address)
-            if overlap and one.protocol == other.protocol and one.number == other.number:
+            overlap = port.address == other.address or "0.0.0.0" in (port.address, other.address)
+            if overlap and port.protocol == other.protocol and port.number == other.number:
                 return True
     return False
 
@@ -46,9 +46,9 @@ def test_conflicts_match_the_naive_rule(wanted: list[HostPort], used: list[HostP
 
 def test_ports_of_containers_and_sidecars_count() -> None:
     init = [container("setup", hostPort=1), container("sidecar", hostPort=2, protocol="UDP") | {"restartPolicy": "Always"}]
-    one = make.pod("p", containers=[container(hostPort=3, hostIP="10.0.0.1"), container("b")], initContainers=init)
+    manifest = make.pod("p", containers=[container(hostPort=3, hostIP="10.0.0.1"), container("b")], initContainers=init)
     expected = (HostPort(ANY_ADDRESS, "UDP", 2), HostPort("10.0.0.1", "TCP", 3))
-    assert host_ports(msgspec.convert(one, Pod)) == expected
+    assert host_ports(msgspec.convert(manifest, Pod)) == expected
 
 
 def test_pods_with_the_same_port_go_to_different_nodes() -> None:

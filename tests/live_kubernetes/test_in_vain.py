@@ -93,7 +93,7 @@ def test_cached_failures_do_not_change_placements(sizes: list[int], racks: list[
     """Groups of pods that request devices, compared with trying each pod on every node."""
 
     def nodes(remembers: bool) -> list[dict[str, str]]:
-        found = []
+        placements = []
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(
                 platform, "matching_failures", lambda *_: {}
@@ -105,7 +105,7 @@ def test_cached_failures_do_not_change_placements(sizes: list[int], racks: list[
                 for k, wishes in enumerate(groups):
                     for i, wish in enumerate(wishes):
                         add(driven, f"r{turn}-{k}-{i}", wish, f"r{turn}-{k}" if len(wishes) > 1 else "", len(wishes))
-                found.append(driven.settle().nodes())
-        return found
+                placements.append(driven.settle().nodes())
+        return placements
 
     assert nodes(True) == nodes(False)

@@ -18,14 +18,14 @@ READERS = [lambda file: snapshot(Path("now"), "poolwise", "", file), lambda file
 
 @pytest.mark.parametrize("read", READERS, ids=["snapshot", "explain"])
 def test_kubeconfig_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, read: Any) -> None:
-    asked: list[Path | None] = []
+    files: list[Path | None] = []
 
     def discover(file: Path | None = None) -> Access:
-        asked.append(file)
+        files.append(file)
         raise InputError("not a cluster")
 
     monkeypatch.setattr(live_cluster, "require_packages", lambda *_: None)
     monkeypatch.setattr(Access, "discover", discover)
     with pytest.raises(InputError, match="not a cluster"):
         read(tmp_path / "config")
-    assert asked == [tmp_path / "config"]
+    assert files == [tmp_path / "config"]

@@ -70,7 +70,7 @@ def test_start_that_lost_its_devices_is_undone_and_the_pods_start_elsewhere(name
     advance(driven, 1.0)
     assert driven.nodes() == dict.fromkeys(names, "n1")
     for name in names:
-        assert [one.pool for one in kube.get(ResourceClaim, f"default/{name}").allocated_devices] == ["n1"]
+        assert [device.pool for device in kube.get(ResourceClaim, f"default/{name}").allocated_devices] == ["n1"]
 
 
 def test_start_continues_if_its_devices_return_in_time() -> None:

@@ -205,22 +205,22 @@ class Changing:
         policy = {"default": "1Gi", "validRange": {"min": "1Gi"}}
         capacity = {name: {"value": "8Gi", "requestPolicy": policy} for name in ("bandwidth", "space")}
         shared = {"allowMultipleAllocations": True, "capacity": capacity}
-        one = self.random.choice(
+        published = self.random.choice(
             [
                 make.devices("gpu.example", name, {"name": "a"}, {"name": "b"}, **where),
                 make.devices("nvme.example", name, *({"name": drive, **shared} for drive in "ab"), **where),
                 memory_pool(name, **where),
             ]
         )
-        self.kube.add(one)
-        self.slices.append(one["metadata"]["name"])
+        self.kube.add(published)
+        self.slices.append(published["metadata"]["name"])
 
     def add_pod(self) -> None:
         name, more = self.new("p"), dict[str, Any]()
         kind, claims = self.random.choice(["", "gpu", "nvme", "pool"]), dict[str, Any]()
         if kind:
-            asked = {"nvme": {"bandwidth": "2Gi", "space": "2Gi"}, "pool": {"memory": "4Gi"}}.get(kind)
-            count = {"count": self.random.randint(1, 2)} if asked is None else {"capacity": {"requests": asked}}
+            amounts = {"nvme": {"bandwidth": "2Gi", "space": "2Gi"}, "pool": {"memory": "4Gi"}}.get(kind)
+            count = {"count": self.random.randint(1, 2)} if amounts is None else {"capacity": {"requests": amounts}}
             self.kube.add(make.claim(name, make.exactly(kind, **count)))
             claims = {"d": {"resourceClaimName": name}}
         if self.random.random() < 0.15:

@@ -24,8 +24,8 @@ def test_rebuilding_the_machine_takes_at_most_a_quarter_of_the_time(monkeypatch:
     kube, events = FakeKubernetes(), TimedQueue()
     kube.events = events  # type: ignore[assignment]
     monkeypatch.setattr(platform, "time", SimpleNamespace(monotonic=lambda: events.now, time_ns=time.time_ns))
-    for one in (*(make.node(f"n{k}", taints=[TAINT]) for k in range(NODES)), make.pod("p", cpu="16")):
-        kube.add(one)
+    for item in (*(make.node(f"n{k}", taints=[TAINT]) for k in range(NODES)), make.pod("p", cpu="16")):
+        kube.add(item)
     driven = kube.open(ListScheduler(placement=FirstNodes()))
     begun: list[float] = []
     rebuild_machine = ClusterState.rebuild_machine

@@ -23,9 +23,9 @@ GROUP = "pod-group.scheduling.sigs.k8s.io"
 @given(clusters(affinity=True))
 def test_filter_matches_the_naive_rule(cluster: Cluster) -> None:
     nodes, placed, related, pod = decoded(cluster)
-    found = AffinityFilter.of(pod, PodRules.of(pod), placed, related, NAMESPACES)
+    affinity = AffinityFilter.of(pod, PodRules.of(pod), placed, related, NAMESPACES)
     for item, node in zip(cluster[0], nodes, strict=True):
-        assert (found.problem(node) is None) == affinity_allows(cluster, item)
+        assert (affinity.problem(node) is None) == affinity_allows(cluster, item)
 
 
 def zones(*names: str, cpu: str = "16") -> FakeKubernetes:

@@ -38,7 +38,11 @@ def test_unsupported_field_is_refused_and_reported(path: str) -> None:
 
 def test_every_refused_feature_is_tested() -> None:
     pods = [msgspec.convert(make.pod("p", **more), Pod) for more in REFUSED.values()]
-    untested = {one.name for one in FEATURES if one.support == "refused" and not any(list(one.find(pod)) for pod in pods)}
+    untested = {
+        feature.name
+        for feature in FEATURES
+        if feature.support == "refused" and not any(list(feature.find(pod)) for pod in pods)
+    }
     assert untested == {"topology and claims of a `PodGroup`", VOLUME_CLAIMS}
 
 

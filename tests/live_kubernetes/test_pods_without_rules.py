@@ -30,11 +30,11 @@ def test_pods_without_rules_start_without_evaluating_any(monkeypatch: pytest.Mon
 def test_pod_with_a_rule_evaluates_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """The counterpart, which shows that the names above are those in use."""
     made: list[Any] = []
-    known = placement.PlacedPods
+    placed_pods = placement.PlacedPods
 
     def recorded(*arguments: Any) -> placement.PlacedPods:
         made.append(arguments)
-        return known(*arguments)
+        return placed_pods(*arguments)
 
     monkeypatch.setattr(placement, "PlacedPods", recorded)
     spread = {"topologyKey": "zone", "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {}}

@@ -107,8 +107,8 @@ def test_pod_goes_to_the_node_that_it_prefers(wish: dict[str, Any], node: str, p
     add(kube, "twin", nodeName="n0", schedulerName="default-scheduler")
     add(kube, "server", "server", nodeName="n1", schedulerName="default-scheduler")
     add(kube, "p", **wish)
-    found = kube.open(ListScheduler(placement=placement)).nodes()["p"]
-    assert found == node or (placement == Pooled() and node == "n0")
+    chosen = kube.open(ListScheduler(placement=placement)).nodes()["p"]
+    assert chosen == node or (placement == Pooled() and node == "n0")
 
 
 @pytest.mark.parametrize("tolerations", [[], [{"key": "soft", "operator": "Exists"}]])
@@ -126,9 +126,9 @@ def test_pod_that_a_rule_moves_avoids_a_soft_taint() -> None:
         make.node("n0"), make.node("n1", taints=[{"key": "soft", "effect": "PreferNoSchedule"}]), make.node("n2")
     )
     for k in range(3):
-        one = make.pod(f"p{k}", seconds=None)
-        one["spec"]["containers"][0]["ports"] = [{"containerPort": 80, "hostPort": 80}]
-        kube.add(one)
+        manifest = make.pod(f"p{k}", seconds=None)
+        manifest["spec"]["containers"][0]["ports"] = [{"containerPort": 80, "hostPort": 80}]
+        kube.add(manifest)
     assert kube.open(SCHEDULER).nodes() == {"p0": "n0", "p1": "n2", "p2": "n1"}
 
 

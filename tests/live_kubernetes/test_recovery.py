@@ -37,8 +37,8 @@ def cluster(*more: dict[str, Any], devices: int = 2, **options: Any) -> FakeKube
     """Two nodes with 4 cores, and GPUs that serve both."""
     kube = FakeKubernetes(*(make.node(f"n{k}", cpu="4") for k in range(2)), make.device_class("gpu", "gpu.example"), **options)
     kube.add(make.devices("gpu.example", "all", *({"name": f"g{k}"} for k in range(devices))))
-    for one in more:
-        kube.add(one)
+    for item in more:
+        kube.add(item)
     return kube
 
 

@@ -23,9 +23,9 @@ ALLOCATION = {"devices": {"results": [RESULT]}, "allocationTimestamp": "2026-11-
 
 
 def claim(version: int, **status: Any) -> ResourceClaim:
-    one = make.claim("c", make.exactly("gpu"))
-    one["metadata"] |= {"uid": "u", "resourceVersion": str(version)}
-    return msgspec.convert({**one, "status": status}, ResourceClaim)
+    manifest = make.claim("c", make.exactly("gpu"))
+    manifest["metadata"] |= {"uid": "u", "resourceVersion": str(version)}
+    return msgspec.convert({**manifest, "status": status}, ResourceClaim)
 
 
 def attached() -> dict[str, Any]:
@@ -144,9 +144,9 @@ class SharedWriter(ApiWriter):
         return claim(9, allocation=allocation, reservedFor=[{"resource": "pods", "name": "p", "uid": "p"}])
 
     async def read_pod(self, pod: Pod) -> Pod:
-        found = pending_pod(make.pod("p"), "p")
-        found["spec"]["nodeName"] = self.node
-        return msgspec.convert(found, Pod)
+        manifest = pending_pod(make.pod("p"), "p")
+        manifest["spec"]["nodeName"] = self.node
+        return msgspec.convert(manifest, Pod)
 
     async def patch(self, path: str, body: Any, urgency: int, *more: Any, **options: Any) -> bytes:
         self.writes.append(body["status"])

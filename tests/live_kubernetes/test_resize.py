@@ -30,8 +30,8 @@ def resize(kube: FakeKubernetes, name: str, cpu: str, *, applied: str = "", admi
     )
     changed = msgspec.structs.replace(pod.status, container_statuses=[reported], **status)
     pod = msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, containers=[main]), status=changed)
-    found: Pod = kube.put(pod)
-    return found
+    resized: Pod = kube.put(pod)
+    return resized
 
 
 @pytest.mark.parametrize(

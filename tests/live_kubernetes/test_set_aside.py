@@ -42,10 +42,10 @@ def add_pod(kube: FakeKubernetes, name: str, model: str = "", count: int = 1, **
     if model:
         exactly["selectors"] = [{"cel": {"expression": f'device.attributes["gpu.example"].model == "{model}"'}}]
     kube.add(make.claim(name, make.exactly("gpu", **exactly)))
-    one = make.pod(name, claims={"g": {"resourceClaimName": name}}, **{"seconds": None, **more})
+    manifest = make.pod(name, claims={"g": {"resourceClaimName": name}}, **{"seconds": None, **more})
     hour, second = divmod(next(SECONDS) % 40000, 3600)
-    one["metadata"]["creationTimestamp"] = f"2026-11-22T{hour:02d}:{second // 60:02d}:{second % 60:02d}Z"
-    kube.add(one)
+    manifest["metadata"]["creationTimestamp"] = f"2026-11-22T{hour:02d}:{second // 60:02d}:{second % 60:02d}Z"
+    kube.add(manifest)
 
 
 @pytest.fixture
@@ -108,10 +108,10 @@ def test_tainted_device_is_usable_by_a_tolerating_claim() -> None:
 @pytest.mark.usefixtures("all_queued")
 def test_one_of_a_thousand_equal_pods_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     kube = cluster("h" * 8, "h" * 8, cpu="2000")
-    asked, ask = [0], loop.Loop._ask
+    calls, ask = [0], loop.Loop._ask
 
     def counting(self: loop.Loop, changes: Changes) -> CommitResult:
-        asked[0] += 1
+        calls[0] += 1
         return ask(self, changes)
 
     for k in range(1000):
@@ -120,7 +120,7 @@ def test_one_of_a_thousand_equal_pods_is_tried(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(loop.Loop, "_ask", counting)
     driven = kube.open(STRICT)
     assert set(driven.nodes()) == {"h"} and len(driven.loop.aside) == 1000
-    assert asked[0] <= 2 * driven.loop.result.passes
+    assert calls[0] <= 2 * driven.loop.result.passes
 
 
 @pytest.mark.usefixtures("all_queued")

@@ -35,10 +35,10 @@ def add_pod(
     """Add a pod that is younger than earlier ones."""
     labels = {"pod-group.scheduling.sigs.k8s.io": group, "pod-group.scheduling.sigs.k8s.io/min-available": str(size)}
     uses = {f"c{k}": {"resourceClaimName": claim} for k, claim in enumerate(claims)}
-    one = make.pod(name, cpu=cpu, seconds=seconds, claims=uses, labels=labels if group else {})
+    manifest = make.pod(name, cpu=cpu, seconds=seconds, claims=uses, labels=labels if group else {})
     hour, second = divmod(next(SECONDS) % 40000, 3600)
-    one["metadata"]["creationTimestamp"] = f"2026-11-22T{hour:02d}:{second // 60:02d}:{second % 60:02d}Z"
-    kube.add(one)
+    manifest["metadata"]["creationTimestamp"] = f"2026-11-22T{hour:02d}:{second // 60:02d}:{second % 60:02d}Z"
+    kube.add(manifest)
 
 
 def finish(driven: DrivenPlatform, name: str) -> None:
@@ -64,15 +64,15 @@ def waiting_requests(driven: DrivenPlatform) -> dict[str, dict[str, int]]:
 @pytest.fixture
 def attempts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Names of the jobs that policies tried to start."""
-    found: list[str] = []
+    names: list[str] = []
     start = PodRuns.start
 
     def recorded(self, decision, job, *more):
-        found.append(job.name.partition("/")[2])
+        names.append(job.name.partition("/")[2])
         return start(self, decision, job, *more)
 
     monkeypatch.setattr(PodRuns, "start", recorded)
-    return found
+    return names
 
 
 def test_pods_with_their_own_claims_wait_for_devices(attempts: list[str]) -> None:
@@ -182,8 +182,8 @@ def test_job_rows_match_those_of_a_restarted_scheduler(devices: list[int], count
         elif isinstance(step, int):
             at_work = [n for n in driven.nodes() if kube.get(Pod, f"default/{n}").status.phase == "Running"]
             if at_work:
-                one = at_work[step % len(at_work)].partition("-")[0]  # pods of a group release their claims together
-                for name in [name for name in at_work if name.partition("-")[0] == one]:
+                prefix = at_work[step % len(at_work)].partition("-")[0]  # pods of a group release their claims together
+                for name in [name for name in at_work if name.partition("-")[0] == prefix]:
                     finish(driven, name)
         else:
             claims, cpu, group = step
@@ -192,8 +192,8 @@ def test_job_rows_match_those_of_a_restarted_scheduler(devices: list[int], count
                 add_pod(kube, f"p{number}-{k}", *(f"c{k}" for k in claims), cpu=cpu, **size)
         driven.settle()
         fresh = FakeKubernetes(binds_at_once=False)
-        for one in kube.objects.values():
-            fresh.put(msgspec.convert(msgspec.to_builtins(one), type(one)))
+        for item in kube.objects.values():
+            fresh.put(msgspec.convert(msgspec.to_builtins(item), type(item)))
         opened = fresh.open(ListScheduler(backfill=NoBackfill(), placement=EmptiestNodes()), QueueingPlatform)
         assert waiting_requests(opened) == waiting_requests(driven)
         assert {run.job for run in driven.platform.runs.active.values()} <= driven.platform.pod_jobs.jobs()

@@ -17,8 +17,10 @@ from tests.live.kubernetes.order import CASES, Case
 
 def play(case: Case) -> FakeKubernetes:
     """The cluster of a case with eight pods, with claims as the claim controller creates them."""
-    templates = {one["metadata"]["name"]: one["spec"]["spec"] for one in case.cluster if one["kind"] == "ResourceClaimTemplate"}
-    kube = FakeKubernetes(*(one for one in case.cluster if one["kind"] != "ResourceClaimTemplate"))
+    templates = {
+        item["metadata"]["name"]: item["spec"]["spec"] for item in case.cluster if item["kind"] == "ResourceClaimTemplate"
+    }
+    kube = FakeKubernetes(*(item for item in case.cluster if item["kind"] != "ResourceClaimTemplate"))
     for k in range(8):
         pod: dict[str, Any] = case.pod(k, 3 + k % 3)
         statuses = []

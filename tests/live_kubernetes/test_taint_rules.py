@@ -97,7 +97,7 @@ def test_device_that_is_taken_out_of_service_while_in_use_is_reported_once(monke
     driven.settle()
     assert logged == [{"device": "gpu.example/n0/g0", "claim": "default/a", "taint": "sick"}]
     note = "device gpu.example/n0/g0 of claim default/a has the taint sick:NoExecute"
-    assert [one for one in kube.reported if one[1] == "DeviceTainted"] == [("default/a", "DeviceTainted", note)]
+    assert [event for event in kube.reported if event[1] == "DeviceTainted"] == [("default/a", "DeviceTainted", note)]
     assert metrics.tainted_devices_in_use._value.get() == 1
     kube.remove(DeviceTaintRule, "broken")
     driven.settle()

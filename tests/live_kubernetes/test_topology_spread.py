@@ -27,18 +27,18 @@ GROUP = "pod-group.scheduling.sigs.k8s.io"
 def test_filter_matches_the_naive_rule(cluster: Cluster) -> None:
     nodes, placed, _, pod = decoded(cluster)
     rules = PodRules.of(pod) or PodRules()
-    found = SpreadFilter.of(pod, rules.required_spread, NodeConstraints.of(pod), nodes, placed)
+    spread = SpreadFilter.of(pod, rules.required_spread, NodeConstraints.of(pod), nodes, placed)
     for item, node in zip(cluster[0], nodes, strict=True):
-        assert (found.problem(node) is None) == spread_allows(cluster, item)
+        assert (spread.problem(node) is None) == spread_allows(cluster, item)
 
 
 def test_match_label_keys_restrict_the_selector_to_the_values_of_the_pod() -> None:
     constraint = {"topologyKey": ZONE, "labelSelector": {"matchLabels": {"app": "a"}}, "matchLabelKeys": ["hash", "absent"]}
-    one = msgspec.convert(make.pod("p", labels={"hash": "1"}, topologySpreadConstraints=[constraint]), Pod)
+    waiting = msgspec.convert(make.pod("p", labels={"hash": "1"}, topologySpreadConstraints=[constraint]), Pod)
     expected = LabelSelector(
         match_labels={"app": "a"}, match_expressions=[Requirement(key="hash", operator="In", values=["1"])]
     )
-    assert spread_selector(one.spec.topology_spread_constraints[0], one) == expected
+    assert spread_selector(waiting.spec.topology_spread_constraints[0], waiting) == expected
 
 
 def zones(*names: str, cpu: str = "16") -> FakeKubernetes:

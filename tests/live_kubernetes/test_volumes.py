@@ -61,8 +61,8 @@ def test_zone_of_a_bound_volume_restricts_the_nodes() -> None:
     ],
 )
 def test_zone_labels_restrict_nodes_as_in_kube_scheduler(volume: dict[str, str], node: dict[str, str], serves: bool) -> None:
-    found = PersistentVolume(metadata=Meta(name="v", labels=volume))
-    assert volume_serves(found, Node(metadata=Meta(name="n", labels=node))) == serves
+    persistent = PersistentVolume(metadata=Meta(name="v", labels=volume))
+    assert volume_serves(persistent, Node(metadata=Meta(name="n", labels=node))) == serves
 
 
 def test_volume_is_provisioned_on_the_chosen_node_and_elsewhere_after_a_failure() -> None:
@@ -150,9 +150,9 @@ class ProvisioningServer(ApiWriter):
 
 
 def claim(version: int, phase: str = "Pending", **meta: Any) -> PersistentVolumeClaim:
-    one = make.volume_claim("c", "late", volumeName="v1" if phase == "Bound" else "")
-    one["metadata"] |= {"uid": "u", "resourceVersion": str(version), **meta}
-    return msgspec.convert({**one, "status": {"phase": phase}}, PersistentVolumeClaim)
+    manifest = make.volume_claim("c", "late", volumeName="v1" if phase == "Bound" else "")
+    manifest["metadata"] |= {"uid": "u", "resourceVersion": str(version), **meta}
+    return msgspec.convert({**manifest, "status": {"phase": phase}}, PersistentVolumeClaim)
 
 
 @pytest.mark.parametrize(

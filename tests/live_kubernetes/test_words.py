@@ -20,8 +20,10 @@ def test_wait_reason_is_formatted_in_cores(tmp_path: Path) -> None:
     queue, snapshot = driven.loop.queue, driven.platform.snapshot()
     dispatcher = FIRST_FIT.open(snapshot.machine, 0)
     job = int(queue.jobs[0])
-    found = why_waits(dispatcher, job, queue, snapshot, dispatcher.schedule(queue, snapshot, Changes(explain=frozenset({job}))))
-    assert found is not None and "needs 2 cores, 1.5 cores free" in found.text
+    reason = why_waits(
+        dispatcher, job, queue, snapshot, dispatcher.schedule(queue, snapshot, Changes(explain=frozenset({job})))
+    )
+    assert reason is not None and "needs 2 cores, 1.5 cores free" in reason.text
     write_state(LiveView.of(driven.platform).state("a test"), tmp_path / "state")
     machine = read_state(tmp_path / "state").machine
     assert machine.amount_text("cores", 1500) == "1.5" and machine.amount_text("cores", 2000) == "2"

@@ -67,16 +67,16 @@ class Api:
 
         def some(part: Sequence[dict[str, Any]]) -> None:
             with closing(self.connect()) as connection:
-                for one in part:
-                    self._ask(connection, "POST", _PLACES[one["kind"]], one)
+                for item in part:
+                    self._ask(connection, "POST", _PLACES[item["kind"]], item)
 
         with ThreadPoolExecutor(at_once) as pool:
             list(pool.map(some, [objects[k::at_once] for k in range(min(at_once, len(objects)))]))
 
     def count(self, kind: str) -> int:
         """Return the number of objects of a kind."""
-        found = self.ask("GET", f"{_PLACES[kind]}?limit=1")
-        return len(found["items"]) + found["metadata"].get("remainingItemCount", 0)
+        page = self.ask("GET", f"{_PLACES[kind]}?limit=1")
+        return len(page["items"]) + page["metadata"].get("remainingItemCount", 0)
 
 
 class _Meta(msgspec.Struct, frozen=True):
@@ -133,7 +133,7 @@ def watching(api: Api, names: str) -> Iterator[Watched]:
     The watch starts at the resourceVersion of a list: the initial events of a watch may be older and contain deleted pods. The
     server ends streams of slow readers; the watch resumes at the last version.
     """
-    found, over = Watched(), threading.Event()
+    watched, over = Watched(), threading.Event()
     version = api.ask("GET", f"{_PLACES['Pod']}?limit=1")["metadata"]["resourceVersion"]
 
     def follow() -> None:  # only this thread closes the stream: a concurrent close would wait for the next event
@@ -145,7 +145,7 @@ def watching(api: Api, names: str) -> Iterator[Watched]:
                             break
                         seen[0] = note(line)
         except Exception as problem:
-            found.broke = repr(problem)
+            watched.broke = repr(problem)
 
     def note(line: bytes) -> str:
         event, now = _EVENTS.decode(line), time.monotonic()
@@ -153,14 +153,14 @@ def watching(api: Api, names: str) -> Iterator[Watched]:
             raise RuntimeError(line)
         meta = event.object.metadata
         if meta.name.startswith(names):
-            found.created.setdefault(meta.name, now)
+            watched.created.setdefault(meta.name, now)
             if event.object.spec.nodeName:
-                found.bound.setdefault(meta.name, now)
+                watched.bound.setdefault(meta.name, now)
         return meta.resourceVersion
 
     seen = [version]
     threading.Thread(target=follow, daemon=True).start()
     try:
-        yield found
+        yield watched
     finally:
         over.set()

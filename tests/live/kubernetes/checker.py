@@ -26,17 +26,17 @@ def problems(plane: ControlPlane, *, moving: bool = False) -> list[str]:
     claims = {f"{c['metadata']['namespace']}/{c['metadata']['name']}": c for c in plane.get("resourceclaims")}
     slices, nodes = plane.get("resourceslices"), {n["metadata"]["name"]: n for n in plane.get("nodes")}
     live = [p for p in pods if p["spec"].get("nodeName") and p["status"].get("phase") not in ("Succeeded", "Failed")]
-    found = [*_nodes(live, nodes), *_devices(claims, slices)]
-    return found if moving else [*found, *_claims(live, claims, nodes), *_gangs(pods, gang_label)]
+    violations = [*_nodes(live, nodes), *_devices(claims, slices)]
+    return violations if moving else [*violations, *_claims(live, claims, nodes), *_gangs(pods, gang_label)]
 
 
 def _nodes(live: list[dict[str, Any]], nodes: dict[str, Any]) -> list[str]:
     used: dict[str, dict[str, Decimal]] = defaultdict(lambda: defaultdict(Decimal))
-    found = []
+    violations = []
     for pod in live:
         where = pod["spec"]["nodeName"]
         if where not in nodes:
-            found.append(f"{pod['metadata']['name']} is on {where}, which does not exist")
+            violations.append(f"{pod['metadata']['name']} is on {where}, which does not exist")
             continue
         used[where]["pods"] += 1
         mapped = {(use["containerName"], use["resourceName"]) for use in _extended(pod).get("requestMappings", [])}
@@ -47,20 +47,20 @@ def _nodes(live: list[dict[str, Any]], nodes: dict[str, Any]) -> list[str]:
     for node, taken in used.items():
         for name, much in taken.items():
             if much > amount(nodes[node]["status"]["allocatable"].get(name, "0")):
-                found.append(
+                violations.append(
                     f"node {node}: {much} of {name} in use, {nodes[node]['status']['allocatable'].get(name)} allocatable"
                 )
-    return found
+    return violations
 
 
 def _extended(pod: dict[str, Any]) -> dict[str, Any]:
     """Return the pod status's reference to the claim for its extended resources."""
-    found: dict[str, Any] = pod["status"].get("extendedResourceClaimStatus") or {}
-    return found
+    claim_status: dict[str, Any] = pod["status"].get("extendedResourceClaimStatus") or {}
+    return claim_status
 
 
 def _devices(claims: dict[str, Any], slices: list[dict[str, Any]]) -> list[str]:
-    known = {
+    published = {
         (s["spec"]["driver"], s["spec"]["pool"]["name"], d["name"]): d for s in slices for d in s["spec"].get("devices", [])
     }
     counters = {
@@ -71,36 +71,40 @@ def _devices(claims: dict[str, Any], slices: list[dict[str, Any]]) -> list[str]:
     }
     whole: dict[Any, list[str]] = defaultdict(list)
     shares: dict[Any, dict[str, Decimal]] = defaultdict(lambda: defaultdict(Decimal))
-    found = []
+    violations = []
     for key, claim in claims.items():
         for result in claim.get("status", {}).get("allocation", {}).get("devices", {}).get("results", []):
             device = (result["driver"], result["pool"], result["device"])
-            if device not in known:
-                found.append(f"claim {key} has {device}, which does not exist")
+            if device not in published:
+                violations.append(f"claim {key} has {device}, which does not exist")
                 continue
             if result.get("consumedCapacity") is None:
                 whole[device].append(key)
             for name, text in (result.get("consumedCapacity") or {}).items():
                 shares[device][name] += amount(text)
-    found += [f"device {device} is allocated to {len(keys)} claims: {keys}" for device, keys in whole.items() if len(keys) > 1]
+    violations += [
+        f"device {device} is allocated to {len(keys)} claims: {keys}" for device, keys in whole.items() if len(keys) > 1
+    ]
     for device, taken in shares.items():
         if device in whole:
-            found.append(f"device {device} is allocated both whole and shared")
+            violations.append(f"device {device} is allocated both whole and shared")
         for name, much in taken.items():
-            if much > amount(known[device]["capacity"][name]["value"]):
-                found.append(f"device {device}: {much} of {name} in use")
+            if much > amount(published[device]["capacity"][name]["value"]):
+                violations.append(f"device {device}: {much} of {name} in use")
     used: dict[Any, Decimal] = defaultdict(Decimal)
     for device in {*whole, *shares}:
-        for use in known[device].get("consumesCounters", []):
+        for use in published[device].get("consumesCounters", []):
             for name, value in use["counters"].items():
                 used[(*device[:2], use["counterSet"], name)] += amount(value["value"])
-    found += [f"counter {counter}: {much} in use" for counter, much in used.items() if much > counters.get(counter, Decimal(0))]
-    return found
+    violations += [
+        f"counter {counter}: {much} in use" for counter, much in used.items() if much > counters.get(counter, Decimal(0))
+    ]
+    return violations
 
 
 def _claims(live: list[dict[str, Any]], claims: dict[str, Any], nodes: dict[str, Any]) -> list[str]:
     """Return bound pods whose claims are unallocated, not reserved for them, or unusable on their node."""
-    found = []
+    violations = []
     for pod in live:
         made = {s["name"]: s.get("resourceClaimName") for s in pod["status"].get("resourceClaimStatuses", [])}
         names = [use.get("resourceClaimName") or made.get(use["name"]) for use in pod["spec"].get("resourceClaims", [])]
@@ -110,14 +114,14 @@ def _claims(live: list[dict[str, Any]], claims: dict[str, Any], nodes: dict[str,
             status = claims.get(key, {}).get("status", {})
             name = pod["metadata"]["name"]
             if not status.get("allocation"):
-                found.append(f"{name} is bound, but claim {key} is not allocated")
+                violations.append(f"{name} is bound, but claim {key} is not allocated")
                 continue
             if pod["metadata"]["uid"] not in [user["uid"] for user in status.get("reservedFor", [])]:
-                found.append(f"{name} is bound, but claim {key} is not reserved for it")
+                violations.append(f"{name} is bound, but claim {key} is not reserved for it")
             terms = status["allocation"].get("nodeSelector", {}).get("nodeSelectorTerms")
             if terms and not _selected(terms, nodes.get(pod["spec"]["nodeName"])):
-                found.append(f"the devices of claim {key} cannot be used on {pod['spec']['nodeName']}")
-    return found
+                violations.append(f"the devices of claim {key} cannot be used on {pod['spec']['nodeName']}")
+    return violations
 
 
 def _selected(terms: list[dict[str, Any]], node: dict[str, Any] | None) -> bool:

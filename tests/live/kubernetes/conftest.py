@@ -14,17 +14,17 @@ from tests.live.kubernetes.control_plane import FIRST_FIT, ControlPlane, control
 @pytest.fixture(scope="module")
 def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     """Start one control plane for the tests of a module."""
-    with control_plane(tmp_path_factory.mktemp("kube")) as found:
-        yield found
+    with control_plane(tmp_path_factory.mktemp("kube")) as started:
+        yield started
 
 
 @pytest.fixture
 def cluster(plane: ControlPlane) -> Iterator[ControlPlane]:
     """Return the control plane; after the test, verify its state and delete what the test has created."""
     yield plane
-    found = problems(plane)
+    violations = problems(plane)
     plane.clear()
-    assert not found
+    assert not violations
 
 
 @pytest.fixture

@@ -126,8 +126,8 @@ def free_ports() -> int:
     """Return the first of three consecutive free ports."""
     for port in range(26000 + os.getpid() % 1000 * 6, 60000, 3):
         try:
-            for one in range(port, port + 3):
-                socket.create_server(("127.0.0.1", one)).close()
+            for candidate in range(port, port + 3):
+                socket.create_server(("127.0.0.1", candidate)).close()
             return port
         except OSError:
             continue

@@ -178,8 +178,8 @@ def test_composition_of_shared_drives(cluster: ControlPlane, tmp_path: Path) -> 
     capacity = {name: {"value": "8Gi", "requestPolicy": policy} for name in ("bandwidth", "space")}
     drives = [{"name": f"d{k}", "allowMultipleAllocations": True, "capacity": capacity} for k in range(2)]
     cluster.apply([make.devices("nvme.example", "all", *drives)])
-    asked = {"requests": {"bandwidth": "3Gi", "space": "2Gi"}}
-    cluster.apply([make.template("disk", make.exactly("nvme", capacity=asked))])
+    requested = {"requests": {"bandwidth": "3Gi", "space": "2Gi"}}
+    cluster.apply([make.template("disk", make.exactly("nvme", capacity=requested))])
     cluster.apply([make.pod(f"p{k}", claims={"d": {"resourceClaimTemplateName": "disk"}}) for k in range(8)])
     with scheduling(cluster, str(tmp_path / "nvme.toml")):
         cluster.wait_done(60)
@@ -271,19 +271,19 @@ def test_extended_resource_claims_match_those_of_kube_scheduler(cluster: Control
             pod["metadata"]["annotations"] = {}
         return made
 
-    found: dict[str, dict[str, Any]] = {}
+    claims_of: dict[str, dict[str, Any]] = {}
     for scheduler in ("poolwise", "default-scheduler"):
         cluster.apply(pods(scheduler))
     with scheduling(cluster, first_fit), kube_scheduler(cluster):
         cluster.wait(lambda: cluster.count("Running") == 6, 120, f"all run: {cluster.phases()}")
     claims = {claim["metadata"]["name"]: claim for claim in cluster.get("resourceclaims")}
     for pod in cluster.get("pods"):
-        said = pod["status"]["extendedResourceClaimStatus"]
-        claim = claims[said["resourceClaimName"]]
+        claim_status = pod["status"]["extendedResourceClaimStatus"]
+        claim = claims[claim_status["resourceClaimName"]]
         assert claim["metadata"]["annotations"] == {"resource.kubernetes.io/extended-resource-claim": "true"}
         name, _, scheduler = pod["metadata"]["name"].partition("-")
-        found.setdefault(scheduler, {})[name] = (claim["spec"], sorted(said["requestMappings"], key=str))
-    assert found["poolwise"] == found["default-scheduler"]
+        claims_of.setdefault(scheduler, {})[name] = (claim["spec"], sorted(claim_status["requestMappings"], key=str))
+    assert claims_of["poolwise"] == claims_of["default-scheduler"]
     cluster.kubectl("delete", "pods", "--all", "--grace-period=0", "--force")
     cluster.wait(lambda: not cluster.get("resourceclaims"), 60, "the claims are deleted with their pods")
 
@@ -358,10 +358,10 @@ def test_devices_that_two_schedulers_allocate_are_released_by_one_of_them(cluste
         cluster.wait(lambda: len(allocated(cluster)) >= devices, 60, "all devices are allocated")
         time.sleep(5)
         cluster.wait(lambda: not twice() and cluster.count("Running") == devices, 90, f"one claim per device: {twice()}")
-    found = sum(log.read_text().count("device_allocated_twice") for log in logs)
-    print(f"{found} reports of devices in two claims")
+    reports = sum(log.read_text().count("device_allocated_twice") for log in logs)
+    print(f"{reports} reports of devices in two claims")
     events = cluster.kubectl("get", "events", "-o", "jsonpath={.items[*].reason}").split()
-    assert not found or "DeviceAllocatedTwice" in events
+    assert not reports or "DeviceAllocatedTwice" in events
 
 
 def devices_of(claim: dict[str, Any]) -> list[str]:

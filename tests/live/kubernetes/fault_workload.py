@@ -36,5 +36,5 @@ def prepare(plane: ControlPlane) -> None:
     policy = {"default": "1Gi", "validRange": {"min": "1Gi", "step": "1Gi"}}
     capacity = {name: {"value": "16Gi", "requestPolicy": policy} for name in ("bandwidth", "space")}
     plane.apply([make.devices("disk.example", "d", {"name": "d0", "allowMultipleAllocations": True, "capacity": capacity})])
-    asked = {"requests": {"bandwidth": "3Gi", "space": "2Gi"}}
-    plane.apply([make.template("gpu", make.exactly("gpu")), make.template("disk", make.exactly("disk", capacity=asked))])
+    requested = {"requests": {"bandwidth": "3Gi", "space": "2Gi"}}
+    plane.apply([make.template("gpu", make.exactly("gpu")), make.template("disk", make.exactly("disk", capacity=requested))])

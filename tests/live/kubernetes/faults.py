@@ -107,18 +107,18 @@ def test_pods_finish_while_nodes_and_slices_vanish_and_return(plane: ControlPlan
     """Nodes and their devices are deleted and created again while pods start; pods of a deleted node may end with it."""
     prepare(plane)
     (tmp_path / "scheduler.toml").write_text(SCHEDULER)
-    kept = {name: json.loads(plane.kubectl("get", "resourceslice", name, "-o", "json")) for name in slices(plane)}
-    for slice in kept.values():
+    manifests = {name: json.loads(plane.kubectl("get", "resourceslice", name, "-o", "json")) for name in slices(plane)}
+    for slice in manifests.values():
         slice["metadata"] = {"name": slice["metadata"]["name"]}
     plane.apply(workload(PODS))
     try:
         with scheduling(plane, str(tmp_path / "scheduler.toml"), "--gang-limit", "20", log=tmp_path / "log"):
             for k in range(6):
-                node, slice = f"n{k}", sorted(kept)[k % len(kept)]
+                node, slice = f"n{k}", sorted(manifests)[k % len(manifests)]
                 plane.kubectl("delete", "node", node)
                 plane.kubectl("delete", "resourceslice", slice)
                 time.sleep(1)
-                plane.apply([make.node(node, rack=f"r{k // 2}"), kept[slice]])
+                plane.apply([make.node(node, rack=f"r{k // 2}"), manifests[slice]])
                 assert [p for p in problems(plane, moving=True) if "which does not exist" not in p] == []
             plane.wait(lambda: set(plane.phases().values()) <= {"Succeeded"}, 200, f"pods done: {plane.phases()}")
         assert problems(plane) == []
@@ -291,7 +291,7 @@ def test_gangs_are_bound_whole_while_the_api_server_is_killed_and_etcd_is_paused
         while not over.wait(0.02):
             for kind, field in (("/api/v1/namespaces/default/pods", "labels"), (CLAIMS, "annotations")):
                 try:
-                    names = [one["metadata"]["name"] for one in api.ask("GET", kind, timeout=5)["items"]]
+                    names = [item["metadata"]["name"] for item in api.ask("GET", kind, timeout=5)["items"]]
                     for name in draw.sample(names, min(len(names), 20)):
                         api.ask("PATCH", f"{kind}/{name}", {"metadata": {field: {"edited": f"{draw.random()}"}}}, timeout=5)
                         edits[field] += 1
@@ -304,11 +304,14 @@ def test_gangs_are_bound_whole_while_the_api_server_is_killed_and_etcd_is_paused
         Both schedulers may allocate a device at the same instant; one of the two claims must give it up in time.
         """
         try:
-            found = problems(plane, moving=True)
+            violations = problems(plane, moving=True)
         except RuntimeError:
             return
-        now, races = time.monotonic(), {one for one in found if "is allocated to 2 claims" in one and "/theirs-" in one}
-        assert set(found) == races
+        now, races = (
+            time.monotonic(),
+            {violation for violation in violations if "is allocated to 2 claims" in violation and "/theirs-" in violation},
+        )
+        assert set(violations) == races
         for race in set(twice) - races:
             del twice[race]
         assert all(now - twice.setdefault(race, now) < REPAIRED_IN for race in races), f"not repaired: {races}"
@@ -388,8 +391,8 @@ def test_no_two_replicas_write_with_lost_leases_and_skewed_clocks(plane: Control
                 return
 
     over, arriving = threading.Event(), threading.Thread(target=arrive, daemon=True)
-    with faulty(plane, Fault()) as one, faulty(plane, Fault()) as other:
-        servers = (one, other)
+    with faulty(plane, Fault()) as first_server, faulty(plane, Fault()) as other:
+        servers = (first_server, other)
         replicas = [begin(0), begin(1)]
         try:
             plane.wait(lambda: leads() >= 0, 60, "one leads")
@@ -421,11 +424,11 @@ def test_no_two_replicas_write_with_lost_leases_and_skewed_clocks(plane: Control
 
 def leader(plane: ControlPlane) -> str:
     plane.wait(lambda: plane.kubectl("get", "lease", "poolwise", "--ignore-not-found"), 20, "a lease")
-    said = plane.kubectl("get", "lease", "poolwise", "-o", "jsonpath={.spec.holderIdentity}")
-    while not said:
+    identity = plane.kubectl("get", "lease", "poolwise", "-o", "jsonpath={.spec.holderIdentity}")
+    while not identity:
         time.sleep(0.2)
-        said = plane.kubectl("get", "lease", "poolwise", "-o", "jsonpath={.spec.holderIdentity}")
-    return said
+        identity = plane.kubectl("get", "lease", "poolwise", "-o", "jsonpath={.spec.holderIdentity}")
+    return identity
 
 
 def test_enough_faults_were_injected() -> None:

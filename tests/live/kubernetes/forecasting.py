@@ -25,10 +25,10 @@ def _bound(plane: ControlPlane) -> dict[str, datetime]:
     """Return the time at which each bound pod was bound."""
     conditions = {pod["metadata"]["name"]: pod.get("status", {}).get("conditions", []) for pod in plane.get("pods")}
     return {
-        name: datetime.fromisoformat(one["lastTransitionTime"])
-        for name, found in conditions.items()
-        for one in found
-        if (one["type"], one["status"]) == ("PodScheduled", "True")
+        name: datetime.fromisoformat(condition["lastTransitionTime"])
+        for name, reported in conditions.items()
+        for condition in reported
+        if (condition["type"], condition["status"]) == ("PodScheduled", "True")
     }
 
 
@@ -42,12 +42,12 @@ def test_pods_start_at_their_forecast_times(tmp_path: Path) -> None:
             plane.apply([make.pod(f"run{k}", cpu="16", seconds=30) for k in range(4)])
             plane.wait(lambda: plane.count("Running") == 4, 60, "four pods running")
             plane.apply([make.pod(f"wait{k}", cpu="16", seconds=30) for k in range(4)])
-            found = json.loads(_forecast(plane, *policy, "--samples", "50", "--json"))
+            answer = json.loads(_forecast(plane, *policy, "--samples", "50", "--json"))
             new = _forecast(plane, *policy, "--new", "cores=16,time=2min", "--by", "30min")
             plane.wait(lambda: len(_bound(plane)) == 8, 90, f"all pods bound: {plane.phases()}")
             bound = _bound(plane)
     assert "with a chance of 100 %" in new
-    assert {job["job"] for job in found["jobs"]} == {f"job default/wait{k}" for k in range(4)}
-    for job in found["jobs"]:
+    assert {job["job"] for job in answer["jobs"]} == {f"job default/wait{k}" for k in range(4)}
+    for job in answer["jobs"]:
         late = bound[job["job"].rpartition("/")[2]] - datetime.fromisoformat(job["start_p50"])
         assert abs(late) < timedelta(seconds=5), late

@@ -27,10 +27,10 @@ def local(nodes: int) -> list[dict[str, Any]]:
 
 def described(nodes: int) -> list[dict[str, Any]]:
     """Eight devices per node with the attributes that GPU drivers publish, and a class that selects by one of them."""
-    found = _large(nodes, 'type == "gpu"')
+    objects = _large(nodes, 'type == "gpu"')
     for row, name in enumerate(_names(nodes)):
-        found.append(make.devices("gpu.example", name, *(_described(row, k) for k in range(8)), node=name))
-    return found
+        objects.append(make.devices("gpu.example", name, *(_described(row, k) for k in range(8)), node=name))
+    return objects
 
 
 def fabric(nodes: int) -> list[dict[str, Any]]:
@@ -58,12 +58,12 @@ def mixed(nodes: int) -> list[dict[str, Any]]:
 
 def partitions(nodes: int) -> list[dict[str, Any]]:
     """Eight devices per node, each available whole, as two halves or as seven parts that share counters."""
-    return [*_large(nodes, 'profile == "1g"'), *(one for name in _names(nodes) for one in _partitioned(name))]
+    return [*_large(nodes, 'profile == "1g"'), *(item for name in _names(nodes) for item in _partitioned(name))]
 
 
 def drives(nodes: int) -> list[dict[str, Any]]:
     """One drive per node, fifty per box, reachable from all nodes; claims request a quarter of a drive's bandwidth."""
-    asked = {"requests": {"bandwidth": "2Gi", "space": "500Gi"}}
+    requested = {"requests": {"bandwidth": "2Gi", "space": "500Gi"}}
     size = {
         "bandwidth": {"value": "8Gi", "requestPolicy": {"default": "1Gi", "validRange": {"min": "512Mi", "step": "512Mi"}}},
         "space": {"value": "4Ti", "requestPolicy": {"default": "100Gi", "validRange": {"min": "1Gi"}}},
@@ -71,7 +71,7 @@ def drives(nodes: int) -> list[dict[str, Any]]:
     box = [{"name": f"nvme-{k}", "allowMultipleAllocations": True, "capacity": size} for k in range(50)]
     return [
         make.device_class("nvme", "nvme.example"),
-        make.template("gpu", make.exactly("nvme", capacity=asked)),
+        make.template("gpu", make.exactly("nvme", capacity=requested)),
         *_racked(nodes),
         *(make.devices("nvme.example", f"box-{k}", *box) for k in range(max(1, nodes // 50))),
     ]
@@ -103,7 +103,7 @@ def _fabrics(nodes: int, devices: int) -> list[dict[str, Any]]:
 
 
 def _described(row: int, device: int) -> dict[str, Any]:
-    said = {
+    attributes = {
         "type": {"string": "gpu"},
         "uuid": {"string": f"GPU-{8 * row + device:08d}-0000-0000-0000-000000000000"},
         "productName": {"string": "A100-SXM4-80GB"},
@@ -113,7 +113,7 @@ def _described(row: int, device: int) -> dict[str, Any]:
         "minor": {"int": device},
         "numa": {"int": device // 4},
     }
-    return {"name": f"gpu-{device}", "attributes": said, "capacity": {"memory": {"value": "80Gi"}}}
+    return {"name": f"gpu-{device}", "attributes": attributes, "capacity": {"memory": {"value": "80Gi"}}}
 
 
 def _partitioned(node: str) -> list[dict[str, Any]]:
@@ -124,15 +124,15 @@ def _partitioned(node: str) -> list[dict[str, Any]]:
         uses = [{"counterSet": f"gpu-{gpu}", "counters": counters}]
         return {"name": name, "attributes": {"profile": {"string": profile}}, "consumesCounters": uses}
 
-    found = []
+    devices = []
     for gpu in range(8):
-        found.append(part(gpu, f"gpu-{gpu}", "all", 80, range(7)))
-        found += [part(gpu, f"gpu-{gpu}-half-{k}", "3g", 40, range(4 * k, min(4 * k + 4, 7))) for k in range(2)]
-        found += [part(gpu, f"gpu-{gpu}-part-{k}", "1g", 10, range(k, k + 1)) for k in range(7)]
+        devices.append(part(gpu, f"gpu-{gpu}", "all", 80, range(7)))
+        devices += [part(gpu, f"gpu-{gpu}-half-{k}", "3g", 40, range(4 * k, min(4 * k + 4, 7))) for k in range(2)]
+        devices += [part(gpu, f"gpu-{gpu}-part-{k}", "1g", 10, range(k, k + 1)) for k in range(7)]
     size = {"memory": {"value": "80Gi"}, **{f"part-{k}": {"value": "1"} for k in range(7)}}
     shared = {"sharedCounters": [{"name": f"gpu-{gpu}", "counters": size} for gpu in range(8)]}
     slices = []
-    for name, content in (("counters", shared), ("parts", {"devices": found})):
+    for name, content in (("counters", shared), ("parts", {"devices": devices})):
         pool = {"name": node, "generation": 1, "resourceSliceCount": 2}
         slices.append(
             {

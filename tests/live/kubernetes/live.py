@@ -64,12 +64,12 @@ def test_local_and_fabric_devices(cluster: ControlPlane, pooled: str) -> None:
     cluster.apply([make.pod(f"p{k}", seconds=None, claims={"gpu": {"resourceClaimTemplateName": "either"}}) for k in range(5)])
     with scheduling(cluster, pooled):
         cluster.wait(lambda: sorted(cluster.phases().values()) == ["Pending", *["Running"] * 4], 40, "four of five run")
-        found = [
+        allocated = [
             c["status"]["allocation"]["devices"]["results"][0]
             for c in cluster.get("resourceclaims")
             if "allocation" in c.get("status", {})
         ]
-        assert sorted((r["request"], r["device"]) for r in found) == [
+        assert sorted((r["request"], r["device"]) for r in allocated) == [
             ("gpu/fabric", "f-0"),
             ("gpu/fabric", "f-1"),
             ("gpu/local", "gpu-0"),
@@ -146,7 +146,9 @@ def test_every_waiting_pod_has_a_reason_and_started_pods_have_an_event(cluster: 
 
 def reasons(plane: ControlPlane) -> list[str]:
     """Return the messages of the conditions of pods that are not scheduled."""
-    conditions = [one for pod in plane.get("pods") for one in pod["status"].get("conditions", [])]
+    conditions = [condition for pod in plane.get("pods") for condition in pod["status"].get("conditions", [])]
     return [
-        one["message"] for one in conditions if one["type"] == "PodScheduled" and one["status"] == "False" and one["message"]
+        condition["message"]
+        for condition in conditions
+        if condition["type"] == "PodScheduled" and condition["status"] == "False" and condition["message"]
     ]

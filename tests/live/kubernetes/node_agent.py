@@ -65,11 +65,11 @@ def plane() -> Iterator[ControlPlane]:
     """Use a short folder, because socket paths are limited in length."""
     folder = Path("/tmp") / f"poolwise-agents-{os.getpid()}"
     folder.mkdir()
-    with control_plane(folder / "kube", KUBE_APISERVER_FLAGS="--allow-privileged") as found:
-        found.kubectl("apply", "-f", str(MANIFEST))
-        found.apply([make.device_class("fabric-gpu", DRIVER)])
-        found.apply([make.node("gpu-a", unschedulable=True), make.node("node-1")])
-        yield found
+    with control_plane(folder / "kube", KUBE_APISERVER_FLAGS="--allow-privileged") as started:
+        started.kubectl("apply", "-f", str(MANIFEST))
+        started.apply([make.device_class("fabric-gpu", DRIVER)])
+        started.apply([make.node("gpu-a", unschedulable=True), make.node("node-1")])
+        yield started
     shutil.rmtree(folder)
 
 
@@ -127,8 +127,8 @@ def agents(plane: ControlPlane, text: str = FILE, slices: int = 3) -> Iterator[t
 
 
 def claim(plane: ControlPlane, name: str) -> dict[str, Any]:
-    (found,) = [one for one in plane.get("resourceclaims") if one["metadata"]["name"] == name]
-    return found
+    (matching,) = [item for item in plane.get("resourceclaims") if item["metadata"]["name"] == name]
+    return matching
 
 
 def holding(plane: ControlPlane, name: str) -> list[str]:
@@ -167,7 +167,7 @@ def test_device_is_published_attached_prepared_and_released(plane: ControlPlane,
         for _ in range(2):
             assert asyncio.run(kubelet(False)).claims[uid].error == ""
         assert not [*agent.hardware.iterdir()] and not [*(agent.home / "cdi").iterdir()]
-        generations = {one["metadata"]["name"]: one["spec"]["pool"]["generation"] for one in plane.get("resourceslices")}
+        generations = {item["metadata"]["name"]: item["spec"]["pool"]["generation"] for item in plane.get("resourceslices")}
         assert {*generations.values()} == {1}, "unchanged slices are not rewritten"
 
 
@@ -185,7 +185,7 @@ def test_failed_attachment_is_reported_and_the_pod_is_not_bound(plane: ControlPl
 def test_agent_cannot_write_for_another_node(plane: ControlPlane) -> None:
     """It can write neither slices of another node nor conditions of a claim that is allocated there."""
     with agents(plane) as (publisher, agent):
-        theirs = next(one["metadata"]["name"] for one in plane.get("resourceslices") if one["spec"]["driver"] == DRIVER)
+        theirs = next(item["metadata"]["name"] for item in plane.get("resourceslices") if item["spec"]["driver"] == DRIVER)
         for words, user in (("own node only", agent), ("deleted", publisher)):
             command = ["delete", "resourceslice", theirs]
             kubectl = [str(Path(sys.executable).parent / "kubectl"), "--kubeconfig", str(user.access)]
@@ -206,11 +206,11 @@ def lupine_client(folder: Path) -> dict[str, str]:
 @contextmanager
 def bundles() -> Iterator[tuple[int, list[str]]]:
     """A server without client libraries; yields its port and the received requests."""
-    asked: list[str] = []
+    requests: list[str] = []
 
     class Refuse(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            asked.append(f"{self.path} {self.headers['Accept']}")
+            requests.append(f"{self.path} {self.headers['Accept']}")
             self.send_error(404)
 
         def log_message(self, format: str, *args: Any) -> None:
@@ -219,7 +219,7 @@ def bundles() -> Iterator[tuple[int, list[str]]]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), Refuse)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
-        yield server.server_port, asked
+        yield server.server_port, requests
     finally:
         server.shutdown()
         server.server_close()
@@ -235,7 +235,7 @@ def test_shipped_template_connects_the_lupine_client_to_its_server(plane: Contro
     )
     reach.chmod(0o755)
     shipped = MANIFEST.with_suffix(".toml").read_text()
-    with bundles() as (port, asked):
+    with bundles() as (port, requests):
         text = shipped.replace('host = "10.0.0.7", port = 14833', f'host = "127.0.0.1", port = {port}')
         text = text.replace("/usr/bin/nc", shutil.which("nc") or str(reach)).replace('interface = "eth0"', 'interface = "lo"')
         with agents(plane, text + FILE[FILE.index("\n[folders]") :], slices=4) as (_, agent):
@@ -251,14 +251,16 @@ def test_shipped_template_connects_the_lupine_client_to_its_server(plane: Contro
 
             assert asyncio.run(kubelet(True)).claims[uid].error == ""
             (file,) = (agent.home / "cdi").iterdir()
-            given = dict(e.split("=", 1) for e in json.loads(file.read_text())["devices"][0]["containerEdits"]["env"])
+            variables = dict(e.split("=", 1) for e in json.loads(file.read_text())["devices"][0]["containerEdits"]["env"])
             command = [sys.executable, "-c", "import lupine; print(lupine.servers()); lupine.load_native(missing_ok=False)"]
-            done = subprocess.run(command, env=client | given, capture_output=True, text=True, check=False)
+            done = subprocess.run(command, env=client | variables, capture_output=True, text=True, check=False)
             assert f"127.0.0.1:{port}" in done.stdout and "404" in done.stderr
-            assert len(asked) == 1 and "application/vnd.lupine.client-bundle" in asked[0]
+            assert len(requests) == 1 and "application/vnd.lupine.client-bundle" in requests[0]
             plane.kubectl("delete", "pod", "remote", "--grace-period=0", "--force")
             assert asyncio.run(kubelet(False)).claims[uid].error == ""
-    print(f"\nlupine 2.1.0 requested {asked[0]} from its server; its library was not loaded: only a server with a GPU has it")
+    print(
+        f"\nlupine 2.1.0 requested {requests[0]} from its server; its library was not loaded: only a server with a GPU has it"
+    )
 
 
 _GPU = shutil.which("nvidia-smi") is not None and bool(os.environ.get("POOLWISE_LUPINE_SERVER"))

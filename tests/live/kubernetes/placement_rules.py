@@ -64,10 +64,10 @@ PODS: list[tuple[str, str, dict[str, Any]]] = [
 def pod(name: str, app: str, more: dict[str, Any], scheduler: str) -> dict[str, Any]:
     fields = dict(more)
     port = fields.pop("port", None)
-    one = make.pod(name, cpu="100m", memory="16Mi", seconds=None, labels={"app": app}, schedulerName=scheduler, **fields)
+    manifest = make.pod(name, cpu="100m", memory="16Mi", seconds=None, labels={"app": app}, schedulerName=scheduler, **fields)
     if port is not None:
-        one["spec"]["containers"][0]["ports"] = [{"containerPort": port, "hostPort": port}]
-    return one
+        manifest["spec"]["containers"][0]["ports"] = [{"containerPort": port, "hostPort": port}]
+    return manifest
 
 
 def nodes() -> list[dict[str, Any]]:
@@ -79,19 +79,19 @@ def nodes() -> list[dict[str, Any]]:
 
 def placements(cluster: ControlPlane, scheduler: str) -> dict[str, str]:
     """Create the pods one after the other, and return pod -> node, "" for a pod that is reported as unschedulable."""
-    found: dict[str, str] = {}
+    nodes: dict[str, str] = {}
     for name, app, more in PODS:
         cluster.apply([pod(name, app, more, scheduler)])
 
         def decided(name: str = name) -> bool:
-            (item,) = [one for one in cluster.get("pods") if one["metadata"]["name"] == name]
+            (item,) = [item for item in cluster.get("pods") if item["metadata"]["name"] == name]
             conditions = item.get("status", {}).get("conditions", [])
-            refused = any(one["type"] == "PodScheduled" and one["status"] == "False" for one in conditions)
-            found[name] = item["spec"].get("nodeName", "")
-            return bool(found[name]) or refused
+            refused = any(condition["type"] == "PodScheduled" and condition["status"] == "False" for condition in conditions)
+            nodes[name] = item["spec"].get("nodeName", "")
+            return bool(nodes[name]) or refused
 
         cluster.wait(decided, 60, f"a decision on {name}")
-    return found
+    return nodes
 
 
 def compared(found: dict[str, str]) -> dict[str, Any]:
@@ -117,7 +117,7 @@ def test_placement_rules_match_the_decisions_of_kube_scheduler(cluster: ControlP
     cluster.clear()
     cluster.apply(nodes())
     with scheduling(cluster, str(tmp_path / "s.toml"), log=tmp_path / "log"):
-        found = placements(cluster, "poolwise")
-    print({"kube-scheduler": expected, "poolwise": found})
-    assert compared(found) == compared(expected)
-    assert not any(node == "n1" for name, node in found.items() if not name.startswith(("alone", "port", "spread")))
+        chosen = placements(cluster, "poolwise")
+    print({"kube-scheduler": expected, "poolwise": chosen})
+    assert compared(chosen) == compared(expected)
+    assert not any(node == "n1" for name, node in chosen.items() if not name.startswith(("alone", "port", "spread")))

@@ -25,8 +25,8 @@ GATES = (
 @pytest.fixture(scope="module")
 def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     gates = ",".join(f"{gate}=true" for gate in GATES)
-    with control_plane(tmp_path_factory.mktemp("kube"), KUBE_GATES=gates) as found:
-        yield found
+    with control_plane(tmp_path_factory.mktemp("kube"), KUBE_GATES=gates) as started:
+        yield started
 
 
 @pytest.fixture

@@ -45,9 +45,9 @@ class RandomCluster:
             volumes = [*volumes, {"name": "late", "persistentVolumeClaim": {"claimName": f"{pod}-late"}}]
         if node is not None:
             fields["extended"] = {pin(node): "1"}
-        one = make.pod(pod, memory="16Mi", seconds=None, schedulerName=scheduler, volumes=volumes, **fields)
-        one["spec"]["containers"][0]["ports"] = ports
-        return [*claims, one]
+        manifest = make.pod(pod, memory="16Mi", seconds=None, schedulerName=scheduler, volumes=volumes, **fields)
+        manifest["spec"]["containers"][0]["ports"] = ports
+        return [*claims, manifest]
 
 
 def random_cluster(seed: int, nodes: int = 20, pods: int = 40, candidates: int = 12) -> RandomCluster:
@@ -68,7 +68,7 @@ class _Drawing:
             pod["metadata"]["finalizers"] = ["example.com/hold"]
         for pod in placed[:3]:  # has succeeded, and counts nowhere
             pod["metadata"]["annotations"]["poolwise/runtime"] = "1ms"
-        volumes = [one for k in range(4) for one in self._bound(f"bound-{k}")]
+        volumes = [volume for k in range(4) for volume in self._bound(f"bound-{k}")]
         wanted = {f"c{k:02d}": self._candidate() for k in range(candidates)}
         return RandomCluster([self._node(name) for name in self._names], [*_classes(), *volumes], placed, held, wanted)
 
@@ -96,10 +96,12 @@ class _Drawing:
         fields: Item = {"labels": self._labels(), "cpu": self._of(["100m", "500m", "1"]), "nodeName": self._of(self._names)}
         if self._with(0.3):
             fields["affinity"] = self._pod_affinities(required=0.3)
-        one = make.pod(name, memory="16Mi", seconds=None, schedulerName="none", tolerations=[{"operator": "Exists"}], **fields)
-        one["metadata"]["namespace"] = self._of(["default", "default", "other"])
-        one["spec"]["containers"][0]["ports"] = self._ports() if self._with(0.25) else []
-        return one
+        manifest = make.pod(
+            name, memory="16Mi", seconds=None, schedulerName="none", tolerations=[{"operator": "Exists"}], **fields
+        )
+        manifest["metadata"]["namespace"] = self._of(["default", "default", "other"])
+        manifest["spec"]["containers"][0]["ports"] = self._ports() if self._with(0.25) else []
+        return manifest
 
     def _candidate(self) -> Item:
         fields: Item = {"labels": self._labels(), "cpu": self._of(["100m", "100m", "1", "3", "6"])}
@@ -139,8 +141,10 @@ class _Drawing:
 
     def _toleration(self) -> Item:
         key = self._of(["spot", "owner"])
-        found = self._of([{"key": key, "operator": "Exists"}, {"key": key, "value": self._of("ab")}, {"operator": "Exists"}])
-        return found | self._of([{}, {"effect": "NoSchedule"}, {"effect": "PreferNoSchedule"}])
+        toleration = self._of(
+            [{"key": key, "operator": "Exists"}, {"key": key, "value": self._of("ab")}, {"operator": "Exists"}]
+        )
+        return toleration | self._of([{}, {"effect": "NoSchedule"}, {"effect": "PreferNoSchedule"}])
 
     def _requirement(self, keys: Item) -> Item:
         key = self._of(sorted(keys))
@@ -158,13 +162,13 @@ class _Drawing:
         return {"matchExpressions": [self._requirement(keys) for _ in range(self._chance.randint(1, 2))]}
 
     def _node_affinity(self) -> Item:
-        found: Item = {}
+        affinity: Item = {}
         if self._with(0.5):
-            found[REQUIRED] = {"nodeSelectorTerms": [self._node_term() for _ in range(self._chance.randint(1, 2))]}
+            affinity[REQUIRED] = {"nodeSelectorTerms": [self._node_term() for _ in range(self._chance.randint(1, 2))]}
         if self._with(0.7):
             weights = (self._chance.randint(1, 100) for _ in range(self._chance.randint(1, 3)))
-            found[PREFERRED] = [{"weight": weight, "preference": self._node_term()} for weight in weights]
-        return found
+            affinity[PREFERRED] = [{"weight": weight, "preference": self._node_term()} for weight in weights]
+        return affinity
 
     def _selector(self) -> Item:
         keys = {"app": "abc", "tier": "xy"}
@@ -173,43 +177,43 @@ class _Drawing:
         return {"matchExpressions": [self._requirement(keys) for _ in range(self._chance.randint(0, 2))]}
 
     def _term(self) -> Item:
-        found = {"topologyKey": self._of([HOST, ZONE, ZONE, "disk"]), "labelSelector": self._selector()}
+        term = {"topologyKey": self._of([HOST, ZONE, ZONE, "disk"]), "labelSelector": self._selector()}
         if self._with(0.2):
-            found["namespaces"] = [self._of(sorted(NAMESPACES))]
+            term["namespaces"] = [self._of(sorted(NAMESPACES))]
         if self._with(0.2):
-            found["namespaceSelector"] = self._of([{}, {"matchLabels": {"team": "b"}}])
+            term["namespaceSelector"] = self._of([{}, {"matchLabels": {"team": "b"}}])
         if self._with(0.15):
-            found[self._of(["matchLabelKeys", "mismatchLabelKeys"])] = ["version"]
-        return found
+            term[self._of(["matchLabelKeys", "mismatchLabelKeys"])] = ["version"]
+        return term
 
     def _pod_affinities(self, required: float) -> Item:
         """Draw affinity and anti-affinity to pods; `required` is the probability of required terms of each."""
-        found: Item = {}
+        affinities: Item = {}
         for kind in ("podAffinity", "podAntiAffinity"):
             if self._with(required):
-                found.setdefault(kind, {})[REQUIRED] = [self._term() for _ in range(self._of([1, 1, 2]))]
+                affinities.setdefault(kind, {})[REQUIRED] = [self._term() for _ in range(self._of([1, 1, 2]))]
             if self._with(0.5):
                 weights = (self._chance.randint(1, 100) for _ in range(self._chance.randint(1, 2)))
-                found.setdefault(kind, {})[PREFERRED] = [
+                affinities.setdefault(kind, {})[PREFERRED] = [
                     {"weight": weight, "podAffinityTerm": self._term()} for weight in weights
                 ]
-        return found
+        return affinities
 
     def _spreads(self) -> list[Item]:
-        found = []
+        spreads = []
         for key in self._some([HOST, ZONE, "disk"], 1, 2):
             when = self._of(["DoNotSchedule", "ScheduleAnyway"])
-            one = {"topologyKey": key, "maxSkew": self._chance.randint(1, 4), "whenUnsatisfiable": when}
-            one["labelSelector"] = self._selector()
+            spread = {"topologyKey": key, "maxSkew": self._chance.randint(1, 4), "whenUnsatisfiable": when}
+            spread["labelSelector"] = self._selector()
             if when == "DoNotSchedule" and self._with(0.25):
-                one["minDomains"] = self._chance.randint(2, 4)
+                spread["minDomains"] = self._chance.randint(2, 4)
             for policy in ("nodeAffinityPolicy", "nodeTaintsPolicy"):
                 if self._with(0.3):
-                    one[policy] = self._of(["Honor", "Ignore"])
+                    spread[policy] = self._of(["Honor", "Ignore"])
             if self._with(0.2):
-                one["matchLabelKeys"] = ["version"]
-            found.append(one)
-        return found
+                spread["matchLabelKeys"] = ["version"]
+            spreads.append(spread)
+        return spreads
 
     def _bound(self, name: str) -> list[Item]:
         """Draw a volume that serves some nodes, a zone or all nodes, and the claim that is bound to it."""

@@ -77,13 +77,13 @@ class Prober:
                 api.ask("POST", _CORE, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
             api.ask("PATCH", f"{_CORE}/{name}", {"metadata": {"labels": labels}})
         api.create(cluster.nodes)
-        for one in (*cluster.volumes, *cluster.pods):
-            self._create(one)
+        for manifest in (*cluster.volumes, *cluster.pods):
+            self._create(manifest)
         for name in cluster.terminating:
             pod = next(pod for pod in cluster.pods if pod["metadata"]["name"] == name)
             api.ask("DELETE", f"{_CORE}/{pod['metadata']['namespace']}/pods/{name}?gracePeriodSeconds=0")
         claims = f"{_CORE}/default/persistentvolumeclaims"
-        wait(lambda: all(one["status"]["phase"] == "Bound" for one in api.ask("GET", claims)["items"]), "bound claims")
+        wait(lambda: all(item["status"]["phase"] == "Bound" for item in api.ask("GET", claims)["items"]), "bound claims")
         wait(lambda: all(map(_is_ready, api.ask("GET", "/api/v1/nodes")["items"])), "nodes without the taint not-ready")
         wait(lambda: len(self._pods_in("Succeeded")) == 3, "three pods have succeeded")
         wait(lambda: not self._pods_in("Pending"), "all other pods run")
@@ -91,28 +91,28 @@ class Prober:
     def by_kube_scheduler(self, name: str) -> Verdict:
         """Return the decision of kube-scheduler on a candidate, with the score of each feasible node."""
         pod = self._probe(name, "default-scheduler")
-        found = self._decision(pod)
+        verdict = self._decision(pod)
         self._delete([pod])
-        if found.node:
+        if verdict.node:
             log = (self._plane.folder / "scheduler.log").read_text()
             line = re.compile(rf'final score for pod" pod="default/{pod}" node="([^"]+)" score=(-?\d+)')
-            found.scores = {node: int(score) for node, score in line.findall(log)} or {found.node: 0}
-        return found
+            verdict.scores = {node: int(score) for node, score in line.findall(log)} or {verdict.node: 0}
+        return verdict
 
     def by_poolwise(self, name: str) -> Verdict:
         """Return the decision of Poolwise on a candidate."""
         pod = self._probe(name, "poolwise")
-        found = self._decision(pod)
+        verdict = self._decision(pod)
         self._delete([pod])
-        return found
+        return verdict
 
     def feasible(self, name: str, node: str) -> bool:
         """Return whether Poolwise starts a candidate that may use one node only."""
         pod = self._probe(name, "poolwise", node)
-        found = self._decision(pod)
+        verdict = self._decision(pod)
         self._delete([pod])
-        assert found.node in ("", node), f"{name} is on {found.node} instead of {node}"
-        return bool(found.node)
+        assert verdict.node in ("", node), f"{name} is on {verdict.node} instead of {node}"
+        return bool(verdict.node)
 
     def started(self, pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
         """Create candidates, each pinned to a node on which it must not start, at the same time; return those that start."""
@@ -125,8 +125,8 @@ class Prober:
     def _probe(self, name: str, scheduler: str, node: str | None = None) -> str:
         self._count += 1
         pod = f"{name}-{self._count:04d}"
-        for one in self._cluster.candidate(name, pod, scheduler, node):
-            self._create(one)
+        for manifest in self._cluster.candidate(name, pod, scheduler, node):
+            self._create(manifest)
         return pod
 
     def _create(self, one: dict[str, Any]) -> None:
@@ -134,24 +134,26 @@ class Prober:
         self._api.ask("POST", _GROUPS[kind] if kind in _GROUPS else f"{_CORE}/{namespace}/{kind.lower()}s", one)
 
     def _decision(self, pod: str) -> Verdict:
-        found: list[Verdict] = []
+        verdicts: list[Verdict] = []
 
         def decided() -> bool:
             item = self._api.ask("GET", f"{_CORE}/default/pods/{pod}")
             if node := item["spec"].get("nodeName") or self._selected(item):
-                found.append(Verdict(node))
-            for one in item.get("status", {}).get("conditions", []):
-                if one["type"] == "PodScheduled" and one["status"] == "False" and not found:
-                    found.append(Verdict("", one.get("message", "")))
-            return bool(found)
+                verdicts.append(Verdict(node))
+            for condition in item.get("status", {}).get("conditions", []):
+                if condition["type"] == "PodScheduled" and condition["status"] == "False" and not verdicts:
+                    verdicts.append(Verdict("", condition.get("message", "")))
+            return bool(verdicts)
 
         wait(decided, f"a decision on {pod}")
-        return found[0]
+        return verdicts[0]
 
     def _selected(self, pod: dict[str, Any]) -> str:
         """Return the node selected for the volume of a pod, "" without one: no provisioner runs, so the pod stays unbound."""
         name = f"{pod['metadata']['name']}-late"
-        if not any(one.get("persistentVolumeClaim", {}).get("claimName") == name for one in pod["spec"].get("volumes", [])):
+        if not any(
+            volume.get("persistentVolumeClaim", {}).get("claimName") == name for volume in pod["spec"].get("volumes", [])
+        ):
             return ""
         claim = self._api.ask("GET", f"{_CORE}/default/persistentvolumeclaims/{name}")
         return str(claim["metadata"].get("annotations", {}).get(SELECTED, ""))
@@ -181,17 +183,17 @@ def _is_ready(node: dict[str, Any]) -> bool:
 
 def differences(prober: Prober, name: str, expected: Verdict, nodes: Iterable[str]) -> list[str]:
     """Return how Poolwise's decisions on a candidate differ: nodes that it accepts or refuses wrongly, and its choice."""
-    found = [
+    texts = [
         f"{name} {'starts' if node not in expected.scores else 'does not start'} on {node}"
         for node in nodes
         if prober.feasible(name, node) != (node in expected.scores)
     ]
     chosen, best = prober.by_poolwise(name), max(expected.scores.values(), default=0)
     if expected.scores and expected.scores.get(chosen.node, -1) != best:
-        found.append(f"{name} goes to {chosen.node or chosen.message}, the scores are {expected.scores}")
+        texts.append(f"{name} goes to {chosen.node or chosen.message}, the scores are {expected.scores}")
     if not expected.scores and chosen.node:
-        found.append(f"{name} goes to {chosen.node}, which is infeasible: {expected.message}")
-    return found
+        texts.append(f"{name} goes to {chosen.node}, which is infeasible: {expected.message}")
+    return texts
 
 
 @pytest.mark.parametrize("seed", [int(seed) for seed in SEEDS])
@@ -206,14 +208,18 @@ def test_random_pods_have_the_feasible_nodes_and_the_preferences_of_kube_schedul
             expected = {name: prober.by_kube_scheduler(name) for name in cluster.candidates}
             infeasible = [(name, node) for name in expected for node in names if node not in expected[name].scores]
             suspects = {name for name, _ in prober.started(infeasible)}
-            found = []
+            deviations = []
             for name, verdict in expected.items():
                 nodes = names if name in suspects else verdict.scores
-                found += differences(prober, name, verdict, nodes)
-            again = {each.partition(" ")[0] for each in found}
+                deviations += differences(prober, name, verdict, nodes)
+            again = {each.partition(" ")[0] for each in deviations}
             if again:  # a scheduler may have decided before it saw the deletion of the last candidate
-                found = [one for name in again for one in differences(prober, name, prober.by_kube_scheduler(name), names)]
+                deviations = [
+                    deviation
+                    for name in again
+                    for deviation in differences(prober, name, prober.by_kube_scheduler(name), names)
+                ]
     sizes = {name: len(verdict.scores) for name, verdict in expected.items()}
     print(f"seed {seed}: feasible nodes of each candidate, of {len(names)}: {sizes}; {len(infeasible)} pairs are infeasible")
-    details = {name: cluster.candidates[name] for name in sorted({each.partition(" ")[0] for each in found})}
-    assert not found, f"seed {seed}: {json.dumps({'differences': found, 'candidates': details}, indent=1)}"
+    details = {name: cluster.candidates[name] for name in sorted({each.partition(" ")[0] for each in deviations})}
+    assert not deviations, f"seed {seed}: {json.dumps({'differences': deviations, 'candidates': details}, indent=1)}"

@@ -105,8 +105,8 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     settings = {"KUBE_NODE_LEASE_S": str(max(40, RULE_NODES // 10))}
     if STARTUP_S:
         settings["KUBE_STARTUP_MS"] = str(round(1000 * STARTUP_S))
-    with control_plane(tmp_path_factory.mktemp("kube"), **settings) as found:
-        yield found
+    with control_plane(tmp_path_factory.mktemp("kube"), **settings) as started:
+        yield started
 
 
 @contextmanager
@@ -131,8 +131,8 @@ def spent(pid: int) -> float:
 def prepare(plane: ControlPlane, api: Api, layout: Layout = layouts.local) -> None:
     """Create nodes with devices and wait until all are ready: each removed taint changes the machine."""
     by_kind: dict[str, list[dict[str, Any]]] = {}
-    for one in layout(max(PODS // 2, 4)):
-        by_kind.setdefault(one["kind"], []).append(one)
+    for item in layout(max(PODS // 2, 4)):
+        by_kind.setdefault(item["kind"], []).append(item)
     for some in by_kind.values():
         api.create(some)
     wait_until_ready(plane, api, 120)
@@ -235,20 +235,20 @@ def test_start_rate_is_at_least_that_of_kube_scheduler(name: str, plane: Control
     """
     case = CASES[name]
     prepare(plane, Api(plane), case.layout)
-    found: dict[str, list[Measured]] = {"poolwise": [], "kube-scheduler": []}
+    measurements: dict[str, list[Measured]] = {"poolwise": [], "kube-scheduler": []}
     print(f"\n{PODS} pods, {name}" + (f", Running {STARTUP_S:g} s after they have a node" if STARTUP_S else ""))
     try:
         if case.protected:
             plane.kubectl("apply", "-f", str(PROTECTION))
             time.sleep(3)  # until the API server applies the policy
         for _ in range(TURNS):
-            for who, measured in found.items():
+            for who, measured in measurements.items():
                 measured.append(measure(plane, who, case.claims, tmp_path))
                 print(f"{who}: {measured[-1]}", flush=True)
     finally:
         plane.kubectl("delete", "-f", str(PROTECTION), "--ignore-not-found")
         plane.clear()
-    ours, theirs = (float(np.median([one.rate for one in measured])) for measured in found.values())
+    ours, theirs = (float(np.median([measurement.rate for measurement in measured])) for measured in measurements.values())
     print(f"{ours / theirs:.2f} times as many starts/s as kube-scheduler")
     assert ours >= theirs * (case.times if PODS >= 1000 else 1.0)
 
@@ -258,14 +258,14 @@ def test_pods_with_rules_start_faster_than_with_kube_scheduler(plane: ControlPla
     api = Api(plane)
     api.create([make.node(f"n{k:04d}", labels={HOST: f"n{k:04d}", ZONE: f"z{k % 10}"}) for k in range(RULE_NODES)])
     wait_until_ready(plane, api, 600)
-    found: dict[str, list[float]] = {"poolwise": [], "kube-scheduler": []}
+    rates_of: dict[str, list[float]] = {"poolwise": [], "kube-scheduler": []}
     print(f"\n{PODS} pods, a tenth with rules, on {RULE_NODES} nodes")
     for _ in range(TURNS):
-        for who, rates in found.items():
+        for who, rates in rates_of.items():
             measured = measure(plane, who, False, tmp_path, rules=True)
             rates.append(measured.rate)
             print(f"{who}: {measured}", flush=True)
-    ours, theirs = (float(np.median(rates)) for rates in found.values())
+    ours, theirs = (float(np.median(rates)) for rates in rates_of.values())
     print(f"{ours / theirs:.2f} times as many starts/s as kube-scheduler")
     assert ours >= theirs * (2.0 if PODS >= 1000 and RULE_NODES >= 5000 else 1.0)
 
@@ -356,8 +356,8 @@ def decided(
     Each pod has one claim, or none without `claims`. Twenty pods arrive at a time, as in passes under heavy load.
     """
     objects = layout(nodes)
-    template = next(one for one in objects if one["kind"] == "ResourceClaimTemplate")
-    made = FakeKubernetes(*(one for one in objects if one is not template))
+    template = next(item for item in objects if item["kind"] == "ResourceClaimTemplate")
+    made = FakeKubernetes(*(item for item in objects if item is not template))
 
     def add(name: str) -> None:
         if not claims:

@@ -32,8 +32,8 @@ TROUBLE = Fault(conflict=0.02, busy=0.02, broken=0.02, unsent=0.02, unanswered=0
 
 @pytest.fixture(scope="module")
 def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    with control_plane(tmp_path_factory.mktemp("kube")) as found:
-        yield found
+    with control_plane(tmp_path_factory.mktemp("kube")) as started:
+        yield started
 
 
 def resident(pid: int) -> float:
@@ -62,11 +62,11 @@ def test_memory_stays_flat_under_arrivals_ends_and_faults(plane: ControlPlane, t
                 if now - looked > 60 * min(1.0, MINUTES / 10):
                     looked = now
                     memory.append(resident(process.pid))
-                    found = problems(plane, moving=True)
+                    violations = problems(plane, moving=True)
                     print(
                         f"minute {(now - begun) / 60:.1f}: {memory[-1]:.0f} MB, {done:,} of {made:,} pods are over", flush=True
                     )
-                    assert found == []
+                    assert violations == []
                 time.sleep(2)
             until = time.monotonic() + 240
             while done < made:

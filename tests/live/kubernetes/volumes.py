@@ -22,20 +22,20 @@ SELECTED = "volume.kubernetes.io/selected-node"
 
 @pytest.fixture(scope="module")
 def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    with control_plane(tmp_path_factory.mktemp("kube")) as found:
-        grant(found, "rbac.yaml")
-        yield found
+    with control_plane(tmp_path_factory.mktemp("kube")) as started:
+        grant(started, "rbac.yaml")
+        yield started
 
 
 @pytest.fixture
 def cluster(plane: ControlPlane) -> Iterator[ControlPlane]:
     plane.apply([make.node(f"n{k}") for k in range(3)])
     yield plane
-    found = problems(plane)
+    violations = problems(plane)
     plane.clear()
     for kind in ("pvc", "pv", "storageclass"):
         plane.kubectl("delete", kind, "--all", "--timeout=30s")
-    assert not found
+    assert not violations
 
 
 @pytest.fixture
@@ -53,8 +53,8 @@ def node_of(plane: ControlPlane, pod: str) -> str:
 
 
 def selected(plane: ControlPlane, claim: str) -> str:
-    (found,) = [item for item in plane.get("pvc") if item["metadata"]["name"] == claim]
-    return str(found["metadata"].get("annotations", {}).get(SELECTED, ""))
+    (volume_claim,) = [item for item in plane.get("pvc") if item["metadata"]["name"] == claim]
+    return str(volume_claim["metadata"].get("annotations", {}).get(SELECTED, ""))
 
 
 def condition(plane: ControlPlane, pod: str) -> str:

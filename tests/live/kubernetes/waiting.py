@@ -22,7 +22,7 @@ def test_toleration_added_to_a_pending_pod_takes_effect(cluster: ControlPlane, t
     cluster.apply([make.pod(name, seconds=None) for name in ("changed", "other")])
     with scheduling(cluster, str(tmp_path / "s.toml")):
         cluster.wait(lambda: all(cluster.message(name) for name in ("changed", "other")), 60, "both pods have a reason")
-        (pod,) = [one for one in cluster.get("pods") if one["metadata"]["name"] == "changed"]
+        (pod,) = [item for item in cluster.get("pods") if item["metadata"]["name"] == "changed"]
         tolerations = [*pod["spec"]["tolerations"], {"key": "sick", "operator": "Exists"}]
         cluster.kubectl("patch", "pod", "changed", "--type=merge", "-p", json.dumps({"spec": {"tolerations": tolerations}}))
         cluster.wait(lambda: cluster.phases()["changed"] == "Running", 60, f"it starts: {cluster.message('changed')}")
