@@ -27,7 +27,7 @@ from poolwise_reproductions.nvme_composition.cells import (
     measure_cases,
     placement,
 )
-from poolwise_reproductions.nvme_composition.claims import NvmeResults, figure_10, switches
+from poolwise_reproductions.nvme_composition.claims import NvmeResults, figure_10, figure_11, switches
 from poolwise_reproductions.nvme_composition.figures import origins, rates, tables
 from poolwise_reproductions.nvme_composition.packing import PACKINGS, PackingCase, describe_packing, packing_table
 from poolwise_reproductions.nvme_composition.packing import cases as calibrated_packings
@@ -128,6 +128,35 @@ def test_switches_change_the_load_of_figure_10_or_the_gaps_of_figure_4_alone():
         assert by_switch["load 0.9"][key].value == pytest.approx(0.9 * 4)
     (equal,) = by_switch["equal gaps"].values()
     assert equal.value == -1.0
+
+
+def test_figure_11_is_verified_by_late_workloads_alone_under_one_policy():
+    """Late workloads that join no composition halve the missed deadlines here; first_fit never joins one."""
+
+    class FakeResults(dict):
+        def __contains__(self, case):
+            return case.load.physics in (DEFAULT, replace(DEFAULT, late_alone=True))
+
+        def __getitem__(self, case):
+            missed = 80.0 if case.policy == "first_fit" else 40.0 if case.load.physics.late_alone else 90.0
+            return dict.fromkeys((*COLUMNS, "true_sharing_ratio"), 0.0) | {"missed_deadlines_pct": missed}
+
+    results, metric = NvmeResults(FakeResults(), NvmePlan(2)), "first_fit minus disaggregation_aware"
+    alone = switches(results)["late workloads alone"]
+    assert {key[1] for key in alone} == {f"M{k}, load {load}" for k in (1, 2, 3) for load in (0.8, 0.9)}
+    measured = dict(figure_11(results))
+    assert {measured[key].value for key in alone} == {-10.0}
+    assert {value.value for value in alone.values()} == {40.0}
+    assert {key[2] for key in alone} == {metric}
+
+
+def test_section_3c_has_more_seeds():
+    plan = NvmePlan(2, more_seeds=5)
+    counts = Counter(case.policy for case in cases(plan) if case.load.target == 0.9 and case.load.scenario == "high_compute")
+    assert counts["maximize_composition"] == 5 * len(MODES)
+    alone = base("high_compute", 0.9, "maximize_composition")
+    assert [case.load.seed for case in NvmeResults({}, plan).seeded(alone)] == [0, 1, 2, 3, 4]
+    assert len(NvmeResults({}, plan).seeded(base("high_compute", 0.9, "first_fit"))) == 2
 
 
 def test_arrival_gap_scales_the_measurement_window():

@@ -55,7 +55,7 @@ class NvmeResults(SeedResults[NvmeCase]):
 
     def seeded(self, case: NvmeCase) -> list[NvmeCase]:
         """Return a case with each seed."""
-        return [nvme.seeded(case, seed) for seed in range(self.plan.seeds)]
+        return [nvme.seeded(case, seed) for seed in self.plan.seeds_of(case)]
 
     def at(
         self, scenario: MixScenario, load: float, policy: NvmePolicy, where: Infrastructure = "disaggregated", **more: Any
@@ -231,11 +231,17 @@ def switches(results: NvmeResults) -> dict[str, dict[Key, Measured]]:
     for scenario in nvme.SATURATED_EARLY:
         lead = results.lead(scenario, 0.9, gap_s=nvme.FASTER_S)
         faster.append(((TABLES[scenario], f"{scenario}, load 0.9, disaggregated", LEAD), lead))
+    separate: list[KeyedRow] = []
+    for (mix, fio), load in product(nvme.MIXES.items(), nvme.HIGHLY_SATURATED):
+        first = results.at("high_bandwidth", load, "first_fit", fio=fio)
+        lead = results.less(first, nvme.late_alone(load, fio))
+        separate.append((("Figure 11", f"{mix}, load {load}", LEAD), lead))
     alone = ("Abstract", "high_bandwidth, first_fit", POOLING), _by_pooling(results, 0.6, "first_fit")
     ratios = [results.mean(results.at("high_bandwidth", load, AWARE), "sharing_ratio") for load in LOADS]
     relaxed = "Figure 4", f"high_bandwidth, load {RELAXED}, physically_attached, first_fit", "missed deadlines"
     return {
         f"one arrival in {nvme.FASTER_S:g} s": without_nan(faster),
+        "late workloads alone": without_nan(separate),
         "first_fit at load 0.6 alone": without_nan([alone]),
         "equal gaps": without_nan([(relaxed, results.mean(nvme.EQUAL_GAPS, MISSED))]),
         f"load {nvme.FULL_LOAD}": without_nan(_falls(results, nvme.FULL_LOAD)),

@@ -29,6 +29,8 @@ SOURCES: Mapping[str, Physics] = {**MODES, "inferred": INFERRED}
 LOADS = (0.5, 0.6, 0.7, 0.8, 0.9)
 SATURATED = (0.7, 0.8, 0.9)
 """Loads of mid to high saturation: the paper calls 0.7 "a not relaxed but not saturated system" (section IV-D)."""
+HIGHLY_SATURATED = (0.8, 0.9)
+"""Loads of the claims of Figure 11."""
 RELAXED = 0.5
 """The load of low saturation."""
 FACTORS = tuple(k / 10 for k in range(10, 21))
@@ -82,7 +84,11 @@ FULL_LOAD, FEWER_DEVICES = 0.9, (10, 6, 2)
 
 @dataclass(frozen=True)
 class NvmePlan:
-    """Number of seeds, parameter ranges, and whether core packing runs (`packings`)."""
+    """Number of seeds, parameter ranges, and whether core packing runs (`packings`).
+
+    `more_seeds` is the number of seeds of the cases in which the policies differ by less than the spread between a few seeds
+    (section III-C); `seeds` if it is less.
+    """
 
     seeds: int
     loads: Sequence[float] = LOADS
@@ -90,6 +96,11 @@ class NvmePlan:
     devices: Sequence[int] = DEVICES
     sweeps: Sequence[RateSweep] = field(default_factory=lambda: SWEEPS)
     packings: bool = True
+    more_seeds: int = 0
+
+    def seeds_of(self, case: NvmeCase) -> range:
+        """Return the seeds of a case."""
+        return range(max(self.seeds, self.more_seeds) if case.policy in ALONE else self.seeds)
 
     def table(self, scenario: MixScenario) -> list[NvmeCase]:
         """Return the cells of a scenario's table, and those of load 0.9 at another arrival rate."""
@@ -120,9 +131,11 @@ class NvmePlan:
         return [*self.middle(), *(replace(case, devices=count) for case in self._varied() for count in self.devices), *full]
 
     def mixes(self) -> list[NvmeCase]:
-        """Return the cases of Figure 11: several shares of FIO."""
+        """Return the cases of Figure 11: several shares of FIO; and those at high saturation with late workloads alone."""
         points = itertools.product(MODES, POLICIES, MIXES.values(), self.loads)
-        return [base("high_bandwidth", load, policy, mode=mode, fio=fio) for mode, policy, fio, load in points]
+        drawn = [base("high_bandwidth", load, policy, mode=mode, fio=fio) for mode, policy, fio, load in points]
+        judged = itertools.product(MIXES.values(), [load for load in self.loads if load in HIGHLY_SATURATED])
+        return [*drawn, *(late_alone(load, fio) for fio, load in judged)]
 
     def origins(self) -> list[NvmeCase]:
         """Return the cases with the differences of the authors' simulator, and those of load 0.9 at another arrival rate."""
@@ -163,6 +176,11 @@ def base(
 ) -> NvmeCase:  # fmt: skip
     """Return a case of the tables, with seed 0."""
     return NvmeCase(NvmeLoad(scenario, target, 0, fio, SOURCES[mode]), policy, infrastructure, **more)
+
+
+def late_alone(load: float, fio: float) -> NvmeCase:
+    """Return a case of Figure 11 under the disaggregation-aware policy in which late workloads join no composition in use."""
+    return NvmeCase(NvmeLoad("high_bandwidth", load, 0, fio, Physics(late_alone=True)), "disaggregation_aware")
 
 
 def seeded(case: NvmeCase, seed: int) -> NvmeCase:
