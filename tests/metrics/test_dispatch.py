@@ -86,8 +86,8 @@ def test_metrics_match_a_hand_computation() -> None:
 
 def test_tasks_of_unmeasured_jobs_are_excluded() -> None:
     run = replace(MeasuredRun.of(hand()), population=np.array([True, False]))
-    found = TaskLatency().of(run)
-    assert (found["measured_tasks"], found["mean_task_latency_us"], found["mean_response_us"]) == (2, 15, 15)
+    values = TaskLatency().of(run)
+    assert (values["measured_tasks"], values["mean_task_latency_us"], values["mean_response_us"]) == (2, 15, 15)
     assert LatencyMeasure().of(run)["mean_job_latency_us"] == 20
 
 

@@ -21,10 +21,10 @@ def test_quantiles_of_student_t_match_tables(level, freedom, quantile):
 
 
 def test_mean_interval_matches_a_hand_computation():
-    found = mean_interval([1.0, 2.0, 3.0, 4.0, 5.0])  # s = sqrt(2.5), t(4) = 2.776
+    interval = mean_interval([1.0, 2.0, 3.0, 4.0, 5.0])  # s = sqrt(2.5), t(4) = 2.776
     half = 2.776445 * math.sqrt(2.5) / math.sqrt(5)
-    assert (found.mean, found.low, found.high) == pytest.approx((3, 3 - half, 3 + half), rel=1e-6)
-    assert (found.level, found.n) == (0.95, 5)
+    assert (interval.mean, interval.low, interval.high) == pytest.approx((3, 3 - half, 3 + half), rel=1e-6)
+    assert (interval.level, interval.n) == (0.95, 5)
 
 
 def test_too_few_values_have_no_bounds():
@@ -45,12 +45,12 @@ def test_invalid_arguments_are_rejected():
 @given(st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=80), st.integers(2, 40), st.floats(-1e3, 1e3))
 def test_bootstrap_is_deterministic_and_shift_equivariant(values, blocks, shift):
     series = np.array(values)
-    found = paired_block_bootstrap(series, blocks, draws=100, seed=4)
-    assert found == paired_block_bootstrap(series, blocks, draws=100, seed=4)
-    assert found.low <= found.high
-    assert series.min() - 1e-6 <= found.low and found.high <= series.max() + 1e-6
+    interval = paired_block_bootstrap(series, blocks, draws=100, seed=4)
+    assert interval == paired_block_bootstrap(series, blocks, draws=100, seed=4)
+    assert interval.low <= interval.high
+    assert series.min() - 1e-6 <= interval.low and interval.high <= series.max() + 1e-6
     moved = paired_block_bootstrap(series + shift, blocks, draws=100, seed=4)
-    assert (moved.low, moved.high) == pytest.approx((found.low + shift, found.high + shift), rel=1e-6, abs=1e-3)
+    assert (moved.low, moved.high) == pytest.approx((interval.low + shift, interval.high + shift), rel=1e-6, abs=1e-3)
 
 
 @given(st.lists(st.floats(-100, 100), min_size=3, max_size=40), st.integers(2, 12))
@@ -63,9 +63,9 @@ def test_samples_are_blocks_of_the_circular_series(values, blocks):
         starts = [int(u * n) for u in uniform(7, "block_bootstrap", draw, np.arange(count))]
         rows = [(start + k) % n for start in starts for k in range(length)]
         wanted.append(series[rows[:n]].mean())
-    found = paired_block_bootstrap(series, blocks, draws=20, seed=7, level=0.5)
+    interval = paired_block_bootstrap(series, blocks, draws=20, seed=7, level=0.5)
     tail = 0.5 * math.erfc(math.sqrt(count / (count - 1)) * student_t(0.5, count - 1) / math.sqrt(2))
-    assert (found.low, found.high) == pytest.approx(np.quantile(wanted, [tail, 1 - tail]), abs=1e-9)
+    assert (interval.low, interval.high) == pytest.approx(np.quantile(wanted, [tail, 1 - tail]), abs=1e-9)
 
 
 def test_blocks_as_long_as_the_trend_widen_the_interval():
@@ -88,7 +88,7 @@ def _autoregressive(phi: float, n: int, many: int) -> np.ndarray:
 def test_coverage_under_autocorrelation(phi, least):
     # 250 series: the standard error of the coverage is 1.4 %; blocks of 50 miss part of the correlation at phi = 0.9
     series = _autoregressive(phi, 1500, 250)
-    found = [paired_block_bootstrap(row, draws=400, seed=k) for k, row in enumerate(series)]
-    assert least <= np.mean([f.low <= 0 <= f.high for f in found]) <= 0.99
+    intervals = [paired_block_bootstrap(row, draws=400, seed=k) for k, row in enumerate(series)]
+    assert least <= np.mean([f.low <= 0 <= f.high for f in intervals]) <= 0.99
     if phi == 0.9:  # without blocks, the coverage is lower, which shows that this test is sensitive
         assert np.mean([i.low <= 0 <= i.high for i in map(mean_interval, series)]) < 0.6

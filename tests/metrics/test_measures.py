@@ -94,11 +94,11 @@ def test_metrics_are_equal_with_and_without_a_schedule():
     outcomes, everyone = run.outcomes, np.ones(3, dtype=np.bool_)
     further = [registry.make("metrics", name) for name in ("deadlines", "latency")]
     measure = {"warm_up": 0, "population": everyone, "window": Window.whole(outcomes), "measures": further}
-    found = summarize(outcomes, **measure, workload=lambda: workload)
-    assert list(found) == list(metrics_of((*STANDARD, *further))) and list(found)[: len(METRICS)] == list(METRICS)
-    assert found["missed_deadlines_pct"] == pytest.approx(200 / 3), "they end at 5, 10 and 15 s"
-    assert found["mean_job_latency_us"] == pytest.approx((10e6 + 13e6) / 2)
-    assert {name: run.metrics.get(name, np.nan) for name in found} == pytest.approx(found, rel=0, nan_ok=True)
+    values = summarize(outcomes, **measure, workload=lambda: workload)
+    assert list(values) == list(metrics_of((*STANDARD, *further))) and list(values)[: len(METRICS)] == list(METRICS)
+    assert values["missed_deadlines_pct"] == pytest.approx(200 / 3), "they end at 5, 10 and 15 s"
+    assert values["mean_job_latency_us"] == pytest.approx((10e6 + 13e6) / 2)
+    assert {name: run.metrics.get(name, np.nan) for name in values} == pytest.approx(values, rel=0, nan_ok=True)
     with pytest.raises(InputError, match="needs the workload"):
         summarize(outcomes, **measure)
     with pytest.raises(InputError, match="needs the schedule"):
@@ -139,11 +139,11 @@ def test_every_measure_applies_to_some_system_and_is_omitted_elsewhere():
         run = MeasuredRun.of(schedule)
         applying = {name for name in registry.names("metrics") if registry.make("metrics", name).applies(run)}
         assert applying == always | further[system], system
-        found = measured(schedule, "any", 0.0)
-        assert list(found.described) == list(found.metrics)
+        measurements = measured(schedule, "any", 0.0)
+        assert list(measurements.described) == list(measurements.metrics)
         expected = metrics_of(registry.make("metrics", name) for name in applying)
-        assert {name.partition(".")[0] for name in found.metrics} == set(expected)
-        assert all(("." in name) == bool(metric.per) for name, metric in found.described.items())
+        assert {name.partition(".")[0] for name in measurements.metrics} == set(expected)
+        assert all(("." in name) == bool(metric.per) for name, metric in measurements.described.items())
     assert set.union(always, *further.values()) == set(registry.names("metrics"))
 
 
@@ -153,8 +153,8 @@ def test_energy_and_resources_of_shared_nodes_match_a_hand_computation():
     run = replace(run, window=Window(0, 20 * SECOND))
     assert registry.make("metrics", "energy").of(run) == {"energy_j": pytest.approx((155 + 265 / 2) * 20)}
     assert registry.make("metrics", "purchase").of(run) == {"purchase_cost": 1850}
-    found = registry.make("metrics", "resources").of(run)
-    assert found["resource_used.cores"] == pytest.approx(0.3) and found["resource_stranded.cores"] == 0
+    values = registry.make("metrics", "resources").of(run)
+    assert values["resource_used.cores"] == pytest.approx(0.3) and values["resource_stranded.cores"] == 0
 
 
 class Parts(Measure):
@@ -191,10 +191,10 @@ def test_requested_measure_replaces_the_registered_one():
     st.lists(st.tuples(st.integers(0, 50), st.integers(1, 30), st.integers(1, 5)), min_size=1, max_size=12), st.integers(1, 4)
 )
 def test_load_matches_trace_info_and_is_the_first_metric(jobs, nodes):
-    submit, duration, asked = (np.array(column, dtype=np.int64) for column in zip(*jobs, strict=True))
-    workload = Workload.of(submit * SECOND, duration * SECOND, requests={"nodes": asked})
+    submit, duration, width = (np.array(column, dtype=np.int64) for column in zip(*jobs, strict=True))
+    workload = Workload.of(submit * SECOND, duration * SECOND, requests={"nodes": width})
     machine = Machine.flat(nodes)
-    found = simulate(workload, machine, engine="reference")
+    result = simulate(workload, machine, engine="reference")
     expected = info(workload, machine)["load"]
-    assert found.metrics["offered_load"] == pytest.approx(np.nan if expected is None else expected, nan_ok=True)
-    assert next(iter(found.metrics)) == "offered_load"
+    assert result.metrics["offered_load"] == pytest.approx(np.nan if expected is None else expected, nan_ok=True)
+    assert next(iter(result.metrics)) == "offered_load"

@@ -19,10 +19,10 @@ def test_metrics_match_a_hand_computation() -> None:
     # at 10 s the first releases the unused part of 140 MiB; the second starts, releases memory at 20 s, lacks 40 MiB at 70 s,
     # is stopped at 85 s, and runs again from 100 s to 200 s with its full request
     schedule = simulate(TWO, machine_with(170), UsageBased(interval_s=10, margin=0.0, patience_s=15)).schedule
-    found = MemoryUseMeasure().of(MeasuredRun.of(schedule))
-    assert found["resizes"] == 3 and found["runs_out_of_memory"] == 1
-    assert found["lost_node_hours"] == pytest.approx(75 / 3600)
-    assert found["stalled_node_hours"] == pytest.approx(15 / 3600)
+    values = MemoryUseMeasure().of(MeasuredRun.of(schedule))
+    assert values["resizes"] == 3 and values["runs_out_of_memory"] == 1
+    assert values["lost_node_hours"] == pytest.approx(75 / 3600)
+    assert values["stalled_node_hours"] == pytest.approx(15 / 3600)
     held, needed = pool_memory(schedule, Window(0, 200 * SECOND))
     first = 10 * 140 + 40 * 20 + 50 * 140
     assert held == pytest.approx((first + 10 * 70 + 65 * 10 + 100 * 70) / 170 / 200)
@@ -31,7 +31,7 @@ def test_metrics_match_a_hand_computation() -> None:
 
 def test_jobs_with_their_full_request_never_run_out() -> None:
     run = MeasuredRun.of(simulate(TWO, machine_with(170), ListScheduler()).schedule)
-    found = MemoryUseMeasure().of(run)
+    values = MemoryUseMeasure().of(run)
     assert MemoryUseMeasure().applies(run)
-    assert [found[name] for name in ("resizes", "runs_out_of_memory", "lost_node_hours", "stalled_node_hours")] == [0] * 4
-    assert found["pool_memory_held"] > found["pool_memory_needed"] > 0
+    assert [values[name] for name in ("resizes", "runs_out_of_memory", "lost_node_hours", "stalled_node_hours")] == [0] * 4
+    assert values["pool_memory_held"] > values["pool_memory_needed"] > 0

@@ -72,18 +72,24 @@ def schedule() -> Schedule:
 
 
 def test_columns_match_a_hand_computation(schedule):
-    found = Outcomes.of(schedule)
-    assert found.id.tolist() == [11, 12, 13, 14, 15]
-    assert (found.start // SECOND).tolist() == [10, 4, -1, -1, -1]  # start of the finished run, and of the first of two parts
-    assert (found.end // SECOND).tolist() == [22, 44, -1, -1, -1]
-    assert (found.duration // SECOND).tolist() == [10, 20, 30, 40, 50]
-    assert found.nodes.tolist() == [2, 2, 9, 1, 1]
-    assert found.memory.tolist() == [150, 50, 0, 0, 0]
+    outcomes = Outcomes.of(schedule)
+    assert outcomes.id.tolist() == [11, 12, 13, 14, 15]
+    assert (outcomes.start // SECOND).tolist() == [
+        10,
+        4,
+        -1,
+        -1,
+        -1,
+    ]  # start of the finished run, and of the first of two parts
+    assert (outcomes.end // SECOND).tolist() == [22, 44, -1, -1, -1]
+    assert (outcomes.duration // SECOND).tolist() == [10, 20, 30, 40, 50]
+    assert outcomes.nodes.tolist() == [2, 2, 9, 1, 1]
+    assert outcomes.memory.tolist() == [150, 50, 0, 0, 0]
     # two nodes in two racks throughout; one node for 20 s and for 14 s of 40 s
-    np.testing.assert_allclose(found.nodes_held, [2, 34 / 40, 0, 0, 0])
-    assert [Status(s).name for s in found.status] == ["FINISHED", "FINISHED", "REJECTED", "WAITING", "LOST"]
-    assert found.reason == ("", "", "nine nodes", "", "")
-    assert found.rejections() == {"nine nodes": 1}
+    np.testing.assert_allclose(outcomes.nodes_held, [2, 34 / 40, 0, 0, 0])
+    assert [Status(s).name for s in outcomes.status] == ["FINISHED", "FINISHED", "REJECTED", "WAITING", "LOST"]
+    assert outcomes.reason == ("", "", "nine nodes", "", "")
+    assert outcomes.rejections() == {"nine nodes": 1}
 
 
 def test_facts_of_racks(schedule):
@@ -101,8 +107,8 @@ def test_facts_of_racks(schedule):
 def test_facts_of_shared_nodes():
     workload = Workload.of(np.array([0]), np.array([5 * SECOND]), requests={"cores": np.array([2])})
     run = (0, 1, 6, Outcome.FINISHED, [(1, 0, 2)])
-    found = Outcomes.of(schedule_of(workload, shared_nodes(), [run]))
-    assert found.facts == {
+    outcomes = Outcomes.of(schedule_of(workload, shared_nodes(), [run]))
+    assert outcomes.facts == {
         "n_nodes": 2,
         "whole_nodes": False,
         "local_memory": 60,
@@ -111,7 +117,7 @@ def test_facts_of_shared_nodes():
         "first_submit": 0,
         "most_local_memory": 100,
     }
-    metrics = summarize(found, warm_up=0, population=found.finished, window=Window.whole(found))
+    metrics = summarize(outcomes, warm_up=0, population=outcomes.finished, window=Window.whole(outcomes))
     assert metrics["mean_wait_s"] == 1 and metrics["throughput_per_100s"] == pytest.approx(100 / 6)
     assert np.isnan(metrics["utilization"]) and np.isnan(metrics["mean_memory_utilization"])
 
@@ -130,8 +136,8 @@ def test_every_machine_has_facts():
         fabric=None,
     )
     nothing = Workload.of(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
-    found = Outcomes.of(schedule_of(nothing, no_nodes, []))
-    assert set(found.facts.values()) == {0} and len(found) == 0
+    outcomes = Outcomes.of(schedule_of(nothing, no_nodes, []))
+    assert set(outcomes.facts.values()) == {0} and len(outcomes) == 0
 
 
 def test_round_trip(schedule, example):
@@ -197,6 +203,6 @@ def test_job_with_a_lost_task_is_not_finished():
 
 def test_jobs_that_fit_the_largest_shared_node_need_no_remote_memory() -> None:
     workload = Workload.of([0, 0, 0], [SECOND] * 3, requests={"memory": np.array([60, 100, 101])})
-    found = Outcomes.of(schedule_of(workload, shared_nodes(), []))
-    assert (found.local_memory, found.most_local_memory) == (60, 100)
-    assert found.needs_remote_memory.tolist() == [False, False, True]
+    outcomes = Outcomes.of(schedule_of(workload, shared_nodes(), []))
+    assert (outcomes.local_memory, outcomes.most_local_memory) == (60, 100)
+    assert outcomes.needs_remote_memory.tolist() == [False, False, True]

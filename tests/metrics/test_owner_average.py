@@ -28,7 +28,7 @@ def slow(schedule, window, system):
     machine, jobs = schedule.machine, schedule.workload
     seconds = range(window.begin // SECOND, window.end // SECOND)
     nodes, memory = machine.resource("nodes"), machine.resource("memory")
-    found = {}
+    samples = {}
     for second in seconds:
         now = second * SECOND
         held = np.zeros_like(machine.capacity)
@@ -38,22 +38,22 @@ def slow(schedule, window, system):
             if begin <= now < end:
                 held[owner, resource] += amount
                 if resource == nodes:
-                    asked = jobs.memory[schedule.job[schedule.holdings.run[row]]]
-                    local[owner] += amount * min(asked, machine.per_node["memory"][owner])
+                    requested = jobs.memory[schedule.job[schedule.holdings.run[row]]]
+                    local[owner] += amount * min(requested, machine.per_node["memory"][owner])
         free = machine.capacity[:, nodes] - held[:, nodes]
         for owner in range(machine.n_owner):
             if machine.capacity[owner, nodes]:
-                found.setdefault((owner, "nodes"), []).append((held[owner, nodes] / machine.capacity[owner, nodes], 0.0))
+                samples.setdefault((owner, "nodes"), []).append((held[owner, nodes] / machine.capacity[owner, nodes], 0.0))
                 each = machine.per_node["memory"][owner]
                 if each:
                     count = machine.capacity[owner, nodes]
                     out = (each * (count - free[owner]) - local[owner]) / (each * count)
-                    found.setdefault((owner, "memory"), []).append((local[owner] / (each * count), out))
+                    samples.setdefault((owner, "memory"), []).append((local[owner] / (each * count), out))
             elif machine.capacity[owner, memory]:
                 share = held[owner, memory] / machine.capacity[owner, memory]
                 near = free.sum() if system else free[machine.rack == machine.rack[owner]].sum()
-                found.setdefault((owner, "memory"), []).append((share, 0.0 if near else 1 - share))
-    return {key: np.mean(values, axis=0) for key, values in found.items()}
+                samples.setdefault((owner, "memory"), []).append((share, 0.0 if near else 1 - share))
+    return {key: np.mean(values, axis=0) for key, values in samples.items()}
 
 
 JOB = st.tuples(st.integers(0, 20), st.integers(1, 15), st.integers(1, 3), st.integers(0, 6))
@@ -66,10 +66,13 @@ def test_shares_match_counting_each_second(jobs, system, begin):
     schedule = simulate(workload(jobs), machine, ListScheduler()).schedule
     window = Window(begin * SECOND, (begin + 12) * SECOND)
     expected = slow(schedule, window, system)
-    found = {(one.owner, one.resource): (one.used, one.unreachable) for one in owner_averages(schedule, window, system=system)}
-    assert found.keys() == expected.keys()
+    averages = {
+        (average.owner, average.resource): (average.used, average.unreachable)
+        for average in owner_averages(schedule, window, system=system)
+    }
+    assert averages.keys() == expected.keys()
     for key, values in expected.items():
-        assert found[key] == pytest.approx(values, abs=1e-9), key
+        assert averages[key] == pytest.approx(values, abs=1e-9), key
     drawn = machine_of_schedule(schedule, window, system=system)
     for rack in (0, 1):
         mine = [box for box in drawn.boxes if rack <= box.left < rack + 1]

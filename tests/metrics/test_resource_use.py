@@ -13,8 +13,8 @@ from tests.helpers.one_of_each import schedule_of
 
 def test_resource_use_matches_a_hand_computation():
     """6 of 10 cores and a GPU for 10 s; from 4 s on a job waits for 8 cores and both GPUs."""
-    found = schedule_of([(0, 0, 10, 6, 4, 1), (4, 10, 20, 8, 0, 2)])
-    use = {one.resource: one for one in resource_use(found, Window(0, 20 * SECOND))}
+    schedule = schedule_of([(0, 0, 10, 6, 4, 1), (4, 10, 20, 8, 0, 2)])
+    use = {row.resource: row for row in resource_use(schedule, Window(0, 20 * SECOND))}
     assert use["cores"].used == pytest.approx((6 * 10 + 8 * 10) / 200)
     assert use["cores"].stranded == pytest.approx(4 * 6 / 200)  # 4 of the 8 requested cores are free
     assert use["gpu"].installed == 2
@@ -46,15 +46,15 @@ def test_unstarted_jobs_wait_for_resources_but_rejected_ones_do_not():
 )
 def test_resource_use_matches_counting_each_second(rows, begin, length):
     jobs = [(s, s + w, s + w + d, c, m, g) for s, w, d, c, m, g in rows]
-    found = {u.resource: u for u in resource_use(schedule_of(jobs), Window(begin * SECOND, (begin + length) * SECOND))}
+    use_of = {u.resource: u for u in resource_use(schedule_of(jobs), Window(begin * SECOND, (begin + length) * SECOND))}
     for name, column, total in (("cores", 3, 10), ("memory", 4, 16), ("gpu", 5, 2)):
         used, stranded = 0, 0
         for t in range(begin, begin + length):
             held = sum(job[column] for job in jobs if job[1] <= t < job[2])
             wanted = sum(job[column] for job in jobs if job[0] <= t < job[1])
             used, stranded = used + held, stranded + min(max(total - held, 0), wanted)
-        assert found[name].used == pytest.approx(used / (total * length))
-        assert found[name].stranded == pytest.approx(stranded / (total * length))
+        assert use_of[name].used == pytest.approx(used / (total * length))
+        assert use_of[name].stranded == pytest.approx(stranded / (total * length))
 
 
 def test_waiting_job_requests_its_resources_on_each_of_its_nodes():
@@ -63,5 +63,5 @@ def test_waiting_job_requests_its_resources_on_each_of_its_nodes():
         build.node(f"n{k}", cores=8)
     jobs = Workload.of(["0 s", "0 s"], ["10 s", "10 s"], requests={"nodes": [2, 2], "cores": [5, 4]})
     run = simulate(jobs, Machine.of(build), placement="first_fit")
-    (use,) = [one for one in resource_use(run.schedule, Window(0, 10 * SECOND)) if one.resource == "cores"]
+    (use,) = [row for row in resource_use(run.schedule, Window(0, 10 * SECOND)) if row.resource == "cores"]
     assert use.stranded == pytest.approx(6 / 16), "the second job requests 8 cores, and 6 are free"

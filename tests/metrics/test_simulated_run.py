@@ -57,7 +57,7 @@ def test_metrics_match_plain_loops(schedules, naive):
     population = common_population([outcomes, baseline], WARM_UP)
     window = Window.of(outcomes, WARM_UP)
     measure = {"warm_up": WARM_UP, "population": population, "window": window, "baseline": baseline}
-    found = summarize(outcomes, **measure, memory_baseline=baseline)
+    values = summarize(outcomes, **measure, memory_baseline=baseline)
 
     jobs = [j for j in sorted(run) if j >= WARM_UP and j in other]
     begin, end = max(run[j][5] for j in range(WARM_UP) if j in run), max(row[5] for row in run.values())
@@ -88,15 +88,15 @@ def test_metrics_match_plain_loops(schedules, naive):
         "share_under_5pct_degradation": sum(x < 0.05 for x in lost) / len(jobs),
         "mean_memory_utilization": sum(run[j][4] * s for j, s in inside.items()) / length / (64 * 65536 + 4 * 524288),
     }
-    assert {name: found[name] for name in wanted} == pytest.approx(wanted)
-    assert found["mean_wait_s"] > 0 and found["discrimination_s"] > 0 and found["mean_degradation"] > 0
-    assert set(found) == set(METRICS) and not any(math.isnan(value) for value in found.values())
+    assert {name: values[name] for name in wanted} == pytest.approx(wanted)
+    assert values["mean_wait_s"] > 0 and values["discrimination_s"] > 0 and values["mean_degradation"] > 0
+    assert set(values) == set(METRICS) and not any(math.isnan(value) for value in values.values())
 
 
 def test_run_compared_with_itself_has_no_benefit_or_discrimination(schedules):
     outcomes = Outcomes.of(schedules[1])
-    found = summarize(outcomes, warm_up=0, population=outcomes.finished, window=Window.whole(outcomes), baseline=outcomes)
-    assert found["benefit_s"] == found["discrimination_s"] == found["marginal_discrimination_10pct_s"] == 0
+    values = summarize(outcomes, warm_up=0, population=outcomes.finished, window=Window.whole(outcomes), baseline=outcomes)
+    assert values["benefit_s"] == values["discrimination_s"] == values["marginal_discrimination_10pct_s"] == 0
 
 
 def test_paper_population_excludes_jobs_that_end_after_the_last_start(schedules):
@@ -123,16 +123,16 @@ def test_invariants_of_feasible_schedules(jobs, order, warm_up):
     assert int(outcomes.finished.sum()) + len(schedule.rejected) == len(workload)
     np.testing.assert_array_equal(outcomes.nodes_held[outcomes.finished], outcomes.nodes[outcomes.finished])
     for window in (Window.of(outcomes, warm_up), Window.whole(outcomes)):
-        found = summarize(outcomes, warm_up=warm_up, population=outcomes.finished, window=window)
+        values = summarize(outcomes, warm_up=warm_up, population=outcomes.finished, window=window)
         steps = memory_utilization(outcomes, window)
         if window.length_s:
-            assert 0 <= found["utilization"] <= 1 + 1e-12
+            assert 0 <= values["utilization"] <= 1 + 1e-12
             assert (steps.value >= 0).all() and (steps.value <= 1).all()
             assert utilization_histogram(steps).share.sum() == pytest.approx(1)
         else:
-            assert math.isnan(found["utilization"]) and not len(steps.value)
-        if found["measured_jobs"]:
-            assert found["mean_bounded_slowdown_local"] >= found["mean_bounded_slowdown"] >= 1
-            assert found["mean_degradation"] >= 0
+            assert math.isnan(values["utilization"]) and not len(steps.value)
+        if values["measured_jobs"]:
+            assert values["mean_bounded_slowdown_local"] >= values["mean_bounded_slowdown"] >= 1
+            assert values["mean_degradation"] >= 0
     if outcomes.finished.any():
         assert degradation_histogram(outcomes, outcomes.finished).share.sum() == pytest.approx(1)

@@ -21,7 +21,7 @@ def test_summary_matches_a_hand_computation(example, outcomes_of):
         ]
     )
     everyone = np.ones(6, dtype=bool)
-    found = summarize(
+    summary = summarize(
         example, warm_up=1, population=everyone, window=Window.of(example, 1), baseline=baseline, memory_baseline=baseline
     )
     # measured: the second to the fourth job; window 0 to 144 s; compared: the second (+20) and the third (-60)
@@ -58,8 +58,8 @@ def test_summary_matches_a_hand_computation(example, outcomes_of):
         "throughput_per_100s_per_memory_dollar": 300 / 144 / (600 / 1024 * 4.9),
         "throughput_per_memory_dollar_gain": (300 / 144) / (100 * 1 / 80),  # under the baseline, one job ends from 0 to 80 s
     }
-    assert found == pytest.approx(wanted)
-    assert list(found) == list(METRICS)
+    assert summary == pytest.approx(wanted)
+    assert list(summary) == list(METRICS)
 
 
 def test_metrics_have_descriptions():
@@ -72,19 +72,19 @@ def test_metrics_have_descriptions():
 
 def test_undefined_metrics_are_nan_never_an_error(example, outcomes_of):
     empty = outcomes_of([], node_memory=0, pool_memory=0)
-    found = summarize(empty, warm_up=3, population=np.zeros(0, dtype=bool), window=Window.whole(empty), baseline=empty)
-    defined = {name for name, value in found.items() if not math.isnan(value)}
+    summary = summarize(empty, warm_up=3, population=np.zeros(0, dtype=bool), window=Window.whole(empty), baseline=empty)
+    defined = {name for name, value in summary.items() if not math.isnan(value)}
     assert defined == {"measured_jobs", "compared_jobs"}
     no_jobs = np.zeros(6, dtype=bool)
-    found = summarize(example, warm_up=0, population=no_jobs, window=Window.whole(example), baseline=example)
-    assert math.isnan(found["mean_wait_s"]) and math.isnan(found["discrimination_s"])
-    assert found["utilization"] == pytest.approx(506 / 776)  # a property of the machine, for any population
+    summary = summarize(example, warm_up=0, population=no_jobs, window=Window.whole(example), baseline=example)
+    assert math.isnan(summary["mean_wait_s"]) and math.isnan(summary["discrimination_s"])
+    assert summary["utilization"] == pytest.approx(506 / 776)  # a property of the machine, for any population
 
 
 def test_fairness_is_nan_without_a_baseline(example):
-    found = summarize(example, warm_up=0, population=example.finished, window=Window.whole(example))
+    summary = summarize(example, warm_up=0, population=example.finished, window=Window.whole(example))
     for name in ("compared_jobs", "benefit_s", "discrimination_s", "marginal_discrimination_10pct_s"):
-        assert math.isnan(found[name])
+        assert math.isnan(summary[name])
 
 
 def test_gain_does_not_depend_on_the_memory_price(example):
@@ -95,7 +95,7 @@ def test_gain_does_not_depend_on_the_memory_price(example):
 
     cheap, dear = measure(1.0), measure(10.0)
     assert dear["memory_dollars"] == pytest.approx(10 * cheap["memory_dollars"])
-    gains = [found["throughput_per_memory_dollar_gain"] for found in (cheap, dear)]
+    gains = [summary["throughput_per_memory_dollar_gain"] for summary in (cheap, dear)]
     assert gains == pytest.approx([gains[0], gains[0]])
 
 
@@ -110,11 +110,11 @@ def test_row_order_does_not_matter(outcomes_of, jobs, warm_up, seed):
     jobs.sort()
     run = outcomes_of([(s, s + w, s + w + d + more, d, n, m) for s, w, d, more, n, m in jobs])
     again = Outcomes.from_frame(run.to_frame().sample(fraction=1.0, shuffle=True, seed=seed), run.facts)
-    found, wanted = (
+    summary, wanted = (
         summarize(o, warm_up=warm_up, population=common_population([o], warm_up), window=Window.of(o, warm_up))
         for o in (again, run)
     )
-    np.testing.assert_array_equal(list(found.values()), list(wanted.values()))
+    np.testing.assert_array_equal(list(summary.values()), list(wanted.values()))
 
 
 @given(jobs, st.integers(2, 9))
@@ -124,11 +124,11 @@ def test_ratios_do_not_depend_on_the_time_scale(outcomes_of, jobs, factor):
         outcomes_of([(s * k, (s + w) * k, (s + w + d + more) * k, d * k, n, m) for s, w, d, more, n, m in jobs])
         for k in (1, factor)
     ]
-    one, other = (
+    original, other = (
         summarize(o, warm_up=0, population=o.finished, window=Window.whole(o), tau_s=k)
         for o, k in zip(runs, (1, factor), strict=True)
     )
     for name in ("mean_bounded_slowdown", "utilization", "mean_degradation", "mean_memory_utilization"):
-        assert other[name] == pytest.approx(one[name])
-    assert other["mean_wait_s"] == pytest.approx(factor * one["mean_wait_s"])
+        assert other[name] == pytest.approx(original[name])
+    assert other["mean_wait_s"] == pytest.approx(factor * original["mean_wait_s"])
     assert other["makespan_s"] * SECOND == runs[1].end.max() - runs[1].first_submit
