@@ -13,10 +13,10 @@ from poolwise.studies import StudyResult
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=40))
 def test_every_job_is_in_exactly_one_class(drawn: list[int]) -> None:
     values = np.array(drawn)
-    found = list(_classes(values))
-    assert len(found) <= CLASSES
-    assert (sum(chosen.astype(int) for _, _, chosen in found) == 1).all()
-    for low, high, chosen in found:
+    classes = list(_classes(values))
+    assert len(classes) <= CLASSES
+    assert (sum(chosen.astype(int) for _, _, chosen in classes) == 1).all()
+    for low, high, chosen in classes:
         assert (values[chosen].min(), values[chosen].max()) == (low, high)
         assert np.isin(values, values[chosen]).sum() == chosen.sum(), "equal values are in one class"
 

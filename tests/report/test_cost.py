@@ -26,26 +26,26 @@ def spent(lines, which, prices):
 
 @given(st.lists(LINES, min_size=1, max_size=4), st.booleans())
 def test_every_sentence_about_costs_holds(lines, today):
-    found = cost(lines, today)
+    costs = cost(lines, today)
     likely = [line[2][1] for line in lines]
 
     def money(prices):
         return spent(lines, 1, prices) - spent(lines, 0, prices) if today else spent(lines, 0, prices)
 
     ends = [money(np.array(prices)) for prices in itertools.product(*(line[2] for line in lines))]
-    least, middle, most = found.saved if today else found.total
+    least, middle, most = costs.saved if today else costs.total
     assert (least, middle, most) == pytest.approx((min(ends), money(likely), max(ends)), abs=1e-6)
     swings = {}
     for k, line in enumerate(lines):
         at = [money([*likely[:k], price, *likely[k + 1 :]]) for price in (line[2][0], line[2][2])]
-        assert found.range_over(found.lines[k]) == pytest.approx(at, abs=1e-6)
+        assert costs.range_over(costs.lines[k]) == pytest.approx(at, abs=1e-6)
         swings[f"part{k}"] = at
-    lines_about_costs = cost_sentences(found)
-    drawn = tornado(found)
+    lines_about_costs = cost_sentences(costs)
+    drawn = tornado(costs)
     moving = {name for name, at in swings.items() if at[0] != at[1]}
-    assert (drawn is None) == (not found.sensitive_lines)
+    assert (drawn is None) == (not costs.sensitive_lines)
     if drawn is not None:
-        assert set(drawn.y_axis.ticks.values()) == {line.name for line in found.sensitive_lines} <= moving
+        assert set(drawn.y_axis.ticks.values()) == {line.name for line in costs.sensitive_lines} <= moving
         named = re.search(r"price of each (part\d)", lines_about_costs[1])[1]
         assert abs(np.subtract(*swings[named])) == pytest.approx(max(abs(np.subtract(*at)) for at in swings.values()), rel=1e-9)
     turns = [line for line in lines_about_costs if "is cheaper" in line]

@@ -37,8 +37,8 @@ def test_drawing_a_figure_is_reproducible(shown: Figure, tmp_path: Path) -> None
     (tmp_path / "again").mkdir()
     first, again = save(shown, tmp_path), save(shown, tmp_path / "again")
     assert [path.suffix for path in first] == [".png", ".svg", ".pdf"]
-    for one, other in zip(first, again, strict=True):
-        assert one.read_bytes() == other.read_bytes()
+    for file, other in zip(first, again, strict=True):
+        assert file.read_bytes() == other.read_bytes()
 
 
 def test_series_are_distinguishable_without_color() -> None:

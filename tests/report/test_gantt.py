@@ -23,9 +23,9 @@ def explained(result: StudyResult):
     outcomes = result.outcomes(measured)
     row = int(np.argmax(np.where(outcomes.finished, outcomes.start - outcomes.submit, -1)))
     what = ConfiguredRun.of(cell)
-    found = explain_wait(workload_of(cell), cell.machine, what.scheduler, int(outcomes.id[row]), model=what.model,
+    explanation = explain_wait(workload_of(cell), cell.machine, what.scheduler, int(outcomes.id[row]), model=what.model,
                          estimate=what.estimate, outcomes=outcomes)  # fmt: skip
-    return found, simulate_again(cell, outcomes)
+    return explanation, simulate_again(cell, outcomes)
 
 
 def hours(drawn) -> float:
@@ -34,12 +34,12 @@ def hours(drawn) -> float:
 
 
 def test_boxes_match_the_allocations(explained, monkeypatch) -> None:
-    found, schedule = explained
+    explanation, schedule = explained
     monkeypatch.setattr(drawing, "MAX_BOXES", 10**6)
-    drawn = gantt(found, schedule)
+    drawn = gantt(explanation, schedule)
     jobs = [box for box in drawn.boxes if box.low >= 0 and box.series != POOLS]
-    room = max(int(drawing.MARGIN * found.wait), HOUR // 60)
-    begin, end = found.job.submit - room, found.until + room
+    room = max(int(drawing.MARGIN * explanation.wait), HOUR // 60)
+    begin, end = explanation.job.submit - room, explanation.until + room
     held = schedule.holdings
     nodes = held.resource == schedule.machine.resource("nodes")
     expected = (np.clip(held.end, begin, end) - np.clip(held.begin, begin, end)) * held.amount * nodes
@@ -47,22 +47,22 @@ def test_boxes_match_the_allocations(explained, monkeypatch) -> None:
     assert area * hours(drawn) == pytest.approx(expected.sum() / HOUR) and area > 0
     for lane in range(schedule.machine.capacity[:, 0].sum()):
         mine = sorted((box.left, box.right) for box in jobs if box.low <= lane < box.high)
-        assert all(one[1] <= two[0] + 1e-9 for one, two in itertools.pairwise(mine)), "no two jobs on one node"
+        assert all(earlier[1] <= two[0] + 1e-9 for earlier, two in itertools.pairwise(mine)), "no two jobs on one node"
     own = [box for box in jobs if box.series == "this job"]
-    assert sum(box.high - box.low for box in own) == found.job.nodes and own[0].left * hours(drawn) == pytest.approx(
-        found.wait / HOUR
+    assert sum(box.high - box.low for box in own) == explanation.job.nodes and own[0].left * hours(drawn) == pytest.approx(
+        explanation.wait / HOUR
     )
     waits = [box for box in drawn.boxes if box.low < 0]
-    assert len(waits) == len(found.episodes)
+    assert len(waits) == len(explanation.episodes)
     assert sum(box.right - box.left for box in waits) * hours(drawn) == pytest.approx(
-        (found.until - found.episodes[0].start) / HOUR
+        (explanation.until - explanation.episodes[0].start) / HOUR
     )
 
 
 def test_pool_bands_match_the_allocations(explained) -> None:
     """Compare the heights of the bands with a sum over the allocations at each instant."""
-    found, schedule = explained
-    drawn = gantt(found, schedule)
+    explanation, schedule = explained
+    drawn = gantt(explanation, schedule)
     bands = [box for box in drawn.boxes if box.series == POOLS]
     held, machine = schedule.holdings, schedule.machine
     top, memory = float(machine.capacity[:, machine.resource("nodes")].sum()), machine.resource("memory")
@@ -75,7 +75,7 @@ def test_pool_bands_match_the_allocations(explained) -> None:
         low = top * (1.025 + k * 0.115)
         mine = [box for box in bands if box.low == pytest.approx(low)]
         for box in mine[::7]:
-            times = found.job.submit + np.linspace(box.left, box.right, 2001)[:-1] * HOUR * hours(drawn)
+            times = explanation.job.submit + np.linspace(box.left, box.right, 2001)[:-1] * HOUR * hours(drawn)
             rows = np.flatnonzero((held.owner == owner) & (held.resource == memory))
             used = sum(held.amount[r] * ((held.begin[r] <= times) & (times < held.end[r])).mean() for r in rows)
             share = used / machine.capacity[owner, memory]
@@ -85,23 +85,23 @@ def test_pool_bands_match_the_allocations(explained) -> None:
 
 
 def test_omitted_boxes_are_counted(explained, monkeypatch) -> None:
-    found, schedule = explained
+    explanation, schedule = explained
     monkeypatch.setattr(drawing, "MAX_BOXES", 10**6)
-    every = [box for box in gantt(found, schedule).boxes if box.series == "other jobs"]
+    every = [box for box in gantt(explanation, schedule).boxes if box.series == "other jobs"]
     others = len(every)
     monkeypatch.setattr(drawing, "MAX_BOXES", 5)
-    drawn = gantt(found, schedule)
+    drawn = gantt(explanation, schedule)
     assert sum(box.series == "other jobs" for box in drawn.boxes) == 5 and f"The {others - 5:,} smallest" in drawn.caption
-    kept = {(box.left, box.right, box.low, box.high) for box in drawn.boxes}
-    hidden = {box.description.split(":")[0] for box in every if (box.left, box.right, box.low, box.high) not in kept}
+    corners = {(box.left, box.right, box.low, box.high) for box in drawn.boxes}
+    hidden = {box.description.split(":")[0] for box in every if (box.left, box.right, box.low, box.high) not in corners}
     assert f"smallest boxes, of {len(hidden):,} jobs, are omitted" in drawn.caption
 
 
 def test_page_explains_the_wait(explained) -> None:
-    found, schedule = explained
-    page = with_wait_figures(wait_answer(found, "fcfs"), found, schedule)
-    assert page.headline.startswith(f"Job {found.job.id} waited ") and page.main is not None
-    assert len(page.tables[0].rows) == len(found.episodes) and isinstance(found, Explanation)
+    explanation, schedule = explained
+    page = with_wait_figures(wait_answer(explanation, "fcfs"), explanation, schedule)
+    assert page.headline.startswith(f"Job {explanation.job.id} waited ") and page.main is not None
+    assert len(page.tables[0].rows) == len(explanation.episodes) and isinstance(explanation, Explanation)
 
 
 def test_study_report_shows_the_longest_wait(result: StudyResult) -> None:

@@ -43,34 +43,34 @@ def write(folder: Path, large: dict[int, int]) -> Path:
 
 def size(result: studies.StudyResult) -> str:
     sweep = Sweep.of(result)
-    found = answer(result, sweep)
-    assert found is not None
-    return sweep.labels[found.at]
+    recommendation = answer(result, sweep)
+    assert recommendation is not None
+    return sweep.labels[recommendation.at]
 
 
 @pytest.mark.long
 def test_decisive_jobs_are_named(folder: Path, commands: None, capsys) -> None:
     result = studies.run(studies.load(write(folder, {50: 90, 120: 80})), folder / "out", 1)
-    found = leave_out(result, Local(1))
+    decisive = leave_out(result, Local(1))
     rest = studies.run(studies.load(write(folder, {50: 0, 120: 0})), folder / "rest", 1)
-    assert found is not None and found.tried and found.decide == (50, 120)
-    assert size(result) == "96 GiB" and found.then == {"machine.pool.memory.memory": size(rest)} != {
+    assert decisive is not None and decisive.tried and decisive.decide == (50, 120)
+    assert size(result) == "96 GiB" and decisive.then == {"machine.pool.memory.memory": size(rest)} != {
         "machine.pool.memory.memory": "96 GiB"
     }
-    assert found.text == (
+    assert decisive.text == (
         "2 of 220 jobs (jobs 50, 120) request more than 26 GiB of memory per node; without them "
         f"{size(rest)} is enough instead of 96 GiB."
     )
     write(folder, {50: 90, 120: 80})
     cached = written(folder / "out" / "left_out")
-    assert leave_out(result, Local(1)) == found, "from the cache"
+    assert leave_out(result, Local(1)) == decisive, "from the cache"
     assert cached == written(folder / "out" / "left_out") and len(cached) == 2 * 6
     assert len(written(folder / "out")) == 6 + 3
     assert app.run(["run", str(folder / "study.toml"), "--out", str(folder / "out"), "--jobs", "1", "--json"]) == 0
     content = json.loads(capsys.readouterr().out)
-    assert content["decisive"] == found.to_dict() and content["sanity"][0]["machine"] == "24 GiB"
+    assert content["decisive"] == decisive.to_dict() and content["sanity"][0]["machine"] == "24 GiB"
     html = (folder / "out" / "report.html").read_text()
-    assert html.index('<p class="lead">') < html.index("Load ") < html.index(found.text), "the decision is first"
+    assert html.index('<p class="lead">') < html.index("Load ") < html.index(decisive.text), "the decision is first"
 
 
 def test_skipped_check_is_reported(folder: Path, monkeypatch) -> None:

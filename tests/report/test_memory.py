@@ -12,15 +12,15 @@ from poolwise.studies import StudyResult
 
 def test_report_has_memory_figures(result: StudyResult) -> None:
     sweep = Sweep.of(result)
-    found = answer(result, sweep)
-    assert found is not None
-    figures = {figure.name: figure for figure in memory_figures(result, sweep, found)}
+    recommendation = answer(result, sweep)
+    assert recommendation is not None
+    figures = {figure.name: figure for figure in memory_figures(result, sweep, recommendation)}
     assert set(figures) == {"memory_over_time", "memory_bins", "degradation_bins"}
     assert figures.keys() <= {figure.name for figure in study_answer(result).figures}
     for name in ("memory_bins", "degradation_bins"):
         (shares,) = figures[name].series.values()
         assert sum(shares) == pytest.approx(100) and len(figures[name].groups) == len(shares)
-    cell = sweep.cells[found.series, found.at][0]
+    cell = sweep.cells[recommendation.series, recommendation.at][0]
     lost = degradation(result.outcomes(cell))[result.population(cell)]
     (shares,) = figures["degradation_bins"].series.values()
     assert shares[0] == pytest.approx(100 * (lost < 0.05).mean())

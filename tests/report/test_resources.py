@@ -41,11 +41,11 @@ def test_recommendation_names_all_indistinguishable_combinations(seed, machines,
         for m in range(machines) for p in range(policies)
     ]  # fmt: skip
     drawn.sort(key=lambda one: np.mean(one[2]))
-    ranked = [standing(*one) for one in drawn]
+    ranked = [standing(*values) for values in drawn]
     alike = [f"{p} on {m}" for m, p, values in drawn[1:] if seeds > 1 and not distinguishable(values, drawn[0][2])]
     assert lead(ranked) == f"Run {drawn[0][1]} on {drawn[0][0]}."
     lines = because(ranked)
-    named = [found[1] for line in lines if (found := re.search(r"from that of (.+?)\.", line))]
+    named = [match[1] for line in lines if (match := re.search(r"from that of (.+?)\.", line))]
     shown = [*alike[:2], *([f"{len(alike) - 2} more"] if len(alike) > 2 else [])]
     assert [re.split(r", | or ", names) for names in named] == ([shown] if alike else [])
     for line in lines[2:]:
@@ -79,7 +79,7 @@ def test_fairest_of_the_indistinguishable_policies_of_a_machine_come_first(monke
     }  # fmt: skip
     monkeypatch.setattr("poolwise.report.resources.resources", lambda result, cell: Resources({}, np.nan, np.nan))
     ranked = standings(None, Sweep("", (0.0,), ("",), tuple(slowdowns), cells))
-    assert [one.label for one in ranked] == ["wfp3 on a", "sjf on a", "fm on b", "fcfs on a"]
+    assert [candidate.label for candidate in ranked] == ["wfp3 on a", "sjf on a", "fm on b", "fcfs on a"]
 
 
 def test_table_omits_unknown_power_and_prices() -> None:
@@ -91,7 +91,7 @@ def test_table_omits_unknown_power_and_prices() -> None:
         ([500.0, 600.0], [np.nan, 7e4], ["mean power (W)", "price ($)"], "70,000"),
     ):
         used = [Resources(use, watt, dollar) for watt, dollar in zip(watts, dollars, strict=True)]
-        shown = table([replace(one, used=[amounts]) for one, amounts in zip(ranked, used, strict=True)])
+        shown = table([replace(candidate, used=[amounts]) for candidate, amounts in zip(ranked, used, strict=True)])
         assert shown.columns[6:] == columns
         assert shown.rows[-1][-1] == last
         assert not any("nan" in cell.split() for row in shown.rows for cell in row[6:])

@@ -182,17 +182,17 @@ def checked(lines: list[str], known: dict[str, Callable[[Truth, re.Match[str]], 
 @given(TABLES)
 def test_every_reason_holds(drawn: tuple[Sweep, dict]) -> None:
     sweep, fared = drawn
-    found = choose(sweep, lambda series, at: fared[series, at])
-    assert found is not None
-    model = Truth(sweep, fared, found)
-    patterns = set(checked(sentences.because(found, sweep), BECAUSE, model))
+    recommendation = choose(sweep, lambda series, at: fared[series, at])
+    assert recommendation is not None
+    model = Truth(sweep, fared, recommendation)
+    patterns = set(checked(sentences.because(recommendation, sweep), BECAUSE, model))
     last = len(sweep.x) - 1
-    if last and found.at == last:
+    if last and recommendation.at == last:
         assert len({line for line in patterns if "falls" in line or "It is the largest" in line}) == 1
     risen = [at for at in range(1, last + 1) if model.least[at] > (1 + sentences.SAME) * model.least[at - 1]]
-    if found.at < last:
+    if recommendation.at < last:
         assert bool(risen) == any(line.startswith("Larger is not always better") for line in patterns)
-    if found.at and model.rejected[found.at - 1] > model.rejected[found.at]:
+    if recommendation.at and model.rejected[recommendation.at - 1] > model.rejected[recommendation.at]:
         assert any("can never run" in line for line in patterns)
 
 
@@ -201,15 +201,15 @@ def test_every_reason_holds(drawn: tuple[Sweep, dict]) -> None:
 @given(TABLES)
 def test_headline_names_the_choice_and_the_next_sentence_its_equals(drawn: tuple[Sweep, dict]) -> None:
     sweep, fared = drawn
-    found = choose(sweep, lambda series, at: fared[series, at])
-    assert found is not None
-    named = re.match(r"Run (.+?)(?: with|\.)", sentences.headline(found, sweep))
-    assert named and named[1] == found.series
-    equal = [r.alternative for r in found.rivals if r.interval and r.interval.low <= 0 <= r.interval.high]
-    assert (sentences.headline(found, sweep).endswith(" of pool memory in each rack.")) == (len(sweep.x) > 1)
-    text = sentences.separation(found, sweep)
+    recommendation = choose(sweep, lambda series, at: fared[series, at])
+    assert recommendation is not None
+    named = re.match(r"Run (.+?)(?: with|\.)", sentences.headline(recommendation, sweep))
+    assert named and named[1] == recommendation.series
+    equal = [r.alternative for r in recommendation.rivals if r.interval and r.interval.low <= 0 <= r.interval.high]
+    assert (sentences.headline(recommendation, sweep).endswith(" of pool memory in each rack.")) == (len(sweep.x) > 1)
+    text = sentences.separation(recommendation, sweep)
     assert bool(text) == bool(equal)
-    added = [sweep.value("discrimination_s", name, found.at) for name in (found.series, *equal)]
+    added = [sweep.value("discrimination_s", name, recommendation.at) for name in (recommendation.series, *equal)]
     fairest = bool(equal) and bool(np.isfinite(added).all()) and added[0] < min(added[1:])
     assert ("adds the least wait" in text) == fairest
     if equal:
@@ -218,10 +218,10 @@ def test_headline_names_the_choice_and_the_next_sentence_its_equals(drawn: tuple
         assert others and re.split(r", | or ", others[1]) == [*equal[:2], *more]
     if "differ most in" in text:
         parts = re.findall(r"(\d[\d.,]*[^,:]*?) under (\w+)", text.partition("differ most in ")[2].partition(": ")[2])
-        assert [name for _, name in parts] == [found.series, *equal[:2]]
-        known = {n: [sweep.value(n, name, found.at) for _, name in parts] for n in sentences.TRADEOFFS}
+        assert [name for _, name in parts] == [recommendation.series, *equal[:2]]
+        values_of = {n: [sweep.value(n, name, recommendation.at) for _, name in parts] for n in sentences.TRADEOFFS}
         assert any([sentences._amount(n, v) for v in values] == [p.removeprefix("and ") for p, _ in parts]
-                   for n, values in known.items() if all(np.isfinite(values)))  # fmt: skip
+                   for n, values in values_of.items() if all(np.isfinite(values)))  # fmt: skip
 
 
 SPANS = st.tuples(st.integers(-3, 3), st.integers(0, 6)).map(lambda p: (float(p[0]), float(p[0] + p[1])))
@@ -239,8 +239,8 @@ def test_certainty_of_the_order_follows_from_the_intervals(bounds: list[tuple[fl
         Alternative(f"O{k}", 2.0, 2.0, None if span is None else Interval(sum(span) / 2, *span, 0.95, 60))
         for k, span in enumerate(bounds)
     )
-    found = Recommendation("mine", 0, 1.0, np.ones(3), rivals, (None,), (1.0,), (0,))
-    text = sentences.certainty(found).text
+    recommendation = Recommendation("mine", 0, 1.0, np.ones(3), rivals, (None,), (1.0,), (0,))
+    text = sentences.certainty(recommendation).text
     apart = [span is not None and not span[0] <= 0 <= span[1] for span in bounds]
     together = [f"O{k}" for k, span in enumerate(bounds) if span is not None and span[0] <= 0 <= span[1]]
     named = re.findall(r"O\d", text.partition("not distinguishable from")[2])
@@ -254,7 +254,7 @@ def test_certainty_of_the_order_follows_from_the_intervals(bounds: list[tuple[fl
         assert ("all others" in text) == (not together)
     if bounds and bounds[0] is not None:
         low, high = bounds[0]
-        (verdict, _) = sentences.certainty_sentences(found, EMPTY, 1)  # whole-number bounds make zero frequent
+        (verdict, _) = sentences.certainty_sentences(recommendation, EMPTY, 1)  # whole-number bounds make zero frequent
         same = low == high == 0
         assert verdict.endswith("every job has the same slowdown.") == same
         assert same or (("worse" in verdict), ("better" in verdict)) == (low > 0, high < 0)
@@ -263,7 +263,7 @@ def test_certainty_of_the_order_follows_from_the_intervals(bounds: list[tuple[fl
 def test_headline_names_at_most_three_orders_and_their_largest_difference() -> None:
     """Four indistinguishable orders and two metrics, of which one differs by half and the other hardly."""
     rivals = tuple(Alternative(name, 2.0, 2.0, Interval(0.1, -1.0, 1.2, 0.95, 60)) for name in "ABC")
-    found = Recommendation("mine", 0, 1.0, np.ones(3), rivals, (None,), (1.0,), (0,))
+    recommendation = Recommendation("mine", 0, 1.0, np.ones(3), rivals, (None,), (1.0,), (0,))
     for wide in (True, False):
         metrics = {"throughput_per_100s": (10.0, 10.2 if wide else 10.001), "utilization": (0.4, 0.6 if wide else 0.4001)}
         cells = {
@@ -273,8 +273,8 @@ def test_headline_names_at_most_three_orders_and_their_largest_difference() -> N
             for name in ("mine", *"ABC")
         }
         sweep = replace(EMPTY, series=("mine", *"ABC"), cells=cells)
-        assert sentences.headline(found, sweep) == "Run mine."
-        text = sentences.separation(found, sweep)
+        assert sentences.headline(recommendation, sweep) == "Run mine."
+        text = sentences.separation(recommendation, sweep)
         assert text.startswith("The mean bounded slowdown of mine is not distinguishable from that of A, B or 1 more")
         assert ("differ most in node utilization: 40 % under mine, 60 % under A" in text) == wide
         assert ("do not differ in any other metric" in text) == (not wide)
@@ -296,17 +296,19 @@ def test_fairest_of_the_indistinguishable_orders_is_recommended(added: tuple[flo
         for (key, jobs), days in zip(fared.items(), added, strict=True)
     }
     sweep = replace(EMPTY, series=("SJF", "WFP3", "FCFS"), cells=cells)
-    found = choose(sweep, lambda series, at: fared[series, at])
-    assert found is not None
+    recommendation = choose(sweep, lambda series, at: fared[series, at])
+    assert recommendation is not None
     chosen = "WFP3" if added[1] < added[0] else "SJF"
-    assert found.series == chosen and found.value == fared[chosen, 0].mean()
-    assert [rival.alternative for rival in found.rivals] == [name for name in ("SJF", "WFP3", "FCFS") if name != chosen]
-    assert sentences.headline(found, sweep) == f"Run {chosen}."
-    assert sentences.certainty(found).alike == ({"SJF", "WFP3"} - {chosen}).pop()
+    assert recommendation.series == chosen and recommendation.value == fared[chosen, 0].mean()
+    assert [rival.alternative for rival in recommendation.rivals] == [
+        name for name in ("SJF", "WFP3", "FCFS") if name != chosen
+    ]
+    assert sentences.headline(recommendation, sweep) == f"Run {chosen}."
+    assert sentences.certainty(recommendation).alike == ({"SJF", "WFP3"} - {chosen}).pop()
     if chosen == "WFP3":
-        text = sentences.separation(found, sweep)
+        text = sentences.separation(recommendation, sweep)
         assert "WFP3 adds the least wait" in text and text.endswith("98 days under WFP3 and 658 days under SJF.")
-        assert any(line.startswith("The lowest mean is that of SJF") for line in sentences.because(found, sweep))
+        assert any(line.startswith("The lowest mean is that of SJF") for line in sentences.because(recommendation, sweep))
 
 
 @settings(max_examples=60, deadline=None)
@@ -314,8 +316,8 @@ def test_fairest_of_the_indistinguishable_orders_is_recommended(added: tuple[flo
 def test_verdict_on_another_size_follows_from_its_interval(span: tuple[float, float]) -> None:
     low, high = span
     other = Alternative("8 GiB", 2.0, 2.0, Interval(sum(span) / 2, low, high, 0.95, 60))
-    found = Recommendation("mine", 1, 1.0, np.ones(3), (), (other, None), (1.0, 1.0), (0, 0))
-    (verdict, _) = sentences.certainty_sentences(found, replace(EMPTY, labels=("8 GiB", "9 GiB")), 1)
+    recommendation = Recommendation("mine", 1, 1.0, np.ones(3), (), (other, None), (1.0, 1.0), (0, 0))
+    (verdict, _) = sentences.certainty_sentences(recommendation, replace(EMPTY, labels=("8 GiB", "9 GiB")), 1)
     assert verdict.startswith("mine with 8 GiB: ") and verdict.endswith("every job has the same slowdown.") == (
         low == high == 0
     )
@@ -327,16 +329,21 @@ def test_verdict_on_another_size_follows_from_its_interval(span: tuple[float, fl
 @given(TABLES)
 def test_certainty_sentences_state_every_interval(drawn: tuple[Sweep, dict]) -> None:
     sweep, fared = drawn
-    found = choose(sweep, lambda series, at: fared[series, at])
-    assert found is not None
-    lines = sentences.certainty_sentences(found, sweep, 3)
+    recommendation = choose(sweep, lambda series, at: fared[series, at])
+    assert recommendation is not None
+    lines = sentences.certainty_sentences(recommendation, sweep, 3)
     others = [
-        o for o in (found.runner_up, *(found.sizes[at] for at in sorted({found.at - 1, len(found.sizes) - 1} - {-1}))) if o
+        o
+        for o in (
+            recommendation.runner_up,
+            *(recommendation.sizes[at] for at in sorted({recommendation.at - 1, len(recommendation.sizes) - 1} - {-1})),
+        )
+        if o
     ]
-    known = [o for o in others if o.interval is not None]
-    assert len(lines) == len(known) + 1 and f"{found.jobs} job" in lines[-1] and "from 3 seeds" in lines[-1]
-    assert "seeds" not in sentences.certainty_sentences(found, sweep, 1)[-1]
-    for line, other in zip(lines, known, strict=False):
+    compared = [o for o in others if o.interval is not None]
+    assert len(lines) == len(compared) + 1 and f"{recommendation.jobs} job" in lines[-1] and "from 3 seeds" in lines[-1]
+    assert "seeds" not in sentences.certainty_sentences(recommendation, sweep, 1)[-1]
+    for line, other in zip(lines, compared, strict=False):
         low, high = other.interval.low, other.interval.high
         verdict = "worse" if low > 0 else "better" if high < 0 else "not distinguishable"
         if low == high == 0:
@@ -349,15 +356,15 @@ def test_certainty_sentences_state_every_interval(drawn: tuple[Sweep, dict]) -> 
 @given(TABLES)
 def test_tradeoffs_hold(drawn: tuple[Sweep, dict]) -> None:
     sweep, fared = drawn
-    found = choose(sweep, lambda series, at: fared[series, at])
-    assert found is not None
-    lines = iter(sentences.tradeoffs(found, sweep))
+    recommendation = choose(sweep, lambda series, at: fared[series, at])
+    assert recommendation is not None
+    lines = iter(sentences.tradeoffs(recommendation, sweep))
     for name in sentences.TRADEOFFS:
-        values = {s: v for s in sweep.series if np.isfinite(v := sweep.value(name, s, found.at))}
+        values = {s: v for s in sweep.series if np.isfinite(v := sweep.value(name, s, recommendation.at))}
         if not values:
             continue
         best = (min if METRICS[name].better == "lower" else max)(values.values())
-        mine = values.get(found.series)
+        mine = values.get(recommendation.series)
         if mine is None:
             continue
         line = next(lines)
@@ -366,7 +373,7 @@ def test_tradeoffs_hold(drawn: tuple[Sweep, dict]) -> None:
         else:
             assert mine != best and f"{sentences._amount(name, mine)} compared with {sentences._amount(name, best)}" in line
             assert (not best) or change(line.rpartition("(")[2], best, mine)
-    longer = sweep.value("mean_degradation", found.series, found.at)
+    longer = sweep.value("mean_degradation", recommendation.series, recommendation.at)
     assert (next(lines, None) is not None) == (longer > 0)
 
 

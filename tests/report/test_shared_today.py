@@ -35,11 +35,11 @@ def test_card_compares_the_slowdown_with_today_as_compare_does(result: studies.S
     (best,) = [cell for cell in result.cells if [*cell.parameters.values()] == ["sjf", "easy"]]
     changes = compare_with_today(result, [best])
     assert changes is not None
-    (found,) = [one for one in changes.differences if one.metric == "mean_bounded_slowdown_local"]
-    assert found.verdict == "better"
-    assert [f"{found.value:.3g}", f"{found.first:.3g}"] == rows["Mean bounded slowdown"]
+    (difference,) = [each for each in changes.differences if each.metric == "mean_bounded_slowdown_local"]
+    assert difference.verdict == "better"
+    assert [f"{difference.value:.3g}", f"{difference.first:.3g}"] == rows["Mean bounded slowdown"]
     text = rows["Difference in slowdown from our cluster"][0]
-    assert text.startswith(f"{found.interval.mean:.3g} [{found.interval.low:.3g}, ") and text.endswith("; better")
+    assert text.startswith(f"{difference.interval.mean:.3g} [{difference.interval.low:.3g}, ") and text.endswith("; better")
     assert "Changes compared with our cluster" in answer.sections
 
 
@@ -49,7 +49,7 @@ def test_certainty_on_one_log_is_over_the_jobs(result: studies.StudyResult) -> N
     certainty = answer.decision.certainty
     assert certainty.kind in ("better", "alike") and certainty.over == "jobs" and certainty.samples == 395
     assert "unknown" not in " ".join(answer.because) and "over the jobs, from a block bootstrap" in answer.because[0]
-    (table,) = [one for one in answer.tables if one.title == "Machines and policies"]
+    (table,) = [shown for shown in answer.tables if shown.title == "Machines and policies"]
     metrics = {tuple(cell.parameters.values()): cell.metrics["mean_bounded_slowdown_local"] for cell in result.cells}
     gap = metrics["fcfs", "none"] - metrics["sjf", "easy"]
     (last,) = [row for row in table.rows if row[0] == "FCFS, none"]

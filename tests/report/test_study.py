@@ -42,7 +42,7 @@ def test_too_many_series_are_sampled_and_the_page_states_it(result: StudyResult,
         "Charts and tables show 2 of 3 combinations: the best, and others at even distances in rank. "
         "The answer is chosen from all combinations, which results.csv lists."
     ]
-    shown, every = (next(t for t in one.tables if t.title == "All results") for one in (page, whole))
+    shown, every = (next(t for t in answer_page.tables if t.title == "All results") for answer_page in (page, whole))
     assert (len(shown.rows), len(every.rows)) == (2 * 3, 3 * 3)
     assert page.main is not None and len(page.main.series) == 2
 
@@ -56,34 +56,34 @@ def test_pool_size_changes_the_result(result: StudyResult) -> None:
 
 def test_answer_is_the_smallest_size_that_is_enough(result: StudyResult) -> None:
     sweep = Sweep.of(result)
-    found = answer(result, sweep)
-    assert found is not None
+    recommendation = answer(result, sweep)
+    assert recommendation is not None
     rejected = [max(sum(c.rejected.values()) for s in sweep.series for c in sweep.cells[s, at]) for at in range(3)]
     best = [min(sweep.value("mean_bounded_slowdown", s, at) for s in sweep.series) for at in range(3)]
     able = [at for at in range(3) if rejected[at] == min(rejected)]
     least = min(best[at] for at in able)
-    assert found.at == next(at for at in able if best[at] <= (1 + ENOUGH) * least)
-    assert found.value == best[found.at]
-    assert found.series == min(sweep.series, key=lambda s: sweep.value("mean_bounded_slowdown", s, found.at))
-    assert [rival.value for rival in found.rivals] == sorted(rival.value for rival in found.rivals)
+    assert recommendation.at == next(at for at in able if best[at] <= (1 + ENOUGH) * least)
+    assert recommendation.value == best[recommendation.at]
+    assert recommendation.series == min(sweep.series, key=lambda s: sweep.value("mean_bounded_slowdown", s, recommendation.at))
+    assert [rival.value for rival in recommendation.rivals] == sorted(rival.value for rival in recommendation.rivals)
 
 
 def test_rivals_are_compared_on_the_same_jobs(result: StudyResult) -> None:
     sweep = Sweep.of(result)
-    found = answer(result, sweep)
-    assert found is not None
-    for rival in found.rivals:
+    recommendation = answer(result, sweep)
+    assert recommendation is not None
+    for rival in recommendation.rivals:
         assert rival.interval is not None
-        assert rival.interval.mean == pytest.approx(rival.value - found.value)
-        assert rival.interval.n == found.jobs
+        assert rival.interval.mean == pytest.approx(rival.value - recommendation.value)
+        assert rival.interval.n == recommendation.jobs
 
 
 def test_certainty_states_whether_the_interval_excludes_zero(result: StudyResult) -> None:
     sweep = Sweep.of(result)
-    found = answer(result, sweep)
-    assert found is not None
-    first = certainty_sentences(found, sweep, 1)[0]
-    assert ("not distinguishable" in first) != found.rivals[0].certain
+    recommendation = answer(result, sweep)
+    assert recommendation is not None
+    first = certainty_sentences(recommendation, sweep, 1)[0]
+    assert ("not distinguishable" in first) != recommendation.rivals[0].certain
 
 
 class Page(HTMLParser):
@@ -126,9 +126,9 @@ def test_page_loads_nothing_and_follows_the_theme(result: StudyResult) -> None:
 
 def test_page_ends_with_the_terms_that_it_uses(result: StudyResult) -> None:
     html = render(study_answer(result))
-    found = re.search(r'<details id="terms">(.*?)</details>\s*</main>', html, re.DOTALL)
-    assert found is not None
-    terms = re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", found[1])
+    match = re.search(r'<details id="terms">(.*?)</details>\s*</main>', html, re.DOTALL)
+    assert match is not None
+    terms = re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", match[1])
     text = unescape(
         re.sub(r"<(script|style|svg)\b.*?</\1>|<[^>]*>", " ", html.partition('<details id="terms">')[0], flags=re.DOTALL)
     )
@@ -136,7 +136,7 @@ def test_page_ends_with_the_terms_that_it_uses(result: StudyResult) -> None:
     for term, definition in terms:
         assert term.casefold() in text.casefold()
         assert unescape(definition) == glossary()[term].replace("`", "")
-    assert f'<a href="{ADDRESS}">glossary</a>' in found[1]
+    assert f'<a href="{ADDRESS}">glossary</a>' in match[1]
 
 
 def test_equal_results_give_equal_pages(result: StudyResult) -> None:
@@ -173,6 +173,6 @@ def test_three_numbers_of_the_report_are_those_of_the_saved_runs(result: StudyRe
             "discrimination: wait added, summed over the compared jobs that wait longer": sum(a for a in added if a > 0),
             "wait added, summed over the most delayed 10 % of all compared jobs": sum(a for a in added[:tenth] if a > 0),
         }
-        found = shown[f"{parse(size, 'memory') // 1024} GiB", str(order).upper()]
-        assert {name: found[column[name]] for name in expected} == {name: cell_text(v, "s") for name, v in expected.items()}
+        cells = shown[f"{parse(size, 'memory') // 1024} GiB", str(order).upper()]
+        assert {name: cells[column[name]] for name in expected} == {name: cell_text(v, "s") for name, v in expected.items()}
         assert cell.metrics["compared_jobs"] == len(added)

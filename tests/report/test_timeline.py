@@ -50,7 +50,7 @@ def test_slices_of_a_long_schedule_do_not_overlap_in_viewers():
     assert int(schedule.end.max()) > MAX_NS_END
     slices = [e for e in trace_events(schedule) if e["ph"] == "X"]
     assert len(slices) == len(lengths)
-    assert all(one["ts"] + one["dur"] == other["ts"] for one, other in pairwise(slices))  # no gaps
+    assert all(first["ts"] + first["dur"] == other["ts"] for first, other in pairwise(slices))  # no gaps
 
 
 def test_events_conform_to_the_format():
@@ -82,8 +82,8 @@ def test_slice_contains_all_amounts_that_a_run_holds():
     what, jobs = Machine.flat(4), Workload.of(np.array([0]), np.array([10**9]), tasks=np.array([2]))
     recorder = Recorder()
     recorder.ended(recorder.started(0, 2, 0, two), 10**9, Outcome.FINISHED)
-    (found,) = [e for e in trace_events(recorder.schedule(jobs, what, LoopResult())) if e["ph"] == "X"]
-    assert found["args"] == {"waited_s": 0.0, "nodes": 3}
+    (event,) = [e for e in trace_events(recorder.schedule(jobs, what, LoopResult())) if e["ph"] == "X"]
+    assert event["args"] == {"waited_s": 0.0, "nodes": 3}
 
 
 def test_counters_end_at_zero_and_stay_within_capacity():

@@ -69,13 +69,13 @@ TABLES = 220
 def tables() -> list:
     """Return random tables with their answers."""
     rng = np.random.default_rng(5)
-    found = []
+    recommendations = []
     for seed in range(TABLES):
         rejected = tuple(rng.choice([0, 0, 0, 1, 3], 4).tolist())
         sizes, orders = (int(number) for number in rng.integers(1, 5, 2))
         drawn = test_sentences.table(seed, sizes, orders, rejected, bool(rng.random() < 0.4), bool(rng.random() < 0.4))
-        found.append((drawn, test_sentences.choose(drawn[0], lambda series, at, fared=drawn[1]: fared[series, at])))
-    return found
+        recommendations.append((drawn, test_sentences.choose(drawn[0], lambda series, at, fared=drawn[1]: fared[series, at])))
+    return recommendations
 
 
 def fails(check: Callable[[], None]) -> bool:
