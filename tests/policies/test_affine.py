@@ -33,13 +33,13 @@ def test_columns_are_products_of_powers_and_sums_of_logarithms(
     job: tuple[int, int, int], power: tuple[float, ...], log: tuple[float, ...]
 ) -> None:
     seconds, nodes, memory = job
-    one = Workload.of(
+    single = Workload.of(
         np.array([0]), np.array([seconds * SECOND]), requests={"nodes": np.array([nodes]), "memory": np.array([memory])}
     )
     pool = max(memory - 2048, 0) * nodes
     demand = seconds, nodes, 1 + memory / 1024, 1 + pool / 1024
     order = Affine(PowerTerm(*power), PowerTerm(2 * power[0], *power[1:]), LogTerm(*log))
-    offset, slope = order.lines(np.array([0]), one.table, MACHINE)
+    offset, slope = order.lines(np.array([0]), single.table, MACHINE)
     product = power[0] * math.prod(d**p for d, p in zip(demand, power[1:], strict=True))
     total = sum(math.log10(d) * p for d, p in zip(demand, log, strict=True))
     assert slope[0] == pytest.approx(product, rel=1e-9, abs=1e-300)

@@ -51,11 +51,11 @@ def states(draw: st.DrawFn) -> tuple[Snapshot, np.ndarray, np.ndarray, RackPlace
     running = draw(st.integers(0, len(jobs) - 1))
     for row in range(len(jobs)):
         view = Snapshot(NOW, machine, workload.table, machine.capacity, free, table, model)
-        found = placement.place(workload.job(row), view)
-        if row < running and not isinstance(found, Refusal):
+        placed = placement.place(workload.job(row), view)
+        if row < running and not isinstance(placed, Refusal):
             end = draw(st.integers(90, 130)) * SECOND  # some are overdue
-            table.add(Run(row, row, (0,), found, 0, end), found.owner * 2 + found.resource, ())
-            np.subtract.at(free, (found.owner, found.resource), found.amount)
+            table.add(Run(row, row, (0,), placed, 0, end), placed.owner * 2 + placed.resource, ())
+            np.subtract.at(free, (placed.owner, placed.resource), placed.amount)
         elif not isinstance(placement.place(workload.job(row), empty), Refusal):
             waiting.append(row)
     assume(len(waiting) >= 2)
@@ -142,8 +142,8 @@ def test_screening_does_not_change_decisions(state: State, backfill: BackfillPol
         list(backfill.open().select(SchedulingPass(waiting(snapshot, jobs), priority, snapshot, p)))
         for p in (placement, Unscreened(placement))
     ]
-    found = [[(start.job, start.placement.rows()) for start in starts] for starts in chosen]
-    assert found[0] == found[1]
+    decisions = [[(start.job, start.placement.rows()) for start in starts] for starts in chosen]
+    assert decisions[0] == decisions[1]
 
 
 @settings(max_examples=150, deadline=None)
@@ -153,12 +153,12 @@ def test_reservation_is_the_same_by_bisection(state: State, screens: bool) -> No
     queue = waiting(snapshot, jobs)
     policy = placement if screens else Unscreened(placement)
     for job in jobs.tolist():
-        found = []
+        reservations = []
         for wide in (1, 10**9):
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr(easy, "WIDE", wide)
-                found.append(reservation(queue.job(job), snapshot, policy))
-        assert found[0].now == found[1].now and np.array_equal(found[0].free, found[1].free)
+                reservations.append(reservation(queue.job(job), snapshot, policy))
+        assert reservations[0].now == reservations[1].now and np.array_equal(reservations[0].free, reservations[1].free)
 
 
 def test_conservative_rejects_nonmonotone_placements_but_accepts_lost_capacity() -> None:
@@ -199,11 +199,11 @@ def test_overridden_order_of_candidates_has_the_effect_of_a_given_one(machine: M
     placement = RackPlacement() if "nodes" in machine.resources else FirstNodes()
     starts = {}
     for name, backfill in (("queue", Easy()), ("given", Easy(order=SJF())), ("overridden", ShortestFirst())):
-        found = [
+        both_starts = [
             simulate(load, machine, ListScheduler(backfill=backfill, placement=placement), engine=engine).schedule.job_start
             for engine in ("auto", "reference")
         ]
-        assert np.array_equal(*found), name
-        starts[name] = (found[0] // SECOND).tolist()
+        assert np.array_equal(*both_starts), name
+        starts[name] = (both_starts[0] // SECOND).tolist()
     assert starts["queue"] == [0, 100, 2, 200] or starts["queue"][2] == 2
     assert starts["overridden"] == starts["given"] != starts["queue"] and starts["given"][3] == 2

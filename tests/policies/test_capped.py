@@ -40,9 +40,9 @@ def test_jobs_beyond_the_cap_come_first(jobs: list[tuple[int, int, int]], patien
         queue.add(row)
     now = 100 * SECOND
     view = Snapshot(now, machine, load.table, machine.capacity, machine.capacity, RunTable(machine.capacity.size), Ideal())
-    found = Capped(SJF(), patience, backlogs).priority(queue, view)
+    values = Capped(SJF(), patience, backlogs).priority(queue, view)
     cap = patience + backlogs * float((nodes * length).sum()) / 8
-    for row, value in enumerate(found.tolist()):
+    for row, value in enumerate(values.tolist()):
         if abs(100 - submit[row] - cap) > 1e-6:
             assert value == (np.inf if 100 - submit[row] > cap else -length[row])
 
@@ -70,7 +70,7 @@ def test_zero_cap_is_fcfs_and_a_long_cap_has_no_effect() -> None:
     between = starts(ListScheduler(Capped(SmallestArea(), 3 * 3600.0)))
     assert starts(ListScheduler(Capped(SmallestArea(), 1e9))) == uncapped
     assert starts(ListScheduler(Capped(SmallestArea(), 0.0))) == fcfs
-    assert len({str(found) for found in (uncapped, fcfs, between, starts(ListScheduler(FCFS(), Easy(order=SJF()))))}) == 4
+    assert len({str(schedule) for schedule in (uncapped, fcfs, between, starts(ListScheduler(FCFS(), Easy(order=SJF()))))}) == 4
 
 
 def test_component_settings_build_capped_orders() -> None:

@@ -43,11 +43,11 @@ def cluster(nodes, rack_gpus=0) -> Machine:
 
 def pods(rows, tasks=1) -> Workload:
     """(cores, memory, GPUs, thousandths of each, accepted types) each, all at once."""
-    one = np.zeros(len(rows), dtype=np.int64)
+    zeros = np.zeros(len(rows), dtype=np.int64)
     cores, memory, count, each, spec = zip(*rows, strict=True)
     return Workload.of(
-        one,
-        one + SECOND,
+        zeros,
+        zeros + SECOND,
         tasks=tasks,
         requests={"cores": cores, "memory": memory, "gpu_milli": np.array(count) * np.array(each)},
         attributes={"gpus": np.array(count), "gpu_spec": np.array(["|".join(s) for s in spec])},
@@ -108,18 +108,18 @@ def test_placement_matches_the_exhaustive_search(machine, rack_gpus, rows, data)
     states = []
     for job, row in enumerate(rows):
         states.append(snapshot.free)
-        found, wanted = policy.place(workload.job(job), snapshot), exhaustive(policy, machine, snapshot.free, row)
+        placed, wanted = policy.place(workload.job(job), snapshot), exhaustive(policy, machine, snapshot.free, row)
         prefiltered = policy.prefilter(np.arange(len(rows)), snapshot.free[None], snapshot)
         assert prefiltered.tolist() == [exhaustive(policy, machine, snapshot.free, other) is not None for other in rows]
         each = policy.prefilter(np.array([job]), np.stack(states), snapshot)
         assert each.tolist() == [exhaustive(policy, machine, state, row) is not None for state in states]
         if wanted is None:
-            assert isinstance(found, Refusal)
+            assert isinstance(placed, Refusal)
             continue
         node, devices, each = wanted
         own = [(0, node, column, amount) for column, amount in enumerate(row[:2]) if amount] or [(0, node, 0, 0)]
-        assert found == Placement.of([*own, *((0, device, 2, each) for device in devices)])
-        snapshot = snapshot.with_started(job, found)
+        assert placed == Placement.of([*own, *((0, device, 2, each) for device in devices)])
+        snapshot = snapshot.with_started(job, placed)
         assert snapshot.free.min() >= 0
 
 
@@ -159,8 +159,8 @@ def test_tasks_without_devices_avoid_nodes_with_devices():
 
 def test_fewest_devices_hold_the_share_if_the_job_gives_no_number():
     machine = cluster([(8, 8, 3, 0)])
-    one = np.zeros(1, dtype=np.int64)
-    workload = Workload.of(one, one + SECOND, requests={"gpu_milli": one + 1500})
+    zero = np.zeros(1, dtype=np.int64)
+    workload = Workload.of(zero, zero + SECOND, requests={"gpu_milli": zero + 1500})
     (start,) = packed(workload, machine, DeviceShares())
     assert start.placement.amount[start.placement.resource == 2].tolist() == [750, 750]
 
@@ -176,8 +176,8 @@ def test_refusals_state_the_shortage():
     machine = cluster([(4, 4, 1, 0)])
     workload = pods([(5, 1, 0, 0, []), (1, 1, 1, 1000, ["P100"]), (1, 1, 2, 1000, []), (4, 1, 0, 0, [])])
     simulation = Simulation(workload, machine, Ideal())
-    found = [DeviceShares().place(workload.job(k), simulation.snapshot()) for k in range(3)]
-    assert [str(refusal) for refusal in found] == [
+    refusals = [DeviceShares().place(workload.job(k), simulation.snapshot()) for k in range(3)]
+    assert [str(refusal) for refusal in refusals] == [
         "no node has enough cores (cores: needs 5, 4 free)",
         "too few devices of type P100 with 1000 gpu_milli on a node with room for all else (devices: needs 1, 0 free)",
         "too few devices with 1000 gpu_milli on a node with room for all else (devices: needs 2, 1 free)",
@@ -185,8 +185,8 @@ def test_refusals_state_the_shortage():
 
 
 def test_request_for_a_missing_resource_is_rejected():
-    one = np.zeros(1, dtype=np.int64)
-    workload = Workload.of(one, one + SECOND, requests={"fpga": one + 1})
+    zero = np.zeros(1, dtype=np.int64)
+    workload = Workload.of(zero, zero + SECOND, requests={"fpga": zero + 1})
     machine = cluster([(4, 4, 1, 0)])
     with pytest.raises(InputError, match="job 1 requests fpga") as error:
         ListScheduler(placement=DeviceShares()).check(machine, workload.table)

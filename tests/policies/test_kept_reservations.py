@@ -168,9 +168,9 @@ def test_compiled_engine_supports_kept_reservations() -> None:
     assert KEPT == pickle.loads(pickle.dumps(KEPT)) == replace(KEPT) != Conservative()
     assert Conservative().rule() == BackfillRule("all") != KEPT.rule() == BackfillRule("all", keeps=True)
     jobs = [(0, 3, 10, 10), (1, 4, 10, 10), (2, 1, 9, 9)]
-    found = [simulate(workload(jobs), Machine.flat(4), ListScheduler(SJF(), how)) for how in (Conservative(), KEPT)]
-    assert [run.engine for run in found] == ["compiled", "compiled"]
-    assert [(run.schedule.job_start // SECOND).tolist() for run in found] == [[0, 11, 2], [0, 10, 20]]
+    results = [simulate(workload(jobs), Machine.flat(4), ListScheduler(SJF(), how)) for how in (Conservative(), KEPT)]
+    assert [run.engine for run in results] == ["compiled", "compiled"]
+    assert [(run.schedule.job_start // SECOND).tolist() for run in results] == [[0, 11, 2], [0, 10, 20]]
 
 
 def test_subclass_keeps_reservations_if_set() -> None:

@@ -87,10 +87,10 @@ def test_places_exactly_the_jobs_that_some_choice_of_nodes_can_hold(
     prefiltered = placement.prefilter(rows, snapshot.free[None], snapshot)
     for k in rows.tolist():
         job = snapshot.table.job(k)
-        found = placement.place(job, snapshot)
-        assert prefiltered[k] == possible(job, machine, scope) == (not isinstance(found, Refusal))
-        if isinstance(found, Placement):
-            _assert_serves(found, job, machine, scope)
+        placed = placement.place(job, snapshot)
+        assert prefiltered[k] == possible(job, machine, scope) == (not isinstance(placed, Refusal))
+        if isinstance(placed, Placement):
+            _assert_serves(placed, job, machine, scope)
 
 
 def _assert_serves(found: Placement, job: Job, machine: Machine, scope: str) -> None:
@@ -104,10 +104,10 @@ def _assert_serves(found: Placement, job: Job, machine: Machine, scope: str) -> 
     for g, count in counts.items():
         pool = int(layout.pools[g])
         needed[pool] = needed.get(pool, 0) + count * max(0, job.memory - int(layout.local[g]))
-    given = {owner: amount for _, owner, resource, amount in found.rows() if resource == layout.memory_column}
-    assert sum(given.values()) == sum(needed.values())
+    remote = {owner: amount for _, owner, resource, amount in found.rows() if resource == layout.memory_column}
+    assert sum(remote.values()) == sum(needed.values())
     if scope == "rack":
-        assert given == {pool: amount for pool, amount in needed.items() if amount}
+        assert remote == {pool: amount for pool, amount in needed.items() if amount}
 
 
 @settings(max_examples=200, deadline=None)
@@ -148,13 +148,13 @@ THIN_AND_FAT = [(0, 4, 186), (1, 4, 1500)]
 def test_uses_nodes_by_their_own_sizes(groups: list[Group], job: tuple[int, int], expected: dict[int, int] | None) -> None:
     machine = mixed(groups, [0, 0])
     snapshot = idle(machine, [job])
-    found = RackPlacement().place(snapshot.table.job(0), snapshot)
+    placed = RackPlacement().place(snapshot.table.job(0), snapshot)
     if expected is None:
-        assert isinstance(found, Refusal)
-        assert (found.resource, found.needed, found.free) == ("nodes", 5, 4)
+        assert isinstance(placed, Refusal)
+        assert (placed.resource, placed.needed, placed.free) == ("nodes", 5, 4)
     else:
-        assert isinstance(found, Placement)
-        counts = machine.racks.node_counts(found)
+        assert isinstance(placed, Placement)
+        counts = machine.racks.node_counts(placed)
         assert {int(machine.racks.local[g]): count for g, count in counts.items()} == expected
     assert machine.summary()["memory in each whole node"] == "4 x 186 MiB, 4 x 1.46484 GiB"
 
@@ -201,11 +201,11 @@ def test_refuses_jobs_with_more_gpus_than_any_node(local: tuple[int, int], gpus:
         build.add(f"rack{rack}.node", Kind.NODE, "node", {"nodes": 2}, rack=rack, per_node=each)
     requests = {"nodes": [2, 2, 2, 9], "memory": [10] * 4, "cores": [5] * 4, "gpu": [0, 2, 3, 0]}
     workload = Workload.of(["0 s"] * 4, "1 h", requests=requests)
-    found = simulate(workload, Machine.of(build), ListScheduler(), engine=engine)  # type: ignore[arg-type]
+    result = simulate(workload, Machine.of(build), ListScheduler(), engine=engine)  # type: ignore[arg-type]
     lacking = [2] if gpus else [1, 2]
-    assert found.schedule.job.tolist() == [job for job in (0, 1) if job not in lacking]
+    assert result.schedule.job.tolist() == [job for job in (0, 1) if job not in lacking]
     beyond = "cannot fit on the empty machine: requests more gpu per node than any node has"
-    assert found.schedule.rejected == {
+    assert result.schedule.rejected == {
         **dict.fromkeys(lacking, beyond),
         3: "cannot fit on the empty machine: not enough free nodes",
     }

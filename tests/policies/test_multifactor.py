@@ -29,17 +29,17 @@ FILES = tuple(str(DATA / "priorities" / "fair-tree" / name) for name in ("slurm.
 
 @pytest.mark.parametrize("case", ["fair-tree", "size-over-time"])
 def test_every_number_of_sprio_is_reproduced(case: str) -> None:
-    found = RecordedPriorities.read(DATA / "priorities" / case)
-    assert len(found.printed) == 9
-    assert found.differences() == []
+    recording = RecordedPriorities.read(DATA / "priorities" / case)
+    assert len(recording.printed) == 9
+    assert recording.differences() == []
 
 
 def test_every_number_of_sprio_with_classic_fair_share_is_reproduced() -> None:
     """The dump has six digits of the effective usage, so the truncated sum may be one lower."""
-    found = RecordedPriorities.read(DATA / "priorities" / "classic-small-first")
-    assert len(found.printed) == 9
-    assert [text for text in found.differences() if ", priority:" not in text] == []
-    assert all(abs(int(row["priority"]) - int(found.ours[job]["priority"])) <= 1 for job, row in found.printed.items())
+    recording = RecordedPriorities.read(DATA / "priorities" / "classic-small-first")
+    assert len(recording.printed) == 9
+    assert [text for text in recording.differences() if ", priority:" not in text] == []
+    assert all(abs(int(row["priority"]) - int(recording.ours[job]["priority"])) <= 1 for job, row in recording.printed.items())
 
 
 def test_fair_tree_and_classic_factors_by_hand() -> None:
@@ -60,7 +60,7 @@ def test_fair_tree_and_classic_factors_by_hand() -> None:
         ]
     )
     factor = tree.fair_tree(tree.usage)
-    assert {one.user: f for one, f in zip(tree.associations, factor.tolist(), strict=True) if one.user} == {
+    assert {each.user: f for each, f in zip(tree.associations, factor.tolist(), strict=True) if each.user} == {
         "bob": 1.0, "ann": 4 / 5, "cy": 3 / 5, "dee": 2 / 5, "eve": 2 / 5,
     }  # fmt: skip
     classic = tree.classic(tree.effective(tree.usage), 1)
@@ -218,6 +218,6 @@ def test_missing_files_and_unsupported_settings_are_reported_before_the_run(orde
         with pytest.warns(UserWarning, match="users without a share"):
             ListScheduler(order).check(machine, workload.table)
         return
-    with pytest.raises(InputError, match=words) as found:
+    with pytest.raises(InputError, match=words) as raised:
         ListScheduler(order).check(machine, workload.table)
-    assert found.value.remedy
+    assert raised.value.remedy

@@ -64,10 +64,10 @@ def test_job_is_placed_if_and_only_if_possible_and_with_the_least_pool_memory(bl
             job = jobs.job(row)
             possible = list(ways(on, free, job))
             for name, policy in POLICIES.items():
-                found = policy.place(job, state)
-                assert isinstance(found, Placement) == bool(possible), (seed, name)
-                if isinstance(found, Placement):
-                    check(found, on, free, job, possible)
+                placed = policy.place(job, state)
+                assert isinstance(placed, Placement) == bool(possible), (seed, name)
+                if isinstance(placed, Placement):
+                    check(placed, on, free, job, possible)
                     assert policy.prefilter(np.array([row]), free[None], state)[0]
 
 
@@ -125,8 +125,8 @@ def test_partitions_and_features_restrict_the_nodes():
         },
     )
     state = snapshot_of(on, jobs)
-    found = [POLICIES["first_fit"].place(jobs.job(k), state).owner.tolist() for k in range(4)]
-    assert found == [[1], [1], [0], [1]]
+    owners = [POLICIES["first_fit"].place(jobs.job(k), state).owner.tolist() for k in range(4)]
+    assert owners == [[1], [1], [0], [1]]
     with pytest.raises(InputError, match="unknown partition 'nights'"):
         POLICIES["first_fit"].place(jobs.job(4), state)
 
@@ -170,7 +170,7 @@ def test_tasks_may_share_a_node_but_parts_may_not():
 @pytest.mark.parametrize("pooled", [False, True])
 def test_screen_counts_the_room_for_all_tasks(pooled):
     """The prefilter is exact if memory comes only from nodes; with pools it never rejects a job that could be placed."""
-    kept, refused = 0, 0
+    passed, refused = 0, 0
     for seed in range(100):
         g = np.random.default_rng(seed)
         on = random_machine(g, 5)
@@ -184,12 +184,12 @@ def test_screen_counts_the_room_for_all_tasks(pooled):
                 placed = isinstance(policy.place(jobs.job(row), state), Placement)
                 assert prefiltered or not placed
                 assert pooled or placed == prefiltered or foreign_request(jobs.job(row), node_layout(on).known)
-            kept, refused = kept + prefiltered, refused + (not prefiltered)
+            passed, refused = passed + prefiltered, refused + (not prefiltered)
         several = np.stack([free, on.capacity])
         for row in range(8):
             one_by_one = [bool(POLICIES["first_fit"].prefilter(np.array([row]), each[None], state)[0]) for each in several]
             assert POLICIES["first_fit"].prefilter(np.array([row]), several, state).tolist() == one_by_one
-    assert kept > 200 and refused > 200
+    assert passed > 200 and refused > 200
 
 
 @pytest.mark.parametrize("name", POLICIES)
@@ -205,11 +205,11 @@ def test_nodes_of_a_lower_weight_come_first_among_those_that_need_the_least_pool
         for row in range(6):
             job = jobs.job(row)
             options = [chosen for chosen, _ in ways(on, free, job)]
-            found = POLICIES[name].place(job, snapshot_of(on, jobs, free))
-            assert isinstance(found, Refusal) == (not options)
-            if isinstance(found, Refusal) or job.tasks > 1 or on.of_kind(Kind.POOL).size:
+            placed = POLICIES[name].place(job, snapshot_of(on, jobs, free))
+            assert isinstance(placed, Refusal) == (not options)
+            if isinstance(placed, Refusal) or job.tasks > 1 or on.of_kind(Kind.POOL).size:
                 continue
-            used = sorted({owner for _, owner, _, _ in found.rows()})
+            used = sorted({owner for _, owner, _, _ in placed.rows()})
             weights = np.where(np.isnan(weight), 1.0, weight)
             least = min(sorted(weights[list(chosen)].tolist()) for chosen in options)
             assert sorted(weights[used].tolist()) == least

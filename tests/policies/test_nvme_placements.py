@@ -34,10 +34,10 @@ def empty(what, jobs, now=0):
 
 def placed(policy, snapshot, job=0):
     """Return the (node, devices) that a policy chooses."""
-    found = policy.place(snapshot.table.job(job), snapshot)
-    assert not isinstance(found, Refusal), found
+    placed_on = policy.place(snapshot.table.job(job), snapshot)
+    assert not isinstance(placed_on, Refusal), placed_on
     nodes = len([name for name in snapshot.machine.owners if name.startswith("node")])
-    owners = found.owners()
+    owners = placed_on.owners()
     return owners[0], tuple(owner - nodes for owner in owners[1:])
 
 
@@ -64,9 +64,9 @@ def test_pooling_lets_the_third_job_of_figure_1_start_at_once():
 
 @pytest.mark.parametrize("kind", [CompositionScheduler, ListScheduler])
 def test_requests_that_compositions_do_not_allocate_are_rejected_before_the_run(kind):
-    scheduler, what, one = kind(FCFS(), placement=NvmeMinimizeFragmentation()), machine(), np.ones(2, dtype=np.int64)
+    scheduler, what, ones = kind(FCFS(), placement=NvmeMinimizeFragmentation()), machine(), np.ones(2, dtype=np.int64)
     for name, asks in (("storage", False), ("gpu", True)):
-        jobs = JobTable(one, one - 1, one * SECOND, one, {"cores": one, name: np.array([0, 2])}, {})
+        jobs = JobTable(ones, ones - 1, ones * SECOND, ones, {"cores": ones, name: np.array([0, 2])}, {})
         with (
             pytest.raises(InputError, match="requests gpu, which composition placements do not allocate")
             if asks

@@ -42,13 +42,13 @@ def whole() -> Machine:
 
 def jobs(machine: Machine, count: int, composed: bool) -> JobTable:
     """Few kinds of jobs, in random order; some may run only on some nodes."""
-    one, whole = np.ones(count, dtype=np.int64), "nodes" in machine.resources
+    ones, whole = np.ones(count, dtype=np.int64), "nodes" in machine.resources
     most = {"nodes": 6, "memory": 90} if whole else {"cores": 9, "memory": 80, "gpu": 3}
     requests = {name: RNG.choice([0, 1, amount // 2, amount], count) for name, amount in most.items()}
     if composed:
         requests |= {name: RNG.choice([0, 0, 2], count) for name in ("bandwidth", "storage")}
     where = np.array(["", "even"], dtype=object)[RNG.integers(0, 1 if whole else 2, count)]
-    return JobTable(np.arange(count), one, one, one, requests, {"constraint": where})
+    return JobTable(np.arange(count), ones, ones, ones, requests, {"constraint": where})
 
 
 def alike_in(placement: PlacementPolicy, snapshot: Snapshot) -> IntArray | None:
@@ -74,11 +74,11 @@ def test_answers_match_evaluating_each_job(
         table, free = jobs(machine, 80, composed), RNG.integers(0, machine.capacity + 1)
         snapshot = Snapshot(0, machine, table, free, free, RunTable(free.size), Ideal())
         queue = Queue.of(table, np.sort(RNG.choice(80, 70, replace=False)))
-        found = []
+        verdicts = []
         for fewest in (sys.maxsize, 0):
             monkeypatch.setattr(requests, "MIN_JOBS", fewest)
-            found.append(placement.prefilter(queue.jobs, free[None], snapshot))
-        assert np.array_equal(found[0], found[1])
+            verdicts.append(placement.prefilter(queue.jobs, free[None], snapshot))
+        assert np.array_equal(verdicts[0], verdicts[1])
         judged: list[int] = []
 
         def judge(job: int, state: Snapshot, calls: list[int] = judged, snapshot: Snapshot = snapshot) -> Refusal | None:

@@ -54,7 +54,7 @@ requests = st.tuples(
 
 def possible(machine, free, job, least_local):
     """Return the nodes with everything for a job without NVMe, checked one at a time."""
-    column, found = machine.resource, []
+    column, fitting = machine.resource, []
     for node in machine.of_kind(Kind.NODE).tolist():
         pools = [o for o in machine.of_kind(Kind.POOL).tolist() if machine.rack[o] == machine.rack[node]]
         local, pool = free[node, column("memory")], sum(free[o, column("memory")] for o in pools)
@@ -67,8 +67,8 @@ def possible(machine, free, job, least_local):
                 if machine.type[o] == kind and machine.home[o] in (-1, node)
             ]
             fits = fits and sum(reached) >= job.request(kind)
-        found += [node] if fits else []
-    return found
+        fitting += [node] if fits else []
+    return fitting
 
 
 @settings(max_examples=40)
@@ -89,41 +89,41 @@ def test_job_is_placed_if_and_only_if_a_node_has_everything(name, rows, least_lo
     prefiltered = policy.prefilter(np.arange(len(jobs)), free[None], state)
     for k in range(len(jobs)):
         job, able = jobs.job(k), possible(machine, free, jobs.job(k), least_local)
-        found = policy.place(job, state)
-        assert isinstance(found, Placement) == bool(able)
+        placed = policy.place(job, state)
+        assert isinstance(placed, Placement) == bool(able)
         assert prefiltered[k] or not able
-        if isinstance(found, Placement):
-            check(found, machine, free, job, able, least_local)
+        if isinstance(placed, Placement):
+            check(placed, machine, free, job, able, least_local)
 
 
 @settings(max_examples=40)
 @given(name=st.sampled_from(sorted(MACHINES)), row=requests, tasks=st.integers(2, 5), seed=st.integers(0, 99))
 def test_each_task_of_a_gang_is_placed_on_what_the_earlier_ones_left(name, row, tasks, seed):
-    machine, one = MACHINES[name], jobs_of([row])
-    gang = Workload.of(one.submit, one.duration, requests=one.table.requests, tasks=[tasks])
+    machine, workload = MACHINES[name], jobs_of([row])
+    gang = Workload.of(workload.submit, workload.duration, requests=workload.table.requests, tasks=[tasks])
     share = np.random.default_rng(seed).random(machine.capacity.shape) ** 0.1
     devices = machine.kind[:, None] == Kind.DEVICE
     free = np.where(devices, machine.capacity, np.floor(machine.capacity * share)).astype(np.int64)
-    found, left = Pooled().place(gang.job(0), empty(machine, gang, free)), free.copy()
+    placed, left = Pooled().place(gang.job(0), empty(machine, gang, free)), free.copy()
     for task in range(tasks):
-        able = possible(machine, left, one.job(0), 0.25)
-        if isinstance(found, Refusal) and not able:
+        able = possible(machine, left, workload.job(0), 0.25)
+        if isinstance(placed, Refusal) and not able:
             return
         assert able
-        alone = Pooled().place(one.job(0), empty(machine, one, left))
-        if isinstance(found, Placement):
-            rows = found.task == task
-            mine = Placement(np.zeros(rows.sum(), np.int64), found.owner[rows], found.resource[rows], found.amount[rows])
+        alone = Pooled().place(workload.job(0), empty(machine, workload, left))
+        if isinstance(placed, Placement):
+            rows = placed.task == task
+            mine = Placement(np.zeros(rows.sum(), np.int64), placed.owner[rows], placed.resource[rows], placed.amount[rows])
             assert sorted(mine.rows()) == sorted(alone.rows())
         alone.take_from(left)
-    assert isinstance(found, Placement)
+    assert isinstance(placed, Placement)
 
 
 def test_gang_that_requests_nvme_is_refused():
     machine = MACHINES["whole-datacenter"]
     gang = Workload.of([0], [60], requests={"cores": [1], "memory": [GIB], "bandwidth": [100], "storage": [GIB]}, tasks=[2])
-    found = Pooled().place(gang.job(0), empty(machine, gang))
-    assert isinstance(found, Refusal) and "several tasks" in str(found.reason)
+    refusal = Pooled().place(gang.job(0), empty(machine, gang))
+    assert isinstance(refusal, Refusal) and "several tasks" in str(refusal.reason)
 
 
 def check(found, machine, free, job, able, least_local):
@@ -150,10 +150,10 @@ def check(found, machine, free, job, able, least_local):
 
 def test_memory_comes_from_the_node_then_from_the_pool_of_its_rack():
     machine, jobs = MACHINES["whole-datacenter"], jobs_of([(1, 400, 0, 0, 0, 0), (1, 100, 0, 0, 0, 0)])
-    found = Pooled().place(jobs.job(0), empty(machine, jobs))
-    memory = {machine.owners[o]: a for _, o, r, a in found.rows() if r == machine.resource("memory")}
+    placed = Pooled().place(jobs.job(0), empty(machine, jobs))
+    memory = {machine.owners[o]: a for _, o, r, a in placed.rows() if r == machine.resource("memory")}
     assert memory == {"rack0.dense0": 192 * GIB, "rack0.memory": 208 * GIB}
-    rest = empty(machine, jobs).with_started(0, found)
+    rest = empty(machine, jobs).with_started(0, placed)
     near = Pooled().place(jobs.job(1), rest)
     assert not [o for o in near.owners() if machine.kind[o] == Kind.POOL]  # another node has all of it
     assert isinstance(Pooled(least_local=0.5).place(jobs.job(0), rest), Refusal)
@@ -161,11 +161,11 @@ def test_memory_comes_from_the_node_then_from_the_pool_of_its_rack():
 
 def test_devices_come_from_the_rack_first_and_nvme_with_the_node():
     machine, jobs = MACHINES["whole-datacenter"], jobs_of([(1, 1, 3000, 600, 0, 6)])
-    found = Pooled().place(jobs.job(0), empty(machine, jobs))
-    names = [machine.owners[o] for o in found.owners()]
+    placed = Pooled().place(jobs.job(0), empty(machine, jobs))
+    names = [machine.owners[o] for o in placed.owners()]
     assert [name for name in names if "p100" in name] == [f"rack0.p100{k}" for k in range(4)] + ["rack1.p1000", "rack1.p1001"]
     assert len([name for name in names if "nvme" in name]) == 2  # 600 GiB are more than one device
-    bandwidth = {o: a for _, o, r, a in found.rows() if r == machine.resource("bandwidth")}
+    bandwidth = {o: a for _, o, r, a in placed.rows() if r == machine.resource("bandwidth")}
     assert sum(bandwidth.values()) == 3000
     assert isinstance(Pooled(NvmeFirstFit()).place(jobs.job(0), empty(machine, jobs)), Refusal)
 
@@ -220,9 +220,9 @@ def test_given_node_and_devices_are_used_or_refused():
     machine, jobs = MACHINES["whole-datacenter"], jobs_of([(4, 10, 0, 0, 2, 0)])
     state, policy = empty(machine, jobs), Pooled()
     node, devices = machine.owner("rack2.fast0"), (machine.owner("rack1.t43"), machine.owner("rack3.t40"))
-    found = policy.place_at(jobs.job(0), node, devices, state)
-    assert {node, *devices} == set(found.owners())
-    taken = state.with_started(0, found)
+    placed = policy.place_at(jobs.job(0), node, devices, state)
+    assert {node, *devices} == set(placed.owners())
+    taken = state.with_started(0, placed)
     assert isinstance(policy.place_at(jobs.job(0), node, devices, taken), Refusal)
     fixed = MACHINES["whole-datacenter-fixed"]
     elsewhere = (fixed.owner("rack0.dense1.t40"), fixed.owner("rack0.dense1.t41"))

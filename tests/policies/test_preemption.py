@@ -79,16 +79,16 @@ BOTH_NODES: list[Row] = [(0, 100, 2, "low"), (30, 50, 1, "high")]
 
 
 def test_requeued_job_runs_again_from_its_beginning() -> None:
-    found = run(LEVELS, workload(BOTH_NODES), TierPreemption())
-    assert runs(found) == [(0, 0, 30, "stopped"), (1, 30, 80, "finished"), (0, 80, 180, "finished")]
-    assert found.stops == (Stop(0, True, "preempted"),) and not found.cancellations()
+    schedule = run(LEVELS, workload(BOTH_NODES), TierPreemption())
+    assert runs(schedule) == [(0, 0, 30, "stopped"), (1, 30, 80, "finished"), (0, 80, 180, "finished")]
+    assert schedule.stops == (Stop(0, True, "preempted"),) and not schedule.cancellations()
 
 
 def test_canceled_job_is_counted_under_its_reason() -> None:
     jobs = workload(BOTH_NODES)
-    found = run(LEVELS, jobs, TierPreemption("cancel"))
-    assert runs(found) == [(0, 0, 30, "stopped"), (1, 30, 80, "finished")]
-    assert found.canceled == {0: "preempted"} and not found.waiting and not found.rejected
+    schedule = run(LEVELS, jobs, TierPreemption("cancel"))
+    assert runs(schedule) == [(0, 0, 30, "stopped"), (1, 30, 80, "finished")]
+    assert schedule.canceled == {0: "preempted"} and not schedule.waiting and not schedule.rejected
     how = ListScheduler(placement=FirstNodes(), preemption=TierPreemption("cancel"))
     shown = poolwise.simulate(jobs, LEVELS, scheduler=how)
     assert shown.jobs == 1 and shown.to_dict()["canceled"] == {"preempted": 1}
@@ -112,13 +112,13 @@ def test_partition_may_be_exempt_or_canceled() -> None:
 
 
 def test_exempt_time_delays_preemption_to_its_end() -> None:
-    found = run(LEVELS, workload(BOTH_NODES), TierPreemption(exempt_s=70))
-    assert runs(found)[:2] == [(0, 0, 70, "stopped"), (1, 70, 120, "finished")]
+    schedule = run(LEVELS, workload(BOTH_NODES), TierPreemption(exempt_s=70))
+    assert runs(schedule)[:2] == [(0, 0, 70, "stopped"), (1, 70, 120, "finished")]
 
 
 def test_requeued_job_waits_for_the_delay() -> None:
-    found = run(LEVELS, workload(BOTH_NODES), TierPreemption(requeue_delay_s=121))
-    assert runs(found) == [(0, 0, 30, "stopped"), (1, 30, 80, "finished"), (0, 151, 251, "finished")]
+    schedule = run(LEVELS, workload(BOTH_NODES), TierPreemption(requeue_delay_s=121))
+    assert runs(schedule) == [(0, 0, 30, "stopped"), (1, 30, 80, "finished"), (0, 151, 251, "finished")]
 
 
 FOUR = tiered(4, low=1, middle=2, high=3)
@@ -126,11 +126,11 @@ FOUR = tiered(4, low=1, middle=2, high=3)
 
 def test_lowest_tier_stops_first_and_smallest_run_first() -> None:
     rows: list[Row] = [(0, 100, 1, "middle"), (0, 100, 2, "low"), (0, 100, 1, "low"), (10, 10, 1, "high")]
-    found = run(FOUR, workload(rows), TierPreemption())
-    assert [found.job[stop.run] for stop in found.stops] == [2]
+    schedule = run(FOUR, workload(rows), TierPreemption())
+    assert [schedule.job[stop.run] for stop in schedule.stops] == [2]
     youngest: list[Row] = [(0, 100, 1, "middle"), (0, 100, 2, "low"), (1, 100, 1, "middle"), (10, 10, 1, "high")]
-    found = run(FOUR, workload(youngest), TierPreemption(youngest_first=True))
-    assert [found.job[stop.run] for stop in found.stops] == [2, 1]  # the requeued job stops a run of the lowest tier
+    schedule = run(FOUR, workload(youngest), TierPreemption(youngest_first=True))
+    assert [schedule.job[stop.run] for stop in schedule.stops] == [2, 1]  # the requeued job stops a run of the lowest tier
 
 
 def test_small_runs_stop_first_unless_a_large_one_suffices_alone() -> None:
@@ -152,14 +152,14 @@ def test_only_runs_on_nodes_of_the_partition_stop() -> None:
     )
     on = replace(on, partitions=(Partition("low"), Partition("high", tier=2)))
     rows: list[Row] = [(0, 100, 1, "low"), (0, 100, 1, "low"), (10, 10, 1, "high")]
-    found = run(on, workload(rows), TierPreemption())
-    assert [int(found.job[stop.run]) for stop in found.stops] == [1]
+    schedule = run(on, workload(rows), TierPreemption())
+    assert [int(schedule.job[stop.run]) for stop in schedule.stops] == [1]
 
 
 def test_runs_on_shared_nodes_stop_only_if_their_resources_are_needed() -> None:
     rows: list[Row] = [(0, 100, 1, "low"), (0, 100, 1, "low"), (10, 10, 1, "high")]
-    found = run(tiered(1, low=1, high=2), workload(rows, cores=[1, 3, 2]), TierPreemption())
-    assert [int(found.job[stop.run]) for stop in found.stops] == [1]
+    schedule = run(tiered(1, low=1, high=2), workload(rows, cores=[1, 3, 2]), TierPreemption())
+    assert [int(schedule.job[stop.run]) for stop in schedule.stops] == [1]
 
 
 def test_whole_nodes_in_racks_are_preempted() -> None:
@@ -169,17 +169,17 @@ def test_whole_nodes_in_racks_are_preempted() -> None:
     jobs = Workload.of(
         ["0 s", "0 s", "10 s"], "100 s", requests={"nodes": [1, 3, 3]}, attributes={"partition": ["low", "low", "high"]}
     )
-    found = simulate(jobs, on, ListScheduler(preemption=TierPreemption())).schedule
-    assert [int(found.job[stop.run]) for stop in found.stops] == [1]
-    assert (found.job_start // SECOND).tolist() == [0, 110, 10]
+    schedule = simulate(jobs, on, ListScheduler(preemption=TierPreemption())).schedule
+    assert [int(schedule.job[stop.run]) for stop in schedule.stops] == [1]
+    assert (schedule.job_start // SECOND).tolist() == [0, 110, 10]
 
 
 def test_qos_preempts_those_in_its_list() -> None:
     on = replace(tiered(1, all=1), qos=(QualityOfService("normal", default=True), QualityOfService("urgent")))
     rows: list[Row] = [(0, 100, 1, ""), (10, 10, 1, "urgent"), (12, 5, 1, "urgent")]
     jobs = workload(rows, "qos")
-    found = run(on, jobs, QosPreemption(preempts={"urgent": ("normal",)}), Easy())
-    assert runs(found)[:2] == [(0, 0, 10, "stopped"), (1, 10, 20, "finished")]
+    schedule = run(on, jobs, QosPreemption(preempts={"urgent": ("normal",)}), Easy())
+    assert runs(schedule)[:2] == [(0, 0, 10, "stopped"), (1, 10, 20, "finished")]
     exempt = run(on, jobs, QosPreemption(preempts={"urgent": ("normal",)}, exempt={"normal": 50}, exempt_s=1), Easy())
     assert exempt.job_start.tolist()[1] == 50 * SECOND
     cancel = run(on, jobs, QosPreemption(preempts={"urgent": ("normal",)}, modes={"normal": "cancel"}), Easy())
@@ -192,8 +192,8 @@ def test_waiting_jobs_precede_those_of_the_qos_that_they_preempt() -> None:
     on = replace(tiered(1, all=1), qos=tuple(map(QualityOfService, ("low", "normal", "urgent", "other"))))
     rows: list[Row] = [(0, 100, 1, "urgent"), (1, 5, 1, "other"), (2, 5, 1, "low"), (3, 5, 1, "normal"), (4, 5, 1, "urgent")]
     preempts = {"urgent": ("normal", "low"), "normal": ("low",)}
-    found = run(on, workload(rows, "qos"), QosPreemption(preempts=preempts, mode="off"))
-    assert (found.job_start // SECOND).tolist() == [0, 100, 115, 110, 105]
+    schedule = run(on, workload(rows, "qos"), QosPreemption(preempts=preempts, mode="off"))
+    assert (schedule.job_start // SECOND).tolist() == [0, 100, 115, 110, 105]
     alone = run(on, workload(rows, "qos"), QosPreemption(preempts={"urgent": ("other",)}, mode="off"))
     assert (alone.job_start // SECOND).tolist() == [0, 105, 110, 115, 100]
 
@@ -201,21 +201,21 @@ def test_waiting_jobs_precede_those_of_the_qos_that_they_preempt() -> None:
 def test_mutual_preemption_ends() -> None:
     on = replace(tiered(1, all=1), qos=(QualityOfService("a"), QualityOfService("b")))
     rows: list[Row] = [(0, 100, 1, "a"), (10, 10, 1, "b")]
-    found = run(on, workload(rows, "qos"), QosPreemption(preempts={"a": ("b",), "b": ("a",)}))
-    assert found.done.all()
+    schedule = run(on, workload(rows, "qos"), QosPreemption(preempts={"a": ("b",), "b": ("a",)}))
+    assert schedule.done.all()
 
 
 @pytest.mark.parametrize("backfill", [NoBackfill(), Easy(), Conservative(), Skip(), SlurmBackfill()], ids=str)
 def test_every_backfill_starts_the_job_at_once(backfill: BackfillPolicy) -> None:
-    found = run(LEVELS, workload(BOTH_NODES), TierPreemption(), backfill)
-    assert (found.job_start // SECOND).tolist()[1] == 30
+    schedule = run(LEVELS, workload(BOTH_NODES), TierPreemption(), backfill)
+    assert (schedule.job_start // SECOND).tolist()[1] == 30
 
 
 def test_slurm_backfill_pass_preempts_behind_a_head() -> None:
     """The head of the high tier needs both nodes, of which another job of its tier uses one; the job behind it stops a run."""
     rows: list[Row] = [(0, 100, 1, "high"), (0, 300, 1, "low"), (5, 50, 2, "high"), (6, 40, 1, "high")]
-    found = run(LEVELS, workload(rows), TierPreemption(), SlurmBackfill(settings={"bf_interval": 30, "bf_resolution": 1}))
-    assert (found.job_start // SECOND).tolist()[2:] == [100, 30]
+    schedule = run(LEVELS, workload(rows), TierPreemption(), SlurmBackfill(settings={"bf_interval": 30, "bf_resolution": 1}))
+    assert (schedule.job_start // SECOND).tolist()[2:] == [100, 30]
 
 
 def test_compiled_engines_name_the_reason() -> None:
@@ -327,13 +327,13 @@ def test_head_never_waits_for_lower_tiers(
     jobs = workload([row[:4] for row in rows], cores=[row[4] for row in rows])
     policy = TierPreemption(mode, youngest_first=youngest, strict_order=strict)
     how = _Witness(backfill=backfill, placement=FirstNodes(), preemption=policy)
-    found = simulate(jobs, on, how).schedule
-    assert not found.refused
-    ended = found.done | np.isin(np.arange(len(jobs)), list(found.canceled))
-    assert ended.all() and not found.waiting
-    assert mode == "cancel" or found.done.all()
-    assert len(found.stops) == sum(outcome is Outcome.STOPPED for outcome in found.outcome)
-    held = found.holdings
+    schedule = simulate(jobs, on, how).schedule
+    assert not schedule.refused
+    ended = schedule.done | np.isin(np.arange(len(jobs)), list(schedule.canceled))
+    assert ended.all() and not schedule.waiting
+    assert mode == "cancel" or schedule.done.all()
+    assert len(schedule.stops) == sum(outcome is Outcome.STOPPED for outcome in schedule.outcome)
+    held = schedule.holdings
     for at in np.unique(held.begin):
         now = (held.begin <= at) & (at < held.end)
         used = np.zeros_like(on.capacity)

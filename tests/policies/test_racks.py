@@ -71,18 +71,18 @@ def test_placement_fits_and_satisfies_the_request(
     racks = len(machine[0])
     for k in range(len(jobs)):
         job = snapshot.table.job(k)
-        found = placement.place(job, snapshot)
+        placed = placement.place(job, snapshot)
         remote = max(0, job.memory - LOCAL)
-        if isinstance(found, Refusal):
+        if isinstance(placed, Refusal):
             room = machine[0] if placement.scope == "system" or not remote else [
                 min(n, p // remote) for n, p in zip(*machine, strict=True)
             ]  # fmt: skip
             assert sum(room) < job.nodes or sum(machine[1]) < remote * job.nodes
             continue
         need = np.zeros_like(snapshot.free)
-        np.add.at(need, (found.owner, found.resource), found.amount)
+        np.add.at(need, (placed.owner, placed.resource), placed.amount)
         assert (need <= snapshot.free).all()
-        assert (found.amount > 0).all()
+        assert (placed.amount > 0).all()
         assert (need[:racks, 0].sum(), need[racks:, 1].sum()) == (job.nodes, remote * job.nodes)
         if placement.scope == "rack":
             np.testing.assert_array_equal(need[racks:, 1], need[:racks, 0] * remote)

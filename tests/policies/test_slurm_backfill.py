@@ -49,8 +49,8 @@ def test_starts_leave_room_for_all_reservations(state: State) -> None:
     snapshot, jobs, priority, placement = state
     queue, plan = Queue.of(snapshot.table, jobs), SlurmBackfill(settings=ALL).plan(snapshot)
     ranked = jobs[np.argsort(-priority, kind="stable")].tolist()
-    found = {job: plan.plan_job(queue.job(job), placement) for job in ranked}
-    taken = [(start.start, start.start + queue.job(job).requested, start.placement) for job, start in found.items() if start]
+    starts = {job: plan.plan_job(queue.job(job), placement) for job in ranked}
+    taken = [(start.start, start.start + queue.job(job).requested, start.placement) for job, start in starts.items() if start]
     runs = [(0, max(run.expected_end, snapshot.now + SECOND), run.placement) for run in snapshot.runs()]
     for time in sorted({begin for begin, _, _ in taken}):
         free = snapshot.capacity.copy()
@@ -80,9 +80,9 @@ def day(
 ) -> dict[int, float]:
     """Run jobs given as (submit, nodes, runtime, limit) in s; return id -> start in s."""
     submit, width, runtime, limit = np.array(rows, dtype=np.int64).T
-    known = {name: np.array(values) for name, values in attributes.items()}
+    columns = {name: np.array(values) for name, values in attributes.items()}
     times = {"submit": submit * SECOND, "duration": runtime * SECOND, "requested": limit * SECOND}
-    workload = Workload.of(**times, requests={"nodes": width}, attributes=known)
+    workload = Workload.of(**times, requests={"nodes": width}, attributes=columns)
     on = replace(Machine.flat(nodes), node_sets={"a": np.ones(1, dtype=np.bool_)}, partitions=(Partition("a"),))
     schedule: Schedule = simulate(workload, on, ListScheduler(backfill=backfill)).schedule
     return dict(zip(workload.id[schedule.job].tolist(), (schedule.start / SECOND).tolist(), strict=True))
@@ -130,9 +130,11 @@ def test_backfill_pass_skips_jobs_beyond_the_limit_of_their_user_or_partition() 
 def test_backfill_pass_skips_jobs_beyond_the_limit_of_their_association() -> None:
     """The third and fourth job fit at the first pass; the third has the user and the account of the second."""
     rows = [(0, 3, 500, 500), (1, 4, 10, 10), (2, 1, 20, 20), (3, 1, 20, 20)]
-    known = {"user": ["ann"] * 4, "account": ["a", "a", "a", "b"]}
-    assert day(rows, exact(bf_max_job_assoc=1), **known) == {1: 0, 2: 500, 3: 510, 4: 30}
-    assert day(rows, exact(bf_max_job_assoc=1), user=known["user"]) == day(rows, exact()), "without accounts, no limit applies"
+    columns = {"user": ["ann"] * 4, "account": ["a", "a", "a", "b"]}
+    assert day(rows, exact(bf_max_job_assoc=1), **columns) == {1: 0, 2: 500, 3: 510, 4: 30}
+    assert day(rows, exact(bf_max_job_assoc=1), user=columns["user"]) == day(rows, exact()), (
+        "without accounts, no limit applies"
+    )
     assert exact(bf_max_job_assoc=1).rule() is None
 
 
@@ -250,8 +252,8 @@ def test_depth_of_the_main_scheduler_has_no_default(tmp_path: Path) -> None:
     assert limited is not None and limited.times is not None and limited.times.considered == 101
     path = tmp_path / "slurm.conf"
     path.write_text("SchedulerParameters=default_queue_depth=100,sched_interval=-1\n")
-    found = SlurmBackfill(str(path)).parameters
-    assert (found.considered, found.full_pass) == (101, 0)
+    parameters = SlurmBackfill(str(path)).parameters
+    assert (parameters.considered, parameters.full_pass) == (101, 0)
     path.write_text("SchedulerParameters=default_queue_depth=many\n")
     with pytest.raises(InputError, match="default_queue_depth=many is not a whole number"):
         SlurmBackfill(str(path)).open()
@@ -276,9 +278,9 @@ def test_main_scheduler_interval_groups_events() -> None:
 )
 def test_unsupported_setting_is_named_by_file_and_line(tmp_path: Path, setting: str, line: int, words: str) -> None:
     (tmp_path / "slurm.conf").write_text(f"ClusterName=a\n{setting}\n")
-    with pytest.raises(InputError, match=words) as found:
+    with pytest.raises(InputError, match=words) as raised:
         SlurmBackfill(str(tmp_path / "slurm.conf")).open()
-    assert (found.value.line, bool(found.value.remedy)) == (line, True)
+    assert (raised.value.line, bool(raised.value.remedy)) == (line, True)
     with pytest.raises(InputError, match="not supported"):
         SlurmBackfill(settings={"bf_wndow": 1}).open()
 
@@ -307,8 +309,8 @@ def test_run_on_other_nodes_extends_the_period(other: int, expected: int) -> Non
         runs.add(Run(node, node, (0,), held, 0, end * SECOND), held.owner, ())
     plan = BackfillPlan(Snapshot(0, machine, table, machine.capacity, free, runs, Ideal()), 3600 * SECOND, SECOND)
     plan._reserve(ExpectedStart(0, Placement.of([(0, 0, 0, 1), (0, 1, 0, 1)])), table.job(4))
-    found = plan.find_start(table.job(4), FirstNodes())
-    assert found is not None and found.start == expected * SECOND
+    start = plan.find_start(table.job(4), FirstNodes())
+    assert start is not None and start.start == expected * SECOND
 
 
 def test_second_period_is_twice_as_long() -> None:
@@ -321,8 +323,8 @@ def test_second_period_is_twice_as_long() -> None:
         held.take_from(free)
         runs.add(Run(row, row, (0,), held, 0, end * SECOND), held.owner, ())
     plan = BackfillPlan(Snapshot(0, machine, table, machine.capacity, free, runs, Ideal()), 3600 * SECOND, SECOND)
-    found = plan.find_start(table.job(4), RackPlacement())
-    assert found is not None and found.start == 145 * SECOND
+    start = plan.find_start(table.job(4), RackPlacement())
+    assert start is not None and start.start == 145 * SECOND
 
 
 def test_job_that_does_not_fit_blocks_only_the_nodes_of_its_partition() -> None:
@@ -344,7 +346,7 @@ def test_job_that_does_not_fit_blocks_only_the_nodes_of_its_partition() -> None:
     )
     backfill = SlurmBackfill(begun=20.0)
     for engine in ("reference", "compiled"):
-        found = simulate(load, on, ListScheduler(backfill=backfill, placement=FirstNodes()), engine=engine).schedule
-        started = dict(zip(found.job.tolist(), (found.start // SECOND).tolist(), strict=True))
+        schedule = simulate(load, on, ListScheduler(backfill=backfill, placement=FirstNodes()), engine=engine).schedule
+        started = dict(zip(schedule.job.tolist(), (schedule.start // SECOND).tolist(), strict=True))
         # 0 takes n0 and n1; 1 does not fit and blocks n0 to n2; so 2 starts on n3, and 3 waits for the backfill: n2 is blocked
         assert [started[job] for job in range(4)] == [0, 50, 0, 20]

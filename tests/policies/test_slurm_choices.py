@@ -18,9 +18,9 @@ DAYS = sorted(path.name for path in FOLDER.iterdir())
 @pytest.mark.parametrize("name", DAYS)
 def test_imported_configuration_with_slurms_own_placement_repeats_the_day(name: str, tmp_path: Path) -> None:
     placement = "" if name == "least-loaded-nodes" else "topology_none"
-    found = Recording.read(FOLDER / name).replay(tmp_path / "out", placement)
-    assert (found.same_starts, found.same_nodes, found.same_stops) == (1.0, 1.0, 1.0)
-    assert abs(found.wait_deviation) < 0.002
+    comparison = Recording.read(FOLDER / name).replay(tmp_path / "out", placement)
+    assert (comparison.same_starts, comparison.same_nodes, comparison.same_stops) == (1.0, 1.0, 1.0)
+    assert abs(comparison.wait_deviation) < 0.002
 
 
 @pytest.mark.parametrize("kind", ["", "qos-"])
@@ -28,8 +28,8 @@ def test_imported_configuration_with_slurms_own_placement_repeats_the_day(name: 
 def test_without_preemption_the_replay_differs(mode: str, kind: str, tmp_path: Path) -> None:
     day = Recording.read(FOLDER / f"{kind}preemption-by-{mode.lower()}")
     assert (day.stopped >= 0).any()
-    found = day.replay(tmp_path / "out", "topology_none", {f"PreemptMode={mode}": "PreemptMode=OFF"})
-    assert found.same_stops == 0.0 and found.same_nodes < 0.7
+    comparison = day.replay(tmp_path / "out", "topology_none", {f"PreemptMode={mode}": "PreemptMode=OFF"})
+    assert comparison.same_stops == 0.0 and comparison.same_nodes < 0.7
 
 
 @pytest.mark.parametrize(
@@ -46,11 +46,11 @@ def test_without_preemption_the_replay_differs(mode: str, kind: str, tmp_path: P
     ],
 )
 def test_without_the_setting_the_replay_differs(name: str, without: dict[str, str], tmp_path: Path) -> None:
-    found = Recording.read(FOLDER / name).replay(tmp_path / "out", "topology_none", without)
-    assert found.same_starts < 0.9 or found.same_nodes < 0.5
+    comparison = Recording.read(FOLDER / name).replay(tmp_path / "out", "topology_none", without)
+    assert comparison.same_starts < 0.9 or comparison.same_nodes < 0.5
 
 
 @pytest.mark.parametrize("name", ["heads-under-sched-builtin", "heads-of-disjoint-partitions-under-sched-builtin"])
 def test_with_one_head_for_all_partitions_the_replay_differs(name: str, tmp_path: Path) -> None:
-    found = Recording.read(FOLDER / name).replay(tmp_path / "out", "topology_none", heads="machine")
-    assert found.same_starts < 0.5 and found.wait_deviation > 0.5
+    comparison = Recording.read(FOLDER / name).replay(tmp_path / "out", "topology_none", heads="machine")
+    assert comparison.same_starts < 0.5 and comparison.wait_deviation > 0.5

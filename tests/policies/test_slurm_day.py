@@ -55,9 +55,9 @@ def test_every_tested_job_of_every_backfill_pass_is_reproduced(name: str, tries:
     day, count = recorded(name), 0
     rows = {int(job): row for row, job in enumerate(day.workload.table.id.tolist())}
     otherwise = set()
-    for ms, found in day.passes.items():
+    for ms, choices in day.passes.items():
         plan = day.backfill().plan(day.state_at(ms))
-        for real in found:
+        for real in choices:
             ours = plan.plan_job(day.workload.job(rows[real.job]), TreeNodes())
             count += 1
             if ours is None or abs(ours.start // SECOND - real.start_s) > 1 or {*ours.placement.owners()} != real.nodes:
@@ -88,7 +88,7 @@ def test_differences_come_from_passes_that_found_nodes_completing(name: str, exa
 
 def test_two_real_runs_agree_on_three_fifths_of_the_starts() -> None:
     """The same jobs at the same times, run twice: the input alone predicts no more."""
-    one, other = recorded("day"), recorded("same-day")
-    waits = [day.columns["start_ms"] - day.columns["submit_ms"].min() for day in (one, other)]
-    assert all(np.array_equal(one.columns[name], other.columns[name]) for name in ("user", "nodes", "limit_s", "nice"))
+    first, other = recorded("day"), recorded("same-day")
+    waits = [day.columns["start_ms"] - day.columns["submit_ms"].min() for day in (first, other)]
+    assert all(np.array_equal(first.columns[name], other.columns[name]) for name in ("user", "nodes", "limit_s", "nice"))
     assert np.mean(np.abs(waits[0] - waits[1]) <= INTERVAL_MS) == pytest.approx(0.595, abs=0.005)
