@@ -24,9 +24,9 @@ pytestmark = pytest.mark.filterwarnings("ignore:remote latency")
 
 
 def test_random_studies() -> None:
-    found = [compare_changing(seed) for seed in range(2000, 2025)]
-    assert sum(schedule.outcome.count(Outcome.LOST) for schedule in found) > 25
-    assert sum(len(schedule.rejected) for schedule in found) > 100
+    schedules = [compare_changing(seed) for seed in range(2000, 2025)]
+    assert sum(schedule.outcome.count(Outcome.LOST) for schedule in schedules) > 25
+    assert sum(len(schedule.rejected) for schedule in schedules) > 100
 
 
 @pytest.mark.long
@@ -47,20 +47,20 @@ def test_latest_started_run_is_lost(requeue: bool) -> None:
     jobs = Workload.of(np.array([0, 1]) * SECOND, np.full(2, 10 * SECOND), requests={"nodes": np.array([2, 1])})
     lost = [Disturbance(5 * SECOND, 0, 0, -1), Disturbance(20 * SECOND, 0, 0, 1)]
     for engine in ("reference", "compiled"):
-        found = simulate(jobs, on, ListScheduler(), disturbances=lost, requeue=requeue, engine=engine).schedule
-        assert (found.end // SECOND).tolist() == ([10, 5, 20] if requeue else [10, 5])
+        schedule = simulate(jobs, on, ListScheduler(), disturbances=lost, requeue=requeue, engine=engine).schedule
+        assert (schedule.end // SECOND).tolist() == ([10, 5, 20] if requeue else [10, 5])
 
 
 def test_job_without_its_pool_does_not_block_the_queue() -> None:
     """The first of two jobs waiting for the only node needs the pool, which is unavailable from 1 s to 300 s."""
     on = Machine.of_racks(1, 1, local=10, pool=10)
-    asked = {"nodes": np.ones(3, np.int64), "memory": np.array([10, 20, 10])}
-    jobs = Workload.of(np.array([0, 0, 5]) * SECOND, np.array([10, 10, 100]) * SECOND, requests=asked)
+    requests = {"nodes": np.ones(3, np.int64), "memory": np.array([10, 20, 10])}
+    jobs = Workload.of(np.array([0, 0, 5]) * SECOND, np.array([10, 10, 100]) * SECOND, requests=requests)
     pool, column = int(on.racks.pools[0]), on.racks.memory_column
     away = [Disturbance(SECOND, pool, column, -10), Disturbance(300 * SECOND, pool, column, 10)]
     for engine in ("reference", "compiled"):
-        found = simulate(jobs, on, ListScheduler(), disturbances=away, engine=engine).schedule
-        assert (found.job_start // SECOND).tolist() == [0, 300, 10]
+        schedule = simulate(jobs, on, ListScheduler(), disturbances=away, engine=engine).schedule
+        assert (schedule.job_start // SECOND).tolist() == [0, 300, 10]
 
 
 def test_jobs_can_be_lost_repeatedly() -> None:

@@ -46,8 +46,10 @@ def test_random_studies_with_tree_from_first_or_ninth_job(block: int, monkeypatc
 def test_random_studies_of_months_and_years_and_several_tasks(deep: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ends and requests up to and beyond the horizon of 290 years, where both engines raise the same error."""
     monkeypatch.setattr(columns, "DEEP_QUEUE", deep)
-    said = [compare(seed, (*EASY_FAMILY, "conservative", "kept"), 40, units=LONG) for seed in range(5000 + deep, 5060 + deep)]
-    assert said.count("") > 20 and sum("290 years" in text for text in said) > 5
+    obstacles = [
+        compare(seed, (*EASY_FAMILY, "conservative", "kept"), 40, units=LONG) for seed in range(5000 + deep, 5060 + deep)
+    ]
+    assert obstacles.count("") > 20 and sum("290 years" in text for text in obstacles) > 5
 
 
 @pytest.mark.long
@@ -75,15 +77,15 @@ def test_caps_in_the_tree_match_scans(patience_s: float, backfill: Easy, monkeyp
     """With scarce pools, a start may make an earlier candidate startable, but no job is tested twice in a pass."""
     workload = generate("perlmutter_like", jobs=3000, load=1.1, hungry=True, seed=7)
     machine = Machine.of_racks(6, 256, local=65_536, pool=4 << 20)
-    found = []
+    schedules = []
     for deep in (0, 10_000):
         monkeypatch.setattr(columns, "DEEP_QUEUE", deep)
         how = ListScheduler(Capped(SmallestArea(), patience_s, 0.2 * (patience_s > 0)), backfill)
-        found.append(simulate(workload, machine, how, model=RemoteMemory(), engine="compiled").schedule)
-    assert difference(*found) == ""
+        schedules.append(simulate(workload, machine, how, model=RemoteMemory(), engine="compiled").schedule)
+    assert difference(*schedules) == ""
     if patience_s == 0 and backfill == Easy():
         fcfs = simulate(workload, machine, ListScheduler(FCFS(), backfill), model=RemoteMemory(), engine="compiled").schedule
-        assert difference(found[0], fcfs) == ""
+        assert difference(schedules[0], fcfs) == ""
 
 
 @pytest.mark.parametrize("deep", [0, 8, 10_000])
@@ -156,8 +158,8 @@ def test_golden_schedules(backfill: str, monkeypatch: pytest.MonkeyPatch) -> Non
             how = ListScheduler(make("orders", order), make("backfills", backfill), make("placements", "racks", scope=scope))
             schedule = simulate(workload, machine, how, model=RemoteMemory(), engine="compiled").schedule
             ids = workload.id[schedule.job].tolist()
-            found = dict(zip(ids, zip(schedule.start.tolist(), schedule.end.tolist(), strict=True), strict=True))
-            assert found == wanted, (order, scope, deep)
+            start_and_end = dict(zip(ids, zip(schedule.start.tolist(), schedule.end.tolist(), strict=True), strict=True))
+            assert start_and_end == wanted, (order, scope, deep)
 
 
 @pytest.mark.long

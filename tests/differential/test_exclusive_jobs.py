@@ -30,13 +30,13 @@ def study(seed: int, backfill: str, most: int = 50) -> tuple[Workload, Machine, 
 def shared_with_exclusive(schedule: Schedule, alone: np.ndarray) -> list[tuple[int, int]]:
     """Return pairs of runs that overlap on a node of an exclusive job."""
     rows, nodes = schedule.holdings, schedule.machine.kind == Kind.NODE
-    found = []
+    shared = []
     for k in np.flatnonzero(nodes[rows.owner]).tolist():
         if not alone[schedule.job[rows.run[k]]]:
             continue
         overlap = (rows.owner == rows.owner[k]) & (rows.begin < rows.end[k]) & (rows.end > rows.begin[k])
-        found += [(int(rows.run[k]), int(other)) for other in np.unique(rows.run[overlap]) if other != rows.run[k]]
-    return found
+        shared += [(int(rows.run[k]), int(other)) for other in np.unique(rows.run[overlap]) if other != rows.run[k]]
+    return shared
 
 
 @pytest.mark.parametrize("backfill", ["none", "easy", "conservative", "slurm"])
@@ -69,8 +69,8 @@ def test_workload_of_ordinary_jobs_keeps_its_schedule() -> None:
     load, on, how = study(3300, "easy")
     never = replace(load, attributes={**load.attributes, "exclusive": np.zeros(len(load), dtype=np.int64)})
     without = replace(load, attributes={k: v for k, v in load.attributes.items() if k != "exclusive"})
-    one, other = (simulate(jobs, on, how).schedule for jobs in (never, without))
-    assert difference(one, other) == ""
+    never_exclusive, other = (simulate(jobs, on, how).schedule for jobs in (never, without))
+    assert difference(never_exclusive, other) == ""
 
 
 def test_exclusive_partition_equals_the_attribute() -> None:
@@ -82,9 +82,11 @@ def test_exclusive_partition_equals_the_attribute() -> None:
         node_sets={**on.node_sets, "alone": everywhere, "open": everywhere},
         partitions=(Partition("alone", exclusive=True), Partition("open")),
     )
-    kept = {name: values for name, values in load.attributes.items() if name not in ("exclusive", "partition", "constraint")}
-    by_partition = replace(load, attributes={**kept, "partition": names})
+    attributes = {
+        name: values for name, values in load.attributes.items() if name not in ("exclusive", "partition", "constraint")
+    }
+    by_partition = replace(load, attributes={**attributes, "partition": names})
     ordinary = replace(divided, partitions=(Partition("alone"), Partition("open")))
     by_attribute = replace(by_partition, attributes={**by_partition.attributes, "exclusive": load.attributes["exclusive"]})
-    one, other = simulate(by_partition, divided, how).schedule, simulate(by_attribute, ordinary, how).schedule
-    assert difference(one, other) == ""
+    exclusive_partition, other = simulate(by_partition, divided, how).schedule, simulate(by_attribute, ordinary, how).schedule
+    assert difference(exclusive_partition, other) == ""

@@ -78,8 +78,8 @@ def test_partitions_with_tiers(name: str) -> None:
         parts = (Partition("long", tier=1), Partition("short", tier=3, max_nodes=2))
         sets = {part.name: g.random(on.n_owner) < 0.7 for part in parts}
         load = random_jobs(g, on, int(g.integers(10, 60)))
-        kept = {column: values for column, values in load.attributes.items() if column != "constraint"}
-        load = replace(load, attributes={**kept, "partition": g.choice(["long", "short", "long,short"], len(load))})
+        attributes = {column: values for column, values in load.attributes.items() if column != "constraint"}
+        load = replace(load, attributes={**attributes, "partition": g.choice(["long", "short", "long,short"], len(load))})
         on, load = with_limits(g, replace(on, node_sets=sets, partitions=parts), load)
         filling = at_intervals(g) if name == "slurm" else make("backfills", name)
         changed += compare(load, on, ListScheduler(FCFS(), filling, make("placements", PLACEMENTS[seed % 4])), seed)

@@ -43,8 +43,8 @@ def test_on_shared_nodes_with_several_heads() -> None:
         load = random_jobs(g, on, int(g.integers(20, 60)))
         sets = {name: g.random(on.n_owner) < 0.7 for name in ("left", "right")}
         on = replace(on, node_sets=sets, partitions=tuple(Partition(name) for name in sets))
-        kept = {name: values for name, values in load.attributes.items() if name != "constraint"}
-        load = replace(load, attributes={**kept, "partition": g.choice([*sets], len(load))})
+        attributes = {name: values for name, values in load.attributes.items() if name != "constraint"}
+        load = replace(load, attributes={**attributes, "partition": g.choice([*sets], len(load))})
         differs(load, on, g, seed, "first_fit")
 
 

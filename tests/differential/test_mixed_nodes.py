@@ -75,9 +75,9 @@ def test_reservations_change_when_runs_end_early() -> None:
 @pytest.mark.usefixtures("code")
 def test_random_studies_with_changing_capacity() -> None:
     draw = partial(mixed_study, limits=False)
-    found = [compare_changing(seed, 60, draw=draw) for seed in range(32_000, 32_040)]
-    found += [compare_changing(seed, 60, ("conservative",), draw) for seed in range(32_100, 32_130)]
-    assert sum(not schedule.done.all() for schedule in found) > 10
+    schedules = [compare_changing(seed, 60, draw=draw) for seed in range(32_000, 32_040)]
+    schedules += [compare_changing(seed, 60, ("conservative",), draw) for seed in range(32_100, 32_130)]
+    assert sum(not schedule.done.all() for schedule in schedules) > 10
 
 
 @pytest.mark.usefixtures("code")
@@ -189,8 +189,8 @@ def test_both_engines_run_jobs_as_the_naive_simulator(
     rows = zip(*(column.tolist() for column in columns), strict=True)
     jobs = [naive_pools.Job(*row, min(group.local for group in groups)) for row in rows]
     expected = naive_pools.simulate(jobs, 0, 0, 0, order, backfill, scope, naive.place, naive.runtime, naive.empty())
-    one = one_head(make("backfills", backfill))  # as the naive simulator has it
-    scheduler = ListScheduler(make("orders", order), one, make("placements", "racks", scope=scope))
+    with_one_head = one_head(make("backfills", backfill))  # as the naive simulator has it
+    scheduler = ListScheduler(make("orders", order), with_one_head, make("placements", "racks", scope=scope))
     for engine in ("reference", "compiled"):
         schedule = simulate(workload, machine, scheduler, model=RemoteMemory(), engine=engine).schedule  # type: ignore[arg-type]
         ran = schedule.workload.id[schedule.job].tolist(), schedule.start.tolist(), schedule.end.tolist()

@@ -61,13 +61,13 @@ def compare(seed: int, most: int = 100, nodes: int = 9, *, backfills: tuple[str,
         simulate(load, on, how, pass_per_event=per_event, engine=engine).schedule for engine in ("reference", "compiled")
     )
     assert difference(plain, fast) == "", f"seed {seed}: {on.name}, {how}"
-    one = simulate(load, on, replace(how, backfill=replace(backfill, heads="machine")), pass_per_event=per_event)
-    return fast, one.schedule
+    with_one_head = simulate(load, on, replace(how, backfill=replace(backfill, heads="machine")), pass_per_event=per_event)
+    return fast, with_one_head.schedule
 
 
 def test_random_studies() -> None:
-    found = [compare(seed) for seed in range(3000, 3048)]
-    assert sum(difference(several, one) != "" for several, one in found) > 10, "the number of heads matters"
+    schedules = [compare(seed) for seed in range(3000, 3048)]
+    assert sum(difference(several, single) != "" for several, single in schedules) > 10, "the number of heads matters"
 
 
 def test_candidate_beyond_a_shadow_time_is_subtracted_from_the_nodes_of_the_head() -> None:
@@ -90,11 +90,11 @@ def test_unsupported_machines_are_named_with_a_remedy() -> None:
     for what, why in ((borrowing, "memory from pools"), (failing, "nodes fail"), (window, "reserved windows")):
         for backfill in (NoBackfill(), Easy()):
             how = ListScheduler(backfill=backfill, placement=make("placements", "first_fit"))
-            with pytest.raises(InputError, match=why) as found:
+            with pytest.raises(InputError, match=why) as raised:
                 simulate(jobs, what, how, engine="compiled")
-            assert 'heads = "machine"' in str(found.value)
-            one = replace(how, backfill=replace(backfill, heads="machine"))
-            assert simulate(jobs, what, one, engine="compiled").schedule.done.all()
+            assert 'heads = "machine"' in str(raised.value)
+            with_one_head = replace(how, backfill=replace(backfill, heads="machine"))
+            assert simulate(jobs, what, with_one_head, engine="compiled").schedule.done.all()
 
 
 def compare_whole_nodes(seed: int, most: int = 80) -> tuple[Schedule, Schedule]:
@@ -129,8 +129,8 @@ def compare_whole_nodes(seed: int, most: int = 80) -> tuple[Schedule, Schedule]:
 
 @pytest.mark.filterwarnings("ignore:remote latency")
 def test_random_studies_on_whole_nodes() -> None:
-    found = [compare_whole_nodes(seed) for seed in range(3500, 3530)]
-    assert sum(difference(several, one) != "" for several, one in found) > 2, "the number of heads matters"
+    schedules = [compare_whole_nodes(seed) for seed in range(3500, 3530)]
+    assert sum(difference(several, single) != "" for several, single in schedules) > 2, "the number of heads matters"
 
 
 @pytest.mark.long

@@ -126,14 +126,14 @@ def test_many_nodes_with_parts_on_dozens() -> None:
 
 
 def test_failing_nodes() -> None:
-    found = [compare_failing(seed, 120, nodes=20 if seed % 5 == 0 else 9) for seed in range(1100, 1122)]
-    found.append(compare_failing(1408, 200, nodes=40))  # many runs are active when one is lost
-    assert sum(schedule.outcome.count(Outcome.LOST) for schedule in found) > 40
+    schedules = [compare_failing(seed, 120, nodes=20 if seed % 5 == 0 else 9) for seed in range(1100, 1122)]
+    schedules.append(compare_failing(1408, 200, nodes=40))  # many runs are active when one is lost
+    assert sum(schedule.outcome.count(Outcome.LOST) for schedule in schedules) > 40
 
 
 def test_failing_nodes_with_conservative_backfilling() -> None:
-    found = [compare_failing(seed, 50, ("conservative",)) for seed in range(1800, 1816)]
-    assert sum(schedule.outcome.count(Outcome.LOST) for schedule in found) > 20
+    schedules = [compare_failing(seed, 50, ("conservative",)) for seed in range(1800, 1816)]
+    assert sum(schedule.outcome.count(Outcome.LOST) for schedule in schedules) > 20
 
 
 @pytest.mark.long
@@ -175,8 +175,8 @@ def test_recurring_windows_with_long_jobs() -> None:
     half = np.arange(4) < 2
     on = replace(on, windows=tuple(ReservedWindow(f"w{at}", at, at + 5 * SECOND, half.copy()) for at in starts))
     n = 40
-    asked = {"cores": 1 + np.arange(n) % 4, "nodes": 1 + np.arange(n) % 4}
-    jobs = Workload.of(np.arange(n) * SECOND, (1 + np.arange(n) * 7 % 30) * SECOND, requests=asked)
+    requests = {"cores": 1 + np.arange(n) % 4, "nodes": 1 + np.arange(n) % 4}
+    jobs = Workload.of(np.arange(n) * SECOND, (1 + np.arange(n) * 7 % 30) * SECOND, requests=requests)
     for placement in PLACEMENTS:
         how = replace(FIRST, placement=make("placements", placement))
         plain, fast = (simulate(jobs, on, how, engine=engine).schedule for engine in ("reference", "compiled"))
@@ -270,8 +270,8 @@ def test_record_grows_for_lost_runs(pools: dict[int, int]) -> None:
     on = machine(np.array([[4, 100]]), np.zeros(1, dtype=np.int64), pools=pools)
     downs = range(SECOND, 400 * SECOND, 2 * SECOND)
     on = replace(on, failures=Failures(tuple(Outage((0,), down, down + SECOND) for down in downs)))
-    asked = {"cores": np.array([1, 3, 2, 3]), "memory": np.full(4, 120 if pools else 10)}
-    jobs = Workload.of(np.zeros(4, np.int64), np.full(4, 5 * SECOND), requests=asked)
+    requests = {"cores": np.array([1, 3, 2, 3]), "memory": np.full(4, 120 if pools else 10)}
+    jobs = Workload.of(np.zeros(4, np.int64), np.full(4, 5 * SECOND), requests=requests)
     plain, fast = (simulate(jobs, on, FIRST, engine=engine).schedule for engine in ("reference", "compiled"))
     assert difference(plain, fast) == "" and fast.n_run > 300
 

@@ -73,7 +73,7 @@ def _study(seed: int, jobs: int) -> tuple[RunSpec, bool]:
 
 def _compare(seed: int, jobs: int) -> None:
     parts, per_event = _study(seed, jobs)
-    found = [
+    schedules = [
         simulate(
             parts.workload,
             parts.machine,
@@ -86,7 +86,7 @@ def _compare(seed: int, jobs: int) -> None:
         ).schedule
         for engine in ("reference", "compiled")
     ]
-    assert difference(*found) == "", f"seed {seed}"
+    assert difference(*schedules) == "", f"seed {seed}"
 
 
 @given(st.integers(0, 2**32))
