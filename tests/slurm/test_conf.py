@@ -57,11 +57,11 @@ def test_keys_nodes_partitions_defaults_and_included_files_are_read(conf: SlurmC
 )
 def test_error_names_file_and_line(tmp_path: Path, text: str, line: int | None, words: str) -> None:
     (tmp_path / "slurm.conf").write_text(text)
-    with pytest.raises(InputError, match=words) as found:
+    with pytest.raises(InputError, match=words) as raised:
         SlurmConf.read_file(tmp_path / "slurm.conf").whole("PriorityWeightAge", 0)
-    assert found.value.line == line
-    assert Path(str(found.value.file)).parent == tmp_path
-    assert found.value.remedy
+    assert raised.value.line == line
+    assert Path(str(raised.value.file)).parent == tmp_path
+    assert raised.value.remedy
 
 
 def test_file_that_includes_itself_is_an_error(tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ SHARES = (
 def test_tree_of_shares_is_read(tmp_path: Path) -> None:
     (tmp_path / "shares.txt").write_text(SHARES)
     tree = read_shares(tmp_path / "shares.txt")
-    assert [(one.account, one.user, one.parent, one.shares, one.usage) for one in tree] == [
+    assert [(row.account, row.user, row.parent, row.shares, row.usage) for row in tree] == [
         ("root", "", -1, 1, 10), ("one", "", 0, 4, 6), ("one", "ann", 1, 1, 6), ("two", "", 0, 6, 4), ("deep", "", 3, 1, 4),
         ("deep", "bob", 4, 2, 4),
     ]  # fmt: skip
@@ -125,9 +125,9 @@ def test_tree_of_shares_is_read(tmp_path: Path) -> None:
 )
 def test_invalid_shares_are_an_error(tmp_path: Path, text: str, field: str, words: str) -> None:
     (tmp_path / "shares.txt").write_text(text)
-    with pytest.raises(InputError, match=words) as found:
+    with pytest.raises(InputError, match=words) as raised:
         read_shares(tmp_path / "shares.txt")
-    assert found.value.field == field
+    assert raised.value.field == field
 
 
 def test_priorities_of_qos_are_read(tmp_path: Path) -> None:
@@ -153,8 +153,8 @@ def test_node_sets_have_nodes_and_features(tmp_path: Path) -> None:
 
 def test_missing_included_file_is_reported_with_the_line_that_includes_it(tmp_path: Path) -> None:
     (tmp_path / "slurm.conf").write_text("ClusterName=one\nInclude /etc/slurm/nodes.conf.d/none.conf\n")
-    with pytest.raises(InputError) as found:
+    with pytest.raises(InputError) as raised:
         SlurmConf.read_file(tmp_path / "slurm.conf")
-    assert (found.value.file, found.value.line, found.value.field) == (tmp_path / "slurm.conf", 2, "Include")
-    assert "'/etc/slurm/nodes.conf.d/none.conf' cannot be read" in found.value.message
-    assert found.value.remedy == "copy the file, and write Include none.conf with the copy in the folder of slurm.conf"
+    assert (raised.value.file, raised.value.line, raised.value.field) == (tmp_path / "slurm.conf", 2, "Include")
+    assert "'/etc/slurm/nodes.conf.d/none.conf' cannot be read" in raised.value.message
+    assert raised.value.remedy == "copy the file, and write Include none.conf with the copy in the folder of slurm.conf"

@@ -54,13 +54,13 @@ class Daemon:
 
     def events(self, event: str) -> list[dict[str, Any]]:
         """Return the log lines of an event, with times in seconds since 1970."""
-        found = []
+        events = []
         for line in self.log.read_text().splitlines():
             if line.startswith("{") and line.endswith("}"):
                 content = json.loads(line)
                 if content["event"] == event:
-                    found.append({**content, "time": datetime.fromisoformat(content["time"]).timestamp()})
-        return found
+                    events.append({**content, "time": datetime.fromisoformat(content["time"]).timestamp()})
+        return events
 
     def assert_healthy(self) -> None:
         """Raise AssertionError if the process has exited or printed anything besides its log."""

@@ -142,24 +142,24 @@ def read_log(text: str) -> tuple[dict[int, dict[str, int | str]], dict[str, list
     instants: dict[str, list[int]] = {name: [] for name in _MARKS}
     tries: _Tries = []
     for line in text.splitlines():
-        found = _EVENT.match(line)
-        if found is None:
+        match = _EVENT.match(line)
+        if match is None:
             for name, mark in _MARKS.items():
                 if mark in line and (at := _ms(line[1:].partition("]")[0])) >= max([0, *instants[name]]) + _APART_MS[name]:
                     instants[name].append(at)
             continue
-        job, of = int(found["job"]), times.setdefault(int(found["job"]), {})
-        at = _ms(found["at"])
-        if found["submit"]:
+        job, of = int(match["job"]), times.setdefault(int(match["job"]), {})
+        at = _ms(match["at"])
+        if match["submit"]:
             of["submit"] = at
-        elif found["start"] and "start" not in of:
-            of |= {"start": at, "by": "main", "ran_on": found["rest"].split("NodeList=")[1].split()[0]}
-        elif found["backfill"]:
-            of |= {"start": at, "by": "backfill", "ran_on": found["rest"].split(" on ")[1].strip()}
+        elif match["start"] and "start" not in of:
+            of |= {"start": at, "by": "main", "ran_on": match["rest"].split("NodeList=")[1].split()[0]}
+        elif match["backfill"]:
+            of |= {"start": at, "by": "backfill", "ran_on": match["rest"].split(" on ")[1].strip()}
             tries.append((instants["backfills"][-1], job, at, str(of["ran_on"])))
-        elif found["held"] and (held := _HELD.match(found["rest"])):
+        elif match["held"] and (held := _HELD.match(match["rest"])):
             tries.append((instants["backfills"][-1], job, _ms(held["start"]), held["nodes"]))
-        elif found["rest"].startswith(" done"):
+        elif match["rest"].startswith(" done"):
             of["end"] = at
     return times, instants, tries
 
@@ -168,12 +168,12 @@ def read_priorities(text: str, recalculations: list[int]) -> list[tuple[int, int
     """Return the priorities that the log shows at recalculations: (ms since 1970, job, priority)."""
     priorities = []
     for line in text.splitlines():
-        found = _PRIORITY.match(line)
-        if found is not None:
-            at = _ms(found["at"])
+        match = _PRIORITY.match(line)
+        if match is not None:
+            at = _ms(match["at"])
             before = [instant for instant in recalculations if instant <= at < instant + 1000]
             if before:
-                priorities.append((before[-1], int(found["job"]), max(int(float(found["sum"])), 1)))
+                priorities.append((before[-1], int(match["job"]), max(int(float(match["sum"])), 1)))
     return priorities
 
 

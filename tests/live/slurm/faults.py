@@ -116,12 +116,12 @@ class FaultInjection:
             seen = ShadowPlatform(SlurmSettings("pools", True))
             if (before, states) == (self._printed(), self._states()):
                 snapshot = seen.snapshot()
-                found = {}
+                amounts = {}
                 for run in snapshot.runs():
                     for _, owner, _, amount in run.placement.rows():
                         key = snapshot.table.name(run.job), snapshot.machine.owners[owner]
-                        found[key] = found.get(key, 0) + amount
-                assert found == before
+                        amounts[key] = amounts.get(key, 0) + amount
+                assert amounts == before
                 assert np.array_equal(snapshot.free, snapshot.capacity - _held(snapshot))
                 self.compared += 1
                 break
@@ -134,17 +134,17 @@ class FaultInjection:
 
     def _printed(self) -> dict[tuple[str, str], int]:
         """Return (job, owner) -> nodes or MiB of running jobs, from a different output format of squeue."""
-        found: dict[tuple[str, str], int] = {}
+        amounts: dict[tuple[str, str], int] = {}
         states = "RUNNING,COMPLETING,CONFIGURING,SUSPENDED"
         for line in self.cluster.call("squeue", "-h", "-t", states, "-o", "%i;%N;%W").splitlines():
             job, nodes, licenses = line.split(";")
             for node in hostlist.expand(nodes):
                 key = job, f"rack{int(node[1:]) // 4}.nodes"
-                found[key] = found.get(key, 0) + 1
+                amounts[key] = amounts.get(key, 0) + 1
             for part in licenses.split(",") if ":" in licenses else ():
                 name, _, count = part.partition(":")
-                found[job, f"{name.removeprefix('pool_')}.pool"] = int(count) * 1024
-        return found
+                amounts[job, f"{name.removeprefix('pool_')}.pool"] = int(count) * 1024
+        return amounts
 
     def end(self) -> None:
         """Repair the cluster as an administrator does.

@@ -72,8 +72,8 @@ def _sample(cluster: Cluster, folder: Path) -> None:
     (folder / "slurm.conf").write_text(cluster.public_conf())
     (folder / "sshare.txt").write_text(cluster.call("sshare", "-a", "-l", "-P"))
     (folder / "qos.txt").write_text(cluster.call("sacctmgr", "-P", "show", "qos", "format=Name,Priority"))
-    known = {line.split()[0].partition("=")[2] for line in waiting}
-    rows = [line for line in printed.replace(" ", "").splitlines() if line.partition("|")[0] in known]
+    jobs = {line.split()[0].partition("=")[2] for line in waiting}
+    rows = [line for line in printed.replace(" ", "").splitlines() if line.partition("|")[0] in jobs]
     (folder / "sprio.txt").write_text("\n".join(["|".join(PRINTED), *rows]) + "\n")
     keys = ("JobId", "UserId", "Account", "QOS", "Partition", "Nice", "NumNodes", "TimeLimit", "SubmitTime", "TRES", "Priority")
     lines = [" ".join(word for word in line.split() if word.startswith(tuple(f"{key}=" for key in keys))) for line in waiting]

@@ -71,7 +71,7 @@ def test_shadow_snapshot_explain_forecast_and_give_back(tmp_path: Path) -> None:
         forecast_ = json.loads(poolwise(*forecast, "--job", waits, "--by", "10min", "--json"))
         (job,) = forecast_["jobs"]
         assert job["job"] == f"job {waits}" and 0 < job["wait_p10_s"] <= job["wait_p90_s"] <= 300 and job["chance_by"] == 1.0
-        assert {one["change"]: one["wait_p90_s"] for one in forecast_["changes"]}["with 6 nodes instead of 12"] == 0.0
+        assert {change["change"]: change["wait_p90_s"] for change in forecast_["changes"]}["with 6 nodes instead of 12"] == 0.0
         with exported(cluster, *forecast, "--port", "0", "--every", "0.5") as metrics:
             assert f'poolwise_forecast_start_timestamp_seconds{{chance="0.5",job="{waits}"}}' in metrics()
         poolwise("snapshot", "slurm", "--out", str(tmp_path / "now"), "--partition", "pools")

@@ -23,15 +23,15 @@ def longest_decreasing(now: list[int]) -> int:
 @settings(max_examples=60, deadline=None)
 @given(st.lists(VALUES, max_size=20))
 def test_priorities_decrease_and_few_change(now: list[int]) -> None:
-    found = priorities(now)
-    assert all(a > b for a, b in pairwise(found)) and all(LOWEST < value < HIGHEST for value in found)
-    same = sum(a == b for a, b in zip(now, found, strict=True))
+    computed = priorities(now)
+    assert all(a > b for a, b in pairwise(computed)) and all(LOWEST < value < HIGHEST for value in computed)
+    same = sum(a == b for a, b in zip(now, computed, strict=True))
     apart = all(
         a - b > 64 for a, b in pairwise([HIGHEST, *sorted((v for v in now if LOWEST < v < HIGHEST), reverse=True), LOWEST])
     )
     if apart:
         assert same == longest_decreasing(now)
-    assert priorities(found) == found, "decreasing priorities are unchanged"
+    assert priorities(computed) == computed, "decreasing priorities are unchanged"
 
 
 def test_moving_one_of_many_jobs_changes_one_priority() -> None:

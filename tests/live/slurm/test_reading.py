@@ -117,9 +117,9 @@ def test_placements_convert_to_nodes_and_licenses_and_back() -> None:
     held = parse_licenses("pool_rack0:5,nvme_rack1:2")
     job = make_job("1", state="RUNNING", allocated=("n0", "n2", "n3"), licenses=held)
     other = make_job("2", state="RUNNING", allocated=("n0",), licenses={"nvme_rack1": 1})
-    found = whole.placements({"1": (job,), "2": (other,)})
-    assert found["1"].rows() == [(0, 0, 0, 1), (0, 1, 0, 2), (0, 2, 1, 5120), (0, 3, 2, 1), (0, 4, 2, 1)]
-    assert found["2"].rows() == [(0, 5, 2, 1)], "a whole node counts once, and each device is assigned once"
+    placements = whole.placements({"1": (job,), "2": (other,)})
+    assert placements["1"].rows() == [(0, 0, 0, 1), (0, 1, 0, 2), (0, 2, 1, 5120), (0, 3, 2, 1), (0, 4, 2, 1)]
+    assert placements["2"].rows() == [(0, 5, 2, 1)], "a whole node counts once, and each device is assigned once"
 
 
 def test_changed_cluster_requires_a_new_machine() -> None:

@@ -84,9 +84,9 @@ class Witness:
         """Return job -> time of its last allocation in the controller's log (s since 1970)."""
         times = {}
         for line in self.cluster.log.read_text().splitlines():
-            found = _ALLOCATED.match(line)
-            if found is not None:
-                times[found["job"]] = datetime.fromisoformat(found["at"]).timestamp()
+            match = _ALLOCATED.match(line)
+            if match is not None:
+                times[match["job"]] = datetime.fromisoformat(match["at"]).timestamp()
         return times
 
 
