@@ -33,35 +33,35 @@ def log(folder, *rows):
 
 def test_request_becomes_prompt_and_token_tasks(units, tmp_path):
     path = log(tmp_path, "2023-11-16 18:15:46.6805900,374,44", "2023-11-16 18:15:46.0000001,512,1")
-    found = AzureLLM().read(path, units)
+    workload = AzureLLM().read(path, units)
     table = rates(units)
     # the file is not sorted by time: the second row is request 0
-    assert found.submit.tolist()[:2] == [0, 680_589_900]
-    assert found.attributes["parent"].tolist() == [0, 1, 1]
-    assert found.attributes["task_type"].tolist() == [9, 9, 14]  # both prompts use the type of 512 tokens
-    assert found.attributes["operations"].tolist() == [512_000_000, 512_000_000, 43_000_000]
+    assert workload.submit.tolist()[:2] == [0, 680_589_900]
+    assert workload.attributes["parent"].tolist() == [0, 1, 1]
+    assert workload.attributes["task_type"].tolist() == [9, 9, 14]  # both prompts use the type of 512 tokens
+    assert workload.attributes["operations"].tolist() == [512_000_000, 512_000_000, 43_000_000]
     prompt = 512 * SECOND / table[9, 2]
-    assert abs(int(found.submit[2]) - (680_589_900 + prompt)) <= 1
-    alone = simulate(found, units, Dispatch(), model=Affinity()).schedule
+    assert abs(int(workload.submit[2]) - (680_589_900 + prompt)) <= 1
+    alone = simulate(workload, units, Dispatch(), model=Affinity()).schedule
     expected = [prompt / US, (prompt + 43 * SECOND / table[14, 2]) / US]
     assert job_latency_us(alone) == pytest.approx(expected, abs=0.01)
 
 
 def test_shipped_trace_is_recognized_and_complete(units):
-    found = read(SHIPPED, units)
+    workload = read(SHIPPED, units)
     with gzip.open(SHIPPED, "rt") as file:
         rows = [line.split(",") for line in file.read().splitlines()[1:]]
-    assert found.excluded == {} and int(found.attributes["parent"].max()) + 1 == len(rows) == 4420
-    tokens = found.attributes["task_type"] == 14
-    assert int(found.attributes["operations"][tokens].sum()) == sum(int(row[2]) - 1 for row in rows) * 10**6
-    assert (np.diff(found.submit) >= 0).all()
+    assert workload.excluded == {} and int(workload.attributes["parent"].max()) + 1 == len(rows) == 4420
+    tokens = workload.attributes["task_type"] == 14
+    assert int(workload.attributes["operations"][tokens].sum()) == sum(int(row[2]) - 1 for row in rows) * 10**6
+    assert (np.diff(workload.submit) >= 0).all()
 
 
 def test_requests_beyond_measurements_are_counted(units, tmp_path):
     path = log(tmp_path, "2023-11-16 18:15:46,8193,4", "2023-11-16 18:15:46,0,4", "2023-11-16 18:15:46,9,9")
-    found = AzureLLM().read(path, units)
-    assert len(found) == 2
-    assert found.excluded == {"prompt of more than 8,192 tokens": 1, "no tokens requested or generated": 1}
+    workload = AzureLLM().read(path, units)
+    assert len(workload) == 2
+    assert workload.excluded == {"prompt of more than 8,192 tokens": 1, "no tokens requested or generated": 1}
 
 
 @pytest.mark.parametrize(

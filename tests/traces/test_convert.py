@@ -99,8 +99,8 @@ def test_shipped_log_is_the_converted_original(original, shipped, tmp_path, comm
     assert cli.run(command) == 0
     made, ours = (gzip.decompress(path.read_bytes()).decode().split("\n") for path in (target, shipped))
     assert len(made) == len(ours)
-    for line, (one, other) in enumerate(zip(made, ours, strict=True), start=1):
-        assert one == other, line
+    for line, (converted, other) in enumerate(zip(made, ours, strict=True), start=1):
+        assert converted == other, line
 
 
 def test_shipped_log_has_credits_and_reproducible_bytes(shipped):

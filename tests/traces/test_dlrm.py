@@ -39,19 +39,19 @@ def rows_of(trace: Path) -> dict[int, dict[str, str]]:
 
 
 def test_every_instance_is_read_or_counted(trace, machine):
-    found, rows = read(trace, machine), rows_of(trace)
-    counts = [len(rows), found.excluded["runtime 0"], *found.repaired.values()]
+    workload, rows = read(trace, machine), rows_of(trace)
+    counts = [len(rows), workload.excluded["runtime 0"], *workload.repaired.values()]
     if trace in REAL:
         assert counts == [23871, 16, 23855, 7280, 8878]
-    assert len(found) == counts[0] - counts[1] == counts[2] and counts[1] > 0
-    ran = [rows[number] for number in found.id.tolist()]
-    assert found.repaired == {
-        "requested time unknown, taken as the runtime": len(found),
+    assert len(workload) == counts[0] - counts[1] == counts[2] and counts[1] > 0
+    ran = [rows[number] for number in workload.id.tolist()]
+    assert workload.repaired == {
+        "requested time unknown, taken as the runtime": len(workload),
         "created before the trace, submitted when it begins": sum(not row["creation_time"] for row in ran),
         "running at the end of the trace, taken as ended then": sum(not row["deletion_time"] for row in ran),
     }
     last = max(float(row[f"{what}_time"] or 0) for row in rows.values() for what in ("creation", "scheduled", "deletion"))
-    for job, row in ((found.job(k), rows[number]) for k, number in enumerate(found.id.tolist())):
+    for job, row in ((workload.job(k), rows[number]) for k, number in enumerate(workload.id.tolist())):
         created, began = (float(row[f"{what}_time"] or 0) for what in ("creation", "scheduled"))
         assert job.submit == round(created) * SECOND
         assert job.duration == (round(float(row["deletion_time"] or last)) - round(began)) * SECOND
@@ -63,16 +63,16 @@ def test_every_instance_is_read_or_counted(trace, machine):
 
 
 def test_assumed_nodes_fit_every_instance_and_the_peak(trace, machine):
-    found = read(trace, machine)
+    workload = read(trace, machine)
     nodes = machine.of_kind(Kind.NODE)
     for role in ("cn", "hn"):
         mine = nodes[machine.capacity[nodes, machine.resource(role)] > 0]
-        asks = found.request(role) > 0
+        asks = workload.request(role) > 0
         for name in ("cores", "memory", "storage", "rdma"):
             each = machine.capacity[mine, machine.resource(name)]
-            assert found.request(name)[asks].max() <= each.min()
-            change = np.concatenate([found.request(name)[asks], -found.request(name)[asks]])
-            times = np.concatenate([found.submit[asks], (found.submit + found.duration)[asks]])
+            assert workload.request(name)[asks].max() <= each.min()
+            change = np.concatenate([workload.request(name)[asks], -workload.request(name)[asks]])
+            times = np.concatenate([workload.submit[asks], (workload.submit + workload.duration)[asks]])
             assert np.cumsum(change[np.lexsort((change, times))]).max() < each.sum()
 
 
@@ -96,29 +96,29 @@ def test_assumed_nodes_fit_the_real_trace(machine, role, resource, most, busiest
     each = machine.capacity[mine, machine.resource(resource)]
     assert most <= each.min() and busiest < each.sum()
     for path in REAL:
-        found = read(path, machine)
-        asks = found.request(role) > 0
-        change = np.concatenate([found.request(resource)[asks], -found.request(resource)[asks]])
-        times = np.concatenate([found.submit[asks], (found.submit + found.duration)[asks]])
-        assert (most, busiest) == (found.request(resource)[asks].max(), np.cumsum(change[np.lexsort((change, times))]).max())
+        workload = read(path, machine)
+        asks = workload.request(role) > 0
+        change = np.concatenate([workload.request(resource)[asks], -workload.request(resource)[asks]])
+        times = np.concatenate([workload.submit[asks], (workload.submit + workload.duration)[asks]])
+        assert (most, busiest) == (workload.request(resource)[asks].max(), np.cumsum(change[np.lexsort((change, times))]).max())
 
 
 def test_missing_times_become_begin_and_end_of_trace(tmp_path, machine):
     rows = [CN.format(3, 0, ",,"), HN.format(7, 1, "475.00000000000006,480.5,900"), CN.format(5, 0, "10,10,10")]
-    found = read(table(tmp_path, *rows), machine)
-    assert found.id.tolist() == [3, 7]
-    assert found.submit.tolist() == [0, 475 * SECOND]
-    assert found.duration.tolist() == [900 * SECOND, 419 * SECOND + SECOND // 2]
-    assert found.attributes["wait_s"].tolist() == [0, 5.5]
-    assert found.excluded == {"runtime 0": 1}
-    assert found.request("storage").tolist() == [261632, 87040]
-    assert (found.attributes["app"].tolist(), found.attributes["max_per_node"].tolist()) == (["app_0", "app_1"], [-1, 4])
+    workload = read(table(tmp_path, *rows), machine)
+    assert workload.id.tolist() == [3, 7]
+    assert workload.submit.tolist() == [0, 475 * SECOND]
+    assert workload.duration.tolist() == [900 * SECOND, 419 * SECOND + SECOND // 2]
+    assert workload.attributes["wait_s"].tolist() == [0, 5.5]
+    assert workload.excluded == {"runtime 0": 1}
+    assert workload.request("storage").tolist() == [261632, 87040]
+    assert (workload.attributes["app"].tolist(), workload.attributes["max_per_node"].tolist()) == (["app_0", "app_1"], [-1, 4])
 
 
 def test_missing_resources_are_ignored_and_counted(tmp_path):
-    found = read(table(tmp_path, CN.format(1, 0, ",,9"), HN.format(2, 1, ",,9")), shared_nodes(cores=64, memory=2**20))
-    assert sorted(found.requests) == ["cores", "memory"]
-    left = {reason: count for reason, count in found.repaired.items() if "ignored" in reason}
+    workload = read(table(tmp_path, CN.format(1, 0, ",,9"), HN.format(2, 1, ",,9")), shared_nodes(cores=64, memory=2**20))
+    assert sorted(workload.requests) == ["cores", "memory"]
+    left = {reason: count for reason, count in workload.repaired.items() if "ignored" in reason}
     assert left == {
         f"{name} ignored, because the machine has none": count
         for name, count in (("cn", 1), ("hn", 1), ("gpu", 1), ("rdma", 2), ("storage", 2))
@@ -164,13 +164,13 @@ def test_unreadable_cell_is_reported_with_line_and_field(tmp_path, machine, row,
 def test_roles_are_placed_on_separate_nodes(tmp_path, scheduler):
     rows = [(CN, HN)[k % 2].format(k, k % 3, f"{k},{k},{60 + 7 * k}") for k in range(24)]
     machine = _two_roles()
-    found = simulate(read(table(tmp_path, *rows), machine), machine, scheduler).schedule
-    assert found.done.all() and not found.rejected and not found.refused
-    for run in range(found.n_run):
-        placed = found.placement_of(run)
+    schedule = simulate(read(table(tmp_path, *rows), machine), machine, scheduler).schedule
+    assert schedule.done.all() and not schedule.rejected and not schedule.refused
+    for run in range(schedule.n_run):
+        placed = schedule.placement_of(run)
         nodes = [machine.type[owner] for owner, _, _ in placed if machine.kind[owner] == Kind.NODE]
         devices = [owner for owner, _, _ in placed if machine.kind[owner] == Kind.DEVICE]
-        role = found.workload.attributes["role"][found.job[run]]
+        role = schedule.workload.attributes["role"][schedule.job[run]]
         assert set(nodes) == {role.lower()} and len(devices) == (role == "HN")
 
 
@@ -207,23 +207,23 @@ def test_samples_partition_the_trace(tmp_path, machine):
 
 def test_whole_instances_request_no_role(tmp_path, machine):
     rows = (HN.format(1, 0, "0,0,100"), CN.format(2, 0, "0,0,50"), CN.format(3, 1, "0,0,50"))
-    found = read(table(tmp_path, *rows), machine, format="dlrm", whole=True)
-    assert found.id.tolist() == [1, 3]
-    assert found.request("cores").tolist() == [8 + 32, 64]
-    assert found.request("gpu").tolist() == [1, 0]
-    assert found.memory.tolist() == [(40 + 160) * 1024, 320 * 1024]
-    assert found.request("storage").tolist() == [85 * 1024 + 255 * 512 + 256, 255 * 1024 + 512]
-    assert {"rdma", "cn", "hn"}.isdisjoint(found.requests)
-    assert found.attributes["kind"].tolist() == ["hn", "cn"]
-    assert found.excluded == {"CPU instance merged into the GPU instances of its application": 1}
+    workload = read(table(tmp_path, *rows), machine, format="dlrm", whole=True)
+    assert workload.id.tolist() == [1, 3]
+    assert workload.request("cores").tolist() == [8 + 32, 64]
+    assert workload.request("gpu").tolist() == [1, 0]
+    assert workload.memory.tolist() == [(40 + 160) * 1024, 320 * 1024]
+    assert workload.request("storage").tolist() == [85 * 1024 + 255 * 512 + 256, 255 * 1024 + 512]
+    assert {"rdma", "cn", "hn"}.isdisjoint(workload.requests)
+    assert workload.attributes["kind"].tolist() == ["hn", "cn"]
+    assert workload.excluded == {"CPU instance merged into the GPU instances of its application": 1}
 
 
 def test_whole_instances_preserve_resource_time(trace, machine):
     apart = read(trace, machine)
-    found = read(trace, machine, format="dlrm", whole=True, most_cores=96)
-    assert len(found) + sum(found.excluded.values()) == len(apart) + sum(apart.excluded.values())
-    assert found.request("gpu").sum() == apart.request("gpu").sum()
+    whole = read(trace, machine, format="dlrm", whole=True, most_cores=96)
+    assert len(whole) + sum(whole.excluded.values()) == len(apart) + sum(apart.excluded.values())
+    assert whole.request("gpu").sum() == apart.request("gpu").sum()
     for name in ("cores", "memory", "storage"):
-        held, holds = ((w.request(name) * (w.duration / SECOND)).sum() for w in (apart, found))
+        held, holds = ((w.request(name) * (w.duration / SECOND)).sum() for w in (apart, whole))
         assert 1 <= holds / held < 1.005
-    assert found.request("cores")[found.request("gpu") > 0].max() == 96
+    assert whole.request("cores")[whole.request("gpu") > 0].max() == 96

@@ -100,7 +100,7 @@ def test_command_resumes_where_it_stopped(tmp_path):
     state = tmp_path / "state.json"
     for count in ("20", "30"):
         assert main(["--state", str(state), "--count", count]) == 0
-    found = json.loads(state.read_text())
-    assert found["done"] == sum({**found["read"]}.values()) + sum(found["refused"].values()) == 30
+    progress = json.loads(state.read_text())
+    assert progress["done"] == sum({**progress["read"]}.values()) + sum(progress["refused"].values()) == 30
     whole = cases.run_many(KNOWN, 0, range(30))
-    assert found["read"] == dict(sorted(whole.read.items()))
+    assert progress["read"] == dict(sorted(whole.read.items()))

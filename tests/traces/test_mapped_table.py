@@ -32,15 +32,15 @@ def table(folder, *lines, name="jobs.csv"):
 def test_shipped_example_matches_its_script():
     path = catalog.find("traces", "example-ticks.csv")
     assert path.read_text(encoding="utf-8") == text()
-    found = read(path, MACHINE, map=TICKS)
+    workload = read(path, MACHINE, map=TICKS)
     rows = [line.split(",") for line in text().splitlines()[1:]]
-    assert found.id.tolist() == [int(row[0]) for row in rows]
-    assert found.submit.tolist() == [(int(row[1]) - int(rows[0][1])) * 10 * SECOND for row in rows]
-    assert found.duration.tolist() == [int(row[5]) * 10 * SECOND for row in rows]
-    assert found.nodes.tolist() == [int(row[4]) for row in rows]
-    assert found.memory.tolist() == [-(-int(float(row[6]) * 10**9) // 2**20) for row in rows]
-    assert found.attributes["wait_s"].tolist() == [10.0 * (int(row[2]) - int(row[1])) for row in rows]
-    assert found.notes == ('columns were guessed: --map "id=jobid, nodes=nnodes"',)
+    assert workload.id.tolist() == [int(row[0]) for row in rows]
+    assert workload.submit.tolist() == [(int(row[1]) - int(rows[0][1])) * 10 * SECOND for row in rows]
+    assert workload.duration.tolist() == [int(row[5]) * 10 * SECOND for row in rows]
+    assert workload.nodes.tolist() == [int(row[4]) for row in rows]
+    assert workload.memory.tolist() == [-(-int(float(row[6]) * 10**9) // 2**20) for row in rows]
+    assert workload.attributes["wait_s"].tolist() == [10.0 * (int(row[2]) - int(row[1])) for row in rows]
+    assert workload.notes == ('columns were guessed: --map "id=jobid, nodes=nnodes"',)
 
 
 names = st.sampled_from(["t", "submit time", "a,b", "a:b", "x=y", "MemGB"])
@@ -52,9 +52,9 @@ def test_map_round_trip(columns, data):
     places = {field: (column, data.draw(st.sampled_from(units[field]))) for field, column in columns.items()}
     quote = lambda word: f'"{word}"' if any(mark in word for mark in ",:") else word  # noqa: E731
     written = " , ".join(f"{f} = {quote(c)}" + (f" : {quote(u)}" if u else "") for f, (c, u) in places.items())
-    found = parse_map(written)
-    assert {field: (*place,) for field, place in found.items()} == places
-    assert parse_map(", ".join(f"{field}={place}" for field, place in found.items())) == found
+    parsed = parse_map(written)
+    assert {field: (*place,) for field, place in parsed.items()} == places
+    assert parse_map(", ".join(f"{field}={place}" for field, place in parsed.items())) == parsed
 
 
 def test_pair_without_equals_sign_maps_the_column_of_the_same_name():
@@ -107,8 +107,8 @@ def test_invalid_map_is_reported(text, message):
     ],
 )
 def test_common_names_are_guessed_with_their_units(column, field, unit):
-    found, doubts = guess_columns([column, "other"], {})
-    assert (found, doubts) == ({field: (column, unit)}, [])
+    guessed, doubts = guess_columns([column, "other"], {})
+    assert (guessed, doubts) == ({field: (column, unit)}, [])
 
 
 @pytest.mark.parametrize("column", ["t", "nodes_requested", "submit_gb", "mem_s", "walltime", "jobname", "idle"])
@@ -161,17 +161,17 @@ def test_equivalent_formats_yield_the_same_jobs(jobs, writing, mark, data):
     span = {"ticks": ":10s", "clock": ""}.get(writing, ":10s")
     lines = [mark.join(["a", "b", "c", "n", "m"])]
     lines += [mark.join([point(t), point(t + w), length(d), str(n), str(m)]) for t, w, d, n, m in jobs]
-    given = f"submit=a{unit}, start=b{unit}, duration=c{span}, nodes=n, memory=m:GiB"
+    mapping = f"submit=a{unit}, start=b{unit}, duration=c{span}, nodes=n, memory=m:GiB"
     with tempfile.TemporaryDirectory() as folder:
-        found = read(table(folder, *lines, name=data.draw(st.sampled_from(["jobs.txt", "jobs.gz"]))), MACHINE, map=given)
+        workload = read(table(folder, *lines, name=data.draw(st.sampled_from(["jobs.txt", "jobs.gz"]))), MACHINE, map=mapping)
     order = sorted(range(len(jobs)), key=lambda k: jobs[k][0])
     first = min(job[0] for job in jobs)
     slack = 1 if writing == "clock" else 0  # sixths of a minute have no finite decimal form
-    assert np.abs(found.submit - [(jobs[k][0] - first) * 10 * SECOND for k in order]).max() <= slack
-    assert found.duration.tolist() == [jobs[k][2] * 10 * SECOND for k in order]
-    assert found.nodes.tolist() == [jobs[k][3] for k in order]
-    assert found.attributes["wait_s"] == pytest.approx([10.0 * jobs[k][1] for k in order])
-    assert found.memory.tolist() == [int(np.ceil(jobs[k][4] * 1024 - 1e-9 * jobs[k][4] * 1024)) for k in order]
+    assert np.abs(workload.submit - [(jobs[k][0] - first) * 10 * SECOND for k in order]).max() <= slack
+    assert workload.duration.tolist() == [jobs[k][2] * 10 * SECOND for k in order]
+    assert workload.nodes.tolist() == [jobs[k][3] for k in order]
+    assert workload.attributes["wait_s"] == pytest.approx([10.0 * jobs[k][1] for k in order])
+    assert workload.memory.tolist() == [int(np.ceil(jobs[k][4] * 1024 - 1e-9 * jobs[k][4] * 1024)) for k in order]
 
 
 def test_parquet_types_are_read(tmp_path):
@@ -187,12 +187,12 @@ def test_parquet_types_are_read(tmp_path):
             "score": [0.5, None],
         }
     ).write_parquet(path)
-    found = read(path, MACHINE, map="mine=score")
-    assert found.submit.tolist() == [0, 1_500_000_000]
-    assert found.duration.tolist() == [60_500_000_000, 7 * SECOND]
-    assert (found.nodes.tolist(), found.memory.tolist()) == ([2, 1], [1536, 0])
-    assert found.attributes["user"].tolist() == ["ada", ""]
-    assert found.attributes["mine"].tolist()[0] == 0.5
+    workload = read(path, MACHINE, map="mine=score")
+    assert workload.submit.tolist() == [0, 1_500_000_000]
+    assert workload.duration.tolist() == [60_500_000_000, 7 * SECOND]
+    assert (workload.nodes.tolist(), workload.memory.tolist()) == ([2, 1], [1536, 0])
+    assert workload.attributes["user"].tolist() == ["ada", ""]
+    assert workload.attributes["mine"].tolist()[0] == 0.5
     with pytest.raises(InputError, match="row 1: 'ada' is not a finite number") as caught:
         read(path, MACHINE, map="duration=user", strict=True)
     assert caught.value.field == "user"
@@ -201,18 +201,18 @@ def test_parquet_types_are_read(tmp_path):
 def test_unreadable_rows_are_skipped_and_reported_unless_strict(tmp_path):
     lines = ["submit,duration,nodes", "0,60,1", "soon,60,1", "5,-7,1", "6,60,x", "7,,1", "8,60,2,9", "9,1-00:00:00,3", "12,9,1"]
     path = table(tmp_path, *lines, "13,8,1", "14,8,1")
-    found = read(path, MACHINE)
-    assert found.submit.tolist() == [0, 9 * SECOND, 12 * SECOND, 13 * SECOND, 14 * SECOND]
-    assert found.duration.tolist()[1] == 86400 * SECOND
-    assert found.excluded == {
+    workload = read(path, MACHINE)
+    assert workload.submit.tolist() == [0, 9 * SECOND, 12 * SECOND, 13 * SECOND, 14 * SECOND]
+    assert workload.duration.tolist()[1] == 86400 * SECOND
+    assert workload.excluded == {
         "cannot be read (submit)": 1,
         "cannot be read (duration)": 1,
         "cannot be read (nodes)": 1,
         "cannot be read (cells missing or too many)": 1,
         "runtime unknown or 0": 1,
     }
-    assert any("line 3: submit: 'soon' is not a time" in note for note in found.notes)
-    assert sum("skipped, for example" in note for note in found.notes) == 4
+    assert any("line 3: submit: 'soon' is not a time" in note for note in workload.notes)
+    assert sum("skipped, for example" in note for note in workload.notes) == 4
     for bad, line in (("soon,60,1", 3), ("1,-7,1", 3), ("1,60,x", 3), ("1,60,1,1", 3)):
         with pytest.raises(InputError) as caught:
             read(table(tmp_path, lines[0], "0,60,1", bad), MACHINE, strict=True)
@@ -228,20 +228,20 @@ def test_mostly_unreadable_table_is_an_error(tmp_path):
 
 def test_outlier_time_is_skipped_and_not_the_other_rows(tmp_path):
     path = table(tmp_path, "submit,duration,nodes", "1901-01-01T00:00:00,60,1", *["2024-01-01T00:00:00,60,1"] * 3)
-    found = read(path, MACHINE)
-    assert (len(found), found.excluded) == (3, {"cannot be read (submit)": 1})
+    workload = read(path, MACHINE)
+    assert (len(workload), workload.excluded) == (3, {"cannot be read (submit)": 1})
 
 
 def test_optional_columns(tmp_path):
     head = "start,end,wait,cpus,id"
     path = table(tmp_path, head, "100,160,10,40,1_1", "200,230,,32,1_2")
-    found = read(path, MACHINE)
-    assert found.submit.tolist() == [0]
-    assert found.duration.tolist() == [60 * SECOND]
-    assert found.nodes.tolist() == [2]
-    assert found.excluded == {"submit time unknown": 1}
-    assert found.attributes["job_name"].tolist() == ["1_1"]
-    assert found.id.tolist() == [1]
+    workload = read(path, MACHINE)
+    assert workload.submit.tolist() == [0]
+    assert workload.duration.tolist() == [60 * SECOND]
+    assert workload.nodes.tolist() == [2]
+    assert workload.excluded == {"submit time unknown": 1}
+    assert workload.attributes["job_name"].tolist() == ["1_1"]
+    assert workload.id.tolist() == [1]
     late = read(path, MACHINE, map="wait=")
     assert late.submit.tolist() == [0, 100 * SECOND]
     assert any("submitted when they started" in note for note in late.notes)
@@ -259,9 +259,9 @@ def test_duplicate_ids_are_renumbered_or_reported(tmp_path):
 
 def test_memory_without_unit_is_ignored_and_reported(tmp_path):
     path = table(tmp_path, "submit,duration,nodes,memory", "0,1,2,64")
-    found = read(path, MACHINE)
-    assert found.memory.tolist() == [0]
-    assert any("'memory' was ignored" in note for note in found.notes)
+    workload = read(path, MACHINE)
+    assert workload.memory.tolist() == [0]
+    assert any("'memory' was ignored" in note for note in workload.notes)
     with pytest.raises(InputError, match=r"the unit of .* is unknown") as caught:
         read(path, MACHINE, map="memory=memory")
     assert "memory=memory:GB" in caught.value.remedy
@@ -274,9 +274,9 @@ def test_memory_without_unit_is_ignored_and_reported(tmp_path):
 
 def test_jobs_request_different_nodes_on_shared_nodes(tmp_path):
     path = table(tmp_path, "submit,duration,nodes,cores,gpus,memory_gib", "0,1,2,16,4,8", "0,1,1,130,0,12")
-    found = read(path, shared_nodes(cores=64, gpu=8, memory=65536))
-    assert found.tasks.tolist() == [1, 1]
-    assert {name: column.tolist() for name, column in found.requests.items()} == {
+    workload = read(path, shared_nodes(cores=64, gpu=8, memory=65536))
+    assert workload.tasks.tolist() == [1, 1]
+    assert {name: column.tolist() for name, column in workload.requests.items()} == {
         "nodes": [2, 3],
         "cores": [8, 44],
         "gpu": [2, 0],
@@ -291,8 +291,8 @@ def test_jobs_request_different_nodes_on_shared_nodes(tmp_path):
 def test_inconsistent_units_are_reported(tmp_path):
     path = table(tmp_path, "submit,start,end,duration,nodes", "0,10,370,360,1", "5,10,370,360,1")
     assert not any("check the units" in note for note in read(path, MACHINE).notes)
-    found = read(path, MACHINE, map="submit:s, start:s, end:s, duration:10s")
-    assert "the duration of 2 jobs is not the time between their start and end: check the units" in found.notes
+    workload = read(path, MACHINE, map="submit:s, start:s, end:s, duration:10s")
+    assert "the duration of 2 jobs is not the time between their start and end: check the units" in workload.notes
 
 
 def test_unrecognized_table_is_read_by_columns_but_text_is_not(tmp_path):
@@ -311,19 +311,19 @@ def test_any_cell_text_is_read_or_raises_input_error(name, word, strict):
     with tempfile.TemporaryDirectory() as folder:
         path = table(folder, ",".join(cells), "0,1,1,,4,x", ",".join({**cells, name: word}.values()))
         try:
-            found = read(path, MACHINE, strict=strict)
+            workload = read(path, MACHINE, strict=strict)
         except InputError as error:
             assert error.file == path
         else:
-            assert len(found) + sum(found.excluded.values()) == 2
+            assert len(workload) + sum(workload.excluded.values()) == 2
 
 
 def test_closed_loop_reads_predecessors_and_think_times(tmp_path):
     lines = "id,submit,runtime,nodes,preceding,think_min", "1,0,10,1,,", "2,1,10,1,1,2", "3,2,10,1,-1,", "4,3,10,1,2,0.5"
-    found = read(table(tmp_path, *lines), MACHINE, format="columns", closed_loop=True)
-    assert found.closed_loop
-    assert found.attributes["preceding"].tolist() == [-1, 1, -1, 2]
-    assert found.attributes["think_s"].tolist() == [0, 120, 0, 30]
+    workload = read(table(tmp_path, *lines), MACHINE, format="columns", closed_loop=True)
+    assert workload.closed_loop
+    assert workload.attributes["preceding"].tolist() == [-1, 1, -1, 2]
+    assert workload.attributes["think_s"].tolist() == [0, 120, 0, 30]
     assert not read(table(tmp_path, *lines), MACHINE, format="columns").closed_loop
 
 

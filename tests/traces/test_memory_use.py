@@ -52,8 +52,8 @@ def test_number_and_length_of_phases_match_settings() -> None:
     assert use is not None
     counts = np.bincount(np.diff(use.offset), minlength=5)[1:]
     assert (abs(counts / 4000 - 0.25) < 0.03).all()
-    one = Phases(phases=1).applied(jobs([1000] * 5)).memory_use
-    assert one is not None and one.memory.tolist() == [1000] * 5
+    single_phase = Phases(phases=1).applied(jobs([1000] * 5)).memory_use
+    assert single_phase is not None and single_phase.memory.tolist() == [1000] * 5
     others = use.memory[use.memory < 1000]
     assert others.min() >= 200 and others.mean() == pytest.approx(600, abs=15)
 
@@ -83,13 +83,13 @@ def table(folder: Path, text: str, **settings: float) -> Workload:
 
 
 def test_table_steps_are_read(tmp_path: Path) -> None:
-    found = table(tmp_path, "job,seconds,memory\n1,0,50\n9,0,1\n1,2.5,90.5\n", overestimate=1.0)
-    use = found.memory_use
+    workload = table(tmp_path, "job,seconds,memory\n1,0,50\n9,0,1\n1,2.5,90.5\n", overestimate=1.0)
+    use = workload.memory_use
     assert use is not None
     assert [part.tolist() for part in use.steps(0)] == [[0, 2_500_000_000], [50, 91]]
     assert [part.tolist() for part in use.steps(1)] == [[0], [200]]
-    assert found.memory.tolist() == [200, 400]
-    assert found.notes == ("1 of 2 jobs have no rows in use.csv", "1 jobs of use.csv are not in the workload")
+    assert workload.memory.tolist() == [200, 400]
+    assert workload.notes == ("1 of 2 jobs have no rows in use.csv", "1 jobs of use.csv are not in the workload")
 
 
 @pytest.mark.parametrize(
@@ -106,9 +106,9 @@ def test_table_steps_are_read(tmp_path: Path) -> None:
     ],
 )
 def test_invalid_table_is_reported_with_line(tmp_path: Path, text: str, line: int, field: str) -> None:
-    with pytest.raises(InputError) as found:
+    with pytest.raises(InputError) as raised:
         table(tmp_path, text)
-    assert (found.value.line, found.value.field) == (line, field)
+    assert (raised.value.line, raised.value.field) == (line, field)
 
 
 def test_missing_file_is_reported() -> None:
@@ -117,11 +117,11 @@ def test_missing_file_is_reported() -> None:
 
 
 def test_invalid_steps_are_rejected() -> None:
-    one = np.array([0, 1])
+    start = np.array([0, 1])
     for work, memory in (([5], [1]), ([0, 0], [1, 2]), ([0, 3, 2], [1, 2, 3])):
         with pytest.raises(ValueError, match="step"):
             MemoryUse(np.array([0, len(work)]), np.array(work), np.array(memory))
     with pytest.raises(InputError, match="negative"):
-        MemoryUse(one, np.array([0]), np.array([-1]))
+        MemoryUse(start, np.array([0]), np.array([-1]))
     with pytest.raises(ValueError, match="expected 2"):
-        replace(jobs([1, 2]), memory_use=MemoryUse(one, np.array([0]), np.array([1])))
+        replace(jobs([1, 2]), memory_use=MemoryUse(start, np.array([0]), np.array([1])))

@@ -43,11 +43,11 @@ def test_only_matches_a_loop_over_the_jobs(chosen: dict[str, set[int]], first: i
         with pytest.raises(InputError, match="no usable rows"):
             read(LOG, MACHINE, only={**only, **limits})
         return
-    found = read(LOG, MACHINE, only={**only, **limits})
-    assert found.id.tolist() == expected
-    assert found.submit[0] == 0
-    assert np.array_equal(np.diff(found.submit), np.diff(ALL.submit[np.isin(ALL.id, expected)]))
-    assert sum(found.excluded.values()) - sum(ALL.excluded.values()) == len(ALL) - len(found)
+    workload = read(LOG, MACHINE, only={**only, **limits})
+    assert workload.id.tolist() == expected
+    assert workload.submit[0] == 0
+    assert np.array_equal(np.diff(workload.submit), np.diff(ALL.submit[np.isin(ALL.id, expected)]))
+    assert sum(workload.excluded.values()) - sum(ALL.excluded.values()) == len(ALL) - len(workload)
 
 
 def test_dates_are_in_the_time_zone_of_the_log() -> None:
@@ -67,9 +67,9 @@ def test_dates_are_in_the_time_zone_of_the_log() -> None:
     ],
 )
 def test_errors_name_file_and_filter(only: dict[str, str], field: str, words: str) -> None:
-    with pytest.raises(InputError, match=words) as found:
+    with pytest.raises(InputError, match=words) as raised:
         read(LOG, MACHINE, only=only)
-    assert (found.value.field, found.value.file) == (field, LOG)
+    assert (raised.value.field, raised.value.file) == (field, LOG)
 
 
 def test_dates_need_a_log_with_dates(tmp_path: Path) -> None:
@@ -139,16 +139,16 @@ def test_commands_show_the_counts_of_filtered_rows(
     monkeypatch.chdir(tmp_path)
     Path("machine.toml").write_text('version = 1\n[[node]]\nname = "n"\ncores = 32\n[[rack]]\nnodes = { n = 12 }\n')
     assert cli.run([*words, "--only", "partition=batch,gpu", "--only", "user=ann,eve"]) == 0
-    found = json.loads(capsys.readouterr().out)
+    printed = json.loads(capsys.readouterr().out)
     expected = read(LOG, MACHINE, only={"partition": ["batch", "gpu"], "user": ["ann", "eve"]})
-    assert "partition other than batch, gpu" in json.dumps(found)
+    assert "partition other than batch, gpu" in json.dumps(printed)
     if words[0] == "trace":
-        assert found["jobs"] == len(expected)
+        assert printed["jobs"] == len(expected)
 
 
 def test_forecasts_read_the_selected_jobs() -> None:
-    found = read_log(LOG, MACHINE, only={"partition": "short"}, memory_field="used")
-    assert found.id.tolist() == read(LOG, MACHINE, only={"partition": "short"}).id.tolist()
+    workload = read_log(LOG, MACHINE, only={"partition": "short"}, memory_field="used")
+    assert workload.id.tolist() == read(LOG, MACHINE, only={"partition": "short"}).id.tolist()
     options = LogFormat(only=[("partition", ["short"]), ("state", ["FAILED"])])
     assert options.read(LOG, MACHINE).id.tolist() == [102]
 

@@ -40,23 +40,23 @@ def pods(tmp_path, *rows):
     ids=lambda value: getattr(value, "stem", value),
 )
 def test_all_published_pods_are_read_or_counted(path, kept, waiting, cut):
-    found = read(path, SHARED)
-    assert (len(found), found.excluded) == (kept, {"never scheduled": waiting})
-    assert found.repaired["requested time unknown, taken as the runtime"] == kept
-    assert found.repaired["running at the end of the trace, taken as ended then"] == cut
+    workload = read(path, SHARED)
+    assert (len(workload), workload.excluded) == (kept, {"never scheduled": waiting})
+    assert workload.repaired["requested time unknown, taken as the runtime"] == kept
+    assert workload.repaired["running at the end of the trace, taken as ended then"] == cut
     rows = {}
     with gzip.open(path, "rt") as file:
         rows = {int(row["name"].rpartition("-")[2]): row for row in csv.DictReader(file) if row["scheduled_time"]}
     first = min(int(row["creation_time"]) for row in rows.values())
-    for k, number in enumerate(found.id.tolist()):
-        row, job = rows[number], found.job(k)
+    for k, number in enumerate(workload.id.tolist()):
+        row, job = rows[number], workload.job(k)
         created, began, ended = (int(row[f"{what}_time"]) for what in ("creation", "scheduled", "deletion"))
         assert (job.submit, job.duration) == ((created - first) * SECOND, (ended - began) * SECOND)
         assert job.attribute("wait_s") == began - created
         assert job.request("cpu_milli") == int(row["cpu_milli"])
         assert job.request("gpu_milli") == int(row["num_gpu"]) * int(row["gpu_milli"])
         assert (job.memory, job.tasks) == (int(row["memory_mib"]), 1)
-        assert found.attributes["gpu_spec"][k] == row["gpu_spec"]
+        assert workload.attributes["gpu_spec"][k] == row["gpu_spec"]
 
 
 @given(st.integers(1, 200_000), st.integers(0, 2**20), st.sampled_from([(0, 0), (1, 220), (1, 1000), (4, 1000)]))
@@ -82,20 +82,20 @@ def test_gpus_may_be_devices_of_nodes(tmp_path, resource, amounts):
         replace(nodes, kind=np.array([Kind.NODE, Kind.DEVICE]), capacity=np.array([[64, 1, 0], [0, 0, 1000]])),
         replace(nodes, kind=np.array([Kind.NODE, Kind.DEVICE]), type=("n", resource), capacity=nodes.capacity * [1, 1, 0]),
     ):
-        found = OpenB().read(pods(tmp_path, *rows), machine)
-        assert found.request(resource).tolist() == amounts
-        assert found.attributes["gpus"].tolist() == [1, 4]
-        assert found.attributes["gpu_spec"].tolist() == ["T4", ""]
+        workload = OpenB().read(pods(tmp_path, *rows), machine)
+        assert workload.request(resource).tolist() == amounts
+        assert workload.attributes["gpus"].tolist() == [1, 4]
+        assert workload.attributes["gpu_spec"].tolist() == ["T4", ""]
 
 
 def test_pods_without_runtime_are_excluded(tmp_path):
     rows = ["p1,1000,1,0,0,,BE,Failed,5,9,9", "p2,1000,0,0,0,,BE,Pending,5,9,", "p3,1000,0,0,0,,BE,Running,7,9,8"]
-    found = read(pods(tmp_path, *rows), SHARED)
-    assert found.id.tolist() == [3]
-    assert found.submit.tolist() == [0]
-    assert found.excluded == {"never scheduled": 1, "runtime unknown or 0": 1}
-    assert found.repaired["memory 0, taken as zero"] == 1
-    assert np.array_equal(found.attributes["memory_known"], [0])
+    workload = read(pods(tmp_path, *rows), SHARED)
+    assert workload.id.tolist() == [3]
+    assert workload.submit.tolist() == [0]
+    assert workload.excluded == {"never scheduled": 1, "runtime unknown or 0": 1}
+    assert workload.repaired["memory 0, taken as zero"] == 1
+    assert np.array_equal(workload.attributes["memory_known"], [0])
     with pytest.raises(InputError, match="no usable rows"):
         read(pods(tmp_path, *rows[:2]), SHARED)
 

@@ -33,30 +33,30 @@ def log(tmp_path, *rows):
     ids=lambda value: getattr(value, "stem", value),
 )
 def test_all_published_jobs_are_read(path, jobs):
-    found = read(path, EIGHT)
+    workload = read(path, EIGHT)
     with gzip.open(path, "rt") as file:
         rows = [row for row in csv.DictReader(file) if row["timestamp"]]
-    assert len(found) == len(rows) == jobs
-    assert found.excluded == {}
-    assert found.repaired == {"requested time unknown, taken as the runtime": jobs}
+    assert len(workload) == len(rows) == jobs
+    assert workload.excluded == {}
+    assert workload.repaired == {"requested time unknown, taken as the runtime": jobs}
     first = min(datetime.fromisoformat(row["timestamp"]) for row in rows)
     for k in range(0, len(rows), 97):
-        row, job = rows[int(found.id[k]) - 1], found.job(k)
+        row, job = rows[int(workload.id[k]) - 1], workload.job(k)
         assert job.submit == (datetime.fromisoformat(row["timestamp"]) - first).total_seconds() * SECOND
         assert job.duration == float(row["duration"]) * SECOND
         assert job.nodes == math.ceil(int(row["num_gpus"]) / 8)
-        assert found.attributes["cluster"][k] == row["cluster"]
+        assert workload.attributes["cluster"][k] == row["cluster"]
     requested = Counter((-(-int(row["num_gpus"]) // 8)) for row in rows)
-    assert Counter(found.nodes.tolist()) == requested
+    assert Counter(workload.nodes.tolist()) == requested
 
 
 def test_shared_node_gangs_have_fewest_equal_tasks(tmp_path):
     rows = [f"2017-10-09 07:0{k}:00,10.5,{gpus},1,x" for k, gpus in enumerate([1, 8, 9, 24, 128])]
-    found = read(log(tmp_path, *rows), shared_nodes(cores=48, gpu=8, memory=1))
-    assert found.tasks.tolist() == [1, 1, 2, 3, 16]
-    assert {name: column.tolist() for name, column in found.requests.items()} == {"gpu": [1, 8, 5, 8, 8]}
-    assert found.repaired["GPUs rounded up to a whole number of 'gpu' on each node"] == 1
-    assert found.duration.tolist() == [10_500_000_000] * 5
+    workload = read(log(tmp_path, *rows), shared_nodes(cores=48, gpu=8, memory=1))
+    assert workload.tasks.tolist() == [1, 1, 2, 3, 16]
+    assert {name: column.tolist() for name, column in workload.requests.items()} == {"gpu": [1, 8, 5, 8, 8]}
+    assert workload.repaired["GPUs rounded up to a whole number of 'gpu' on each node"] == 1
+    assert workload.duration.tolist() == [10_500_000_000] * 5
 
 
 def test_machine_without_gpus_is_rejected(tmp_path):
@@ -70,10 +70,10 @@ def test_machine_without_gpus_is_rejected(tmp_path):
 def test_rows_without_runtime_or_gpus_are_excluded_and_ids_number_rows(tmp_path):
     path = log(tmp_path, "2017-10-09 07:00:00,0,1,0,x", "2017-10-09 07:00:00,,1,0,x", "2017-10-09 07:00:00,5,0,0,x",
                "2017-10-09 07:00:09,5,2,10,x", "2017-10-09 07:00:08,5,2,10,x")  # fmt: skip
-    found = read(path, EIGHT)
-    assert found.id.tolist() == [5, 4]
-    assert found.submit.tolist() == [0, SECOND]
-    assert found.excluded == {"runtime unknown or 0": 2, "GPUs unknown or 0": 1}
+    workload = read(path, EIGHT)
+    assert workload.id.tolist() == [5, 4]
+    assert workload.submit.tolist() == [0, SECOND]
+    assert workload.excluded == {"runtime unknown or 0": 2, "GPUs unknown or 0": 1}
 
 
 def test_repeated_hour_is_counted_in_its_zone(tmp_path):

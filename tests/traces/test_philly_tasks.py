@@ -23,16 +23,16 @@ def units():
 
 
 def test_jobs_take_recorded_time_on_reference_unit(units):
-    found = PhillyTasks().read(SHIPPED, units)
+    workload = PhillyTasks().read(SHIPPED, units)
     with gzip.open(SHIPPED, "rt") as file:
         rows = list(csv.DictReader(file))
     single = [row for row in rows if row["num_gpus"] == "1"]
-    assert len(found) == len(single) and found.excluded == {"more than one GPU": len(rows) - len(single)}
-    kind, operations = (found.attributes[name] for name in ("task_type", "operations"))
+    assert len(workload) == len(single) and workload.excluded == {"more than one GPU": len(rows) - len(single)}
+    kind, operations = (workload.attributes[name] for name in ("task_type", "operations"))
     reference = compute_times(operations.astype(np.float64), rates(units)[kind, 1])
-    logged = np.array([float(rows[k - 1]["duration"]) for k in found.attributes["parent_job_id"].tolist()])
+    logged = np.array([float(rows[k - 1]["duration"]) for k in workload.attributes["parent_job_id"].tolist()])
     assert np.abs(reference / SECOND - logged).max() < 1e-3  # an operation is a millionth of a step
-    assert (found.duration <= reference).all() and (found.tasks == 1).all()
+    assert (workload.duration <= reference).all() and (workload.tasks == 1).all()
 
 
 def test_kinds_depend_on_seed_and_row(units, tmp_path):
@@ -44,17 +44,17 @@ def test_kinds_depend_on_seed_and_row(units, tmp_path):
         lines = file.read().splitlines()
     (tmp_path / "part.csv").write_text("\n".join(lines[:500]) + "\n")
     part = PhillyTasks().read(tmp_path / "part.csv", units)
-    known = dict(zip(whole.attributes["parent_job_id"].tolist(), whole.attributes["task_type"].tolist(), strict=True))
+    kind_of = dict(zip(whole.attributes["parent_job_id"].tolist(), whole.attributes["task_type"].tolist(), strict=True))
     assert all(
-        known[job] == kind
+        kind_of[job] == kind
         for job, kind in zip(part.attributes["parent_job_id"].tolist(), part.attributes["task_type"].tolist(), strict=True)
     )
 
 
 def test_only_kinds_of_the_reference_unit_are_drawn(tmp_path):
     small = machine("gavel", k80=1)
-    found = PhillyTasks(reference="k80").read(SHIPPED, small)
-    assert (rates(small)[found.attributes["task_type"], 0] > 0).all()
+    workload = PhillyTasks(reference="k80").read(SHIPPED, small)
+    assert (rates(small)[workload.attributes["task_type"], 0] > 0).all()
 
 
 def test_errors_have_remedies(units, tmp_path):

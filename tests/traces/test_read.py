@@ -36,10 +36,10 @@ def some(submit, **columns):
 
 
 def test_format_is_detected(swf):
-    found = read(swf, MACHINE)
-    assert np.array_equal(found.id, read(str(swf), MACHINE, format="swf").id)
-    assert found.name == "some"
-    assert found.nodes.tolist() == [2, 2, 2, 2]
+    workload = read(swf, MACHINE)
+    assert np.array_equal(workload.id, read(str(swf), MACHINE, format="swf").id)
+    assert workload.name == "some"
+    assert workload.nodes.tolist() == [2, 2, 2, 2]
 
 
 def test_missing_files_and_unknown_names_are_reported(swf, tmp_path):

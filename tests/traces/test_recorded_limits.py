@@ -76,8 +76,8 @@ def test_partition_limit_is_the_longest_time_of_the_partition(machine: poolwise.
     workload = poolwise.read(tmp_path / "log.txt", machine)
     assert workload.requested.tolist() == [3620 * SECOND, 3600 * SECOND, 3620 * SECOND]
     assert np.isnan(workload.attributes["time_limit_s"]).all()
-    kept = poolwise.read(tmp_path / "log.txt", machine, keep_requests=True).requested
-    assert kept.tolist() == [3600 * SECOND, 3600 * SECOND, UNKNOWN]
+    limits = poolwise.read(tmp_path / "log.txt", machine, keep_requests=True).requested
+    assert limits.tolist() == [3600 * SECOND, 3600 * SECOND, UNKNOWN]
     assert {reason: count for reason, count in workload.repaired.items() if "time limit" in reason} == {
         "time limit Partition_Limit, taken as the longest time of the partition": 2,
         "time limit Partition_Limit, taken as the runtime": 1,

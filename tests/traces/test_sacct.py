@@ -60,7 +60,7 @@ GIB = 1024.0
 @given(st.lists(jobs, min_size=1, max_size=8), st.sampled_from(["zero", "exclude", "3 GiB"]))
 @settings(max_examples=150, deadline=None)
 def test_every_job_is_kept_or_counted_under_the_first_reason(rows, memory_unknown):
-    kept, excluded, repaired = [], Counter(), Counter()
+    usable, excluded, repaired = [], Counter(), Counter()
     lines = []
     for k, row in enumerate(rows, start=1):
         used = row["used"]
@@ -84,7 +84,7 @@ def test_every_job_is_kept_or_counted_under_the_first_reason(rows, memory_unknow
         elif memory == 0 and memory_unknown == "exclude":
             excluded["memory unknown or 0"] += 1
         else:
-            kept.append((k, row, memory))
+            usable.append((k, row, memory))
             if not row["TimelimitRaw"].isdecimal():
                 repaired[f"time limit {row['TimelimitRaw'] or 'unknown'}, taken as the runtime"] += 1
             elif int(row["TimelimitRaw"]) * 60 < row["ElapsedRaw"]:
@@ -93,18 +93,18 @@ def test_every_job_is_kept_or_counted_under_the_first_reason(rows, memory_unknow
                 repaired[f"memory unknown or 0, taken as {memory_unknown}"] += 1
     with tempfile.TemporaryDirectory() as folder:
         path = export(folder, *lines)
-        if not kept:
+        if not usable:
             with pytest.raises(InputError, match="no usable rows"):
                 Sacct(memory_unknown=memory_unknown).read(path, MACHINE)
             return
-        found = Sacct(memory_unknown=memory_unknown).read(path, MACHINE)
-    repaired["tasks of a step unknown, taken as one per node"] = sum(row["used"] == ("300M", "") for _, row, _ in kept)
-    assert found.excluded == excluded
-    assert found.repaired == +repaired
-    position = {int(number): k for k, number in enumerate(found.id)}
-    assert sorted(position) == [k for k, _, _ in kept]
-    for number, row, memory in kept:
-        job = found.job(position[number])
+        workload = Sacct(memory_unknown=memory_unknown).read(path, MACHINE)
+    repaired["tasks of a step unknown, taken as one per node"] = sum(row["used"] == ("300M", "") for _, row, _ in usable)
+    assert workload.excluded == excluded
+    assert workload.repaired == +repaired
+    position = {int(number): k for k, number in enumerate(workload.id)}
+    assert sorted(position) == [k for k, _, _ in usable]
+    for number, row, memory in usable:
+        job = workload.job(position[number])
         cpus = row["AllocCPUS"]
         assert job.nodes == math.ceil(cpus / 12)
         limit = int(row["TimelimitRaw"]) * 60 if row["TimelimitRaw"].isdecimal() else 0
@@ -124,16 +124,16 @@ def test_one_row_of_each_kind(tmp_path):
         {"JobIDRaw": "7.0", "MaxRSS": "2097152K", "NTasks": 6, "NNodes": 2},
         {"JobIDRaw": 9, "AllocCPUS": 6, "ReqMem": "500Mc", "Submit": "2026-03-01T00:00:30", "TimelimitRaw": "1"},
     )
-    found = read(path, MACHINE)
-    assert found.name == "jobs"
-    assert found.id.tolist() == [7, 9]
-    assert found.submit.tolist() == [0, 30 * SECOND]
-    assert found.requested.tolist() == [10 * MINUTE, 100 * SECOND]
-    assert found.nodes.tolist() == [2, 1]
-    assert found.memory.tolist() == [6 * 1024, 3000]
-    assert found.attributes["wait_s"].tolist() == [60.0, 30.0]
-    assert found.attributes["state"].tolist() == ["CANCELLED", "COMPLETED"]
-    assert found.attributes["user"].tolist() == ["ada", ""]
+    workload = read(path, MACHINE)
+    assert workload.name == "jobs"
+    assert workload.id.tolist() == [7, 9]
+    assert workload.submit.tolist() == [0, 30 * SECOND]
+    assert workload.requested.tolist() == [10 * MINUTE, 100 * SECOND]
+    assert workload.nodes.tolist() == [2, 1]
+    assert workload.memory.tolist() == [6 * 1024, 3000]
+    assert workload.attributes["wait_s"].tolist() == [60.0, 30.0]
+    assert workload.attributes["state"].tolist() == ["CANCELLED", "COMPLETED"]
+    assert workload.attributes["user"].tolist() == ["ada", ""]
     assert read(path, MACHINE, memory_field="requested").memory.tolist() == [10 * 1024, 3000]
     assert read(path, MACHINE, memory_field="used").memory.tolist() == [6 * 1024, 0]
     assert read(path, MACHINE, memory_scale=2).memory.tolist() == [12 * 1024, 6000]
@@ -141,29 +141,29 @@ def test_one_row_of_each_kind(tmp_path):
 
 def test_steps_without_job_are_counted(tmp_path):
     path = export(tmp_path, {}, {"JobIDRaw": "6.batch", "MaxRSS": "1G"}, {"JobIDRaw": "6.0", "MaxRSS": "1G"})
-    found = read(path, MACHINE)
-    assert (len(found), found.excluded, found.repaired) == (1, {"step whose job is not in the export": 2}, {})
+    workload = read(path, MACHINE)
+    assert (len(workload), workload.excluded, workload.repaired) == (1, {"step whose job is not in the export": 2}, {})
 
 
 def test_memory_of_wide_jobs_follows_cpus_on_larger_nodes(tmp_path):
     path = export(tmp_path, {"NNodes": 4, "AllocCPUS": 16, "ReqMem": "3Gn"})
     for cores, nodes, memory in ((4, 4, 3072), (8, 2, 6144), (12, 2, 9216), (64, 1, 12288)):
-        found = read(path, Machine.of_racks(1, 4, local=1, cores=cores))
-        assert (found.nodes.tolist(), found.memory.tolist()) == ([nodes], [memory])
+        workload = read(path, Machine.of_racks(1, 4, local=1, cores=cores))
+        assert (workload.nodes.tolist(), workload.memory.tolist()) == ([nodes], [memory])
 
 
 def test_job_requests_as_many_shared_nodes_as_it_had(tmp_path):
     tres = "billing=7,cpu=7,gres/gpu:a100=4,gres/gpu=4,mem=8G,node=2"
     path = export(tmp_path, {"NNodes": 2, "AllocCPUS": 7, "ReqMem": "8G", "AllocTRES": tres}, {"AllocCPUS": 3})
-    found = read(path, shared_nodes(cores=64, gpu=8, memory=65536))
-    assert found.tasks.tolist() == [1, 1]
-    assert {name: column.tolist() for name, column in found.requests.items()} == {
+    workload = read(path, shared_nodes(cores=64, gpu=8, memory=65536))
+    assert workload.tasks.tolist() == [1, 1]
+    assert {name: column.tolist() for name, column in workload.requests.items()} == {
         "nodes": [2, 1],
         "cores": [4, 3],
         "gpu": [2, 0],
         "memory": [4096, 24 * 1024],
     }
-    assert found.repaired == {"CPUs rounded up to a whole number of 'cores' on each node": 1}
+    assert workload.repaired == {"CPUs rounded up to a whole number of 'cores' on each node": 1}
     none = read(path, shared_nodes(cores=64, memory=65536))
     assert none.repaired["GPUs ignored, because the machine's nodes have none"] == 1
     fine = read(path, shared_nodes(cpu_milli=64000, gpu_milli=8000, memory=65536))
@@ -186,36 +186,36 @@ def test_job_requests_as_many_shared_nodes_as_it_had(tmp_path):
 )
 def test_times_are_in_zone_unless_they_have_an_offset(tmp_path, words, zone, submit, repaired):
     path = export(tmp_path, *({"Submit": word, "Start": "Unknown"} for word in words))
-    found = read(path, MACHINE, timezone=zone)
-    assert int(found.submit[1]) == submit * SECOND
-    assert sum(count for reason, count in found.repaired.items() if "ambiguous local time" in reason) == repaired
-    assert np.isnan(found.attributes["wait_s"]).all()
+    workload = read(path, MACHINE, timezone=zone)
+    assert int(workload.submit[1]) == submit * SECOND
+    assert sum(count for reason, count in workload.repaired.items() if "ambiguous local time" in reason) == repaired
+    assert np.isnan(workload.attributes["wait_s"]).all()
 
 
 def test_start_before_submission_has_unknown_wait(tmp_path):
-    found = read(export(tmp_path, {"Start": "2026-02-28T23:59:59"}, {}), MACHINE)
-    assert np.isnan(found.attributes["wait_s"]).tolist() == [True, False]
-    assert found.repaired["start before the submission, wait unknown"] == 1
+    workload = read(export(tmp_path, {"Start": "2026-02-28T23:59:59"}, {}), MACHINE)
+    assert np.isnan(workload.attributes["wait_s"]).tolist() == [True, False]
+    assert workload.repaired["start before the submission, wait unknown"] == 1
 
 
 @pytest.mark.parametrize(("name", "end"), [("jobs.txt", "|"), ("jobs.txt", "\r"), ("jobs.txt.gz", ""), ("jobs.gz", "|")])
 def test_line_endings_and_gzip_do_not_matter(tmp_path, name, end):
-    found = read(export(tmp_path, {}, {"Submit": "2026-03-01T00:00:09"}, name=name, end=end), MACHINE)
-    assert found.submit.tolist() == [0, 9 * SECOND]
+    workload = read(export(tmp_path, {}, {"Submit": "2026-03-01T00:00:09"}, name=name, end=end), MACHINE)
+    assert workload.submit.tolist() == [0, 9 * SECOND]
 
 
 def test_concatenated_exports_may_overlap(tmp_path):
     path = export(tmp_path, {}, {"State": "FAILED"})
     again = path.read_text()
     path.write_text(again + again)
-    found = read(path, MACHINE)
-    assert len(found) == 2
-    assert found.excluded == {"identical duplicate row": 2}
+    workload = read(path, MACHINE)
+    assert len(workload) == 2
+    assert workload.excluded == {"identical duplicate row": 2}
     path.write_text(again + again.replace("FAILED|1|12|100", "COMPLETED|1|12|700"))
-    found = read(path, MACHINE)
-    assert found.attributes["state"].tolist() == ["COMPLETED", "COMPLETED"]
-    assert found.duration.tolist() == [100 * SECOND, 700 * SECOND]
-    assert found.excluded == {"identical duplicate row": 1, EARLIER: 1}
+    workload = read(path, MACHINE)
+    assert workload.attributes["state"].tolist() == ["COMPLETED", "COMPLETED"]
+    assert workload.duration.tolist() == [100 * SECOND, 700 * SECOND]
+    assert workload.excluded == {"identical duplicate row": 1, EARLIER: 1}
 
 
 def test_last_run_of_requeued_job_is_kept_with_its_steps(tmp_path):
@@ -230,11 +230,11 @@ def test_last_run_of_requeued_job_is_kept_with_its_steps(tmp_path):
         {"JobIDRaw": 8},
     ]
     for order in (rows, rows[::-1]):
-        found = read(export(tmp_path, *order), MACHINE)
-        assert found.id.tolist() == [8, 7]
-        assert found.duration.tolist() == [100 * SECOND, 300 * SECOND]
-        assert found.memory.tolist() == [24 * 1024, 2 * 1024]
-        assert found.excluded == {EARLIER: 3}
+        workload = read(export(tmp_path, *order), MACHINE)
+        assert workload.id.tolist() == [8, 7]
+        assert workload.duration.tolist() == [100 * SECOND, 300 * SECOND]
+        assert workload.memory.tolist() == [24 * 1024, 2 * 1024]
+        assert workload.excluded == {EARLIER: 3}
     for column in ("User", "Cluster"):
         path = export(tmp_path, {**first, column: "a"}, {"JobIDRaw": 7, **again, column: "b"})
         with pytest.raises(InputError, match=f"a different {column}") as caught:
@@ -276,14 +276,14 @@ def test_equivalent_columns_yield_the_same_jobs(tmp_path):
         return {**cells, "End": f"{begun + timedelta(seconds=ran):%Y-%m-%dT%H:%M:%S}" if begun else "Unknown"}
 
     for change in (other, ends):
-        found = read(rewritten(export(tmp_path, *rows), change), MACHINE)
-        assert found.excluded == want.excluded == {"waiting when exported": 1}
+        workload = read(rewritten(export(tmp_path, *rows), change), MACHINE)
+        assert workload.excluded == want.excluded == {"waiting when exported": 1}
         for column in ("id", "submit", "duration", "requested", "nodes", "memory"):
-            assert getattr(found, column).tolist() == getattr(want, column).tolist()
+            assert getattr(workload, column).tolist() == getattr(want, column).tolist()
     few = {"JobIDRaw", "Submit", "State", "NNodes", "AllocCPUS", "ElapsedRaw"}
-    found = read(rewritten(export(tmp_path, *rows), lambda cells: {k: v for k, v in cells.items() if k in few}), MACHINE)
-    assert found.duration.tolist() == want.duration.tolist()
-    assert found.repaired == {"time limit unknown, taken as the runtime": 2, "memory unknown or 0, taken as zero": 2}
+    workload = read(rewritten(export(tmp_path, *rows), lambda cells: {k: v for k, v in cells.items() if k in few}), MACHINE)
+    assert workload.duration.tolist() == want.duration.tolist()
+    assert workload.repaired == {"time limit unknown, taken as the runtime": 2, "memory unknown or 0, taken as zero": 2}
     for field, column in (("used", "MaxRSS"), ("requested", "ReqMem")):
         with pytest.raises(InputError, match=f"lacks {column}"):
             read(tmp_path / "jobs.txt", MACHINE, memory_field=field)
@@ -294,18 +294,18 @@ def test_array_tasks_and_het_parts_get_unique_numbers(tmp_path):
     rows = [{"JobIDRaw": k} for k in ids]
     rows[-1] |= {"MaxRSS": "5G", "NTasks": 1}
     path = rewritten(export(tmp_path, *rows), lambda cells: {"JobID": cells.pop("JobIDRaw"), **cells})
-    found = read(path, MACHINE)
-    assert found.id.tolist() == [17, 1800000004, 1800000005, 1950000001]
-    assert found.attributes["job_name"].tolist() == ["17", "18_4", "18_5", "19+1"]
-    assert found.memory.tolist() == [24576, 5 * 1024, 24576, 24576]
-    assert found.excluded == {"pending array tasks in one row": 1}
+    workload = read(path, MACHINE)
+    assert workload.id.tolist() == [17, 1800000004, 1800000005, 1950000001]
+    assert workload.attributes["job_name"].tolist() == ["17", "18_4", "18_5", "19+1"]
+    assert workload.memory.tolist() == [24576, 5 * 1024, 24576, 24576]
+    assert workload.excluded == {"pending array tasks in one row": 1}
 
 
 def test_rows_with_bars_in_text_are_skipped_and_counted(tmp_path):
     path = export(tmp_path, {"User": "ada"}, {"User": "a|b"}, {"User": "ada"})
-    found = read(path, MACHINE)
-    assert (found.id.tolist(), found.excluded) == ([1, 3], {"cannot be read": 1})
-    assert "line 3: the row has 13 fields, the header 12" in found.notes[0]
+    workload = read(path, MACHINE)
+    assert (workload.id.tolist(), workload.excluded) == ([1, 3], {"cannot be read": 1})
+    assert "line 3: the row has 13 fields, the header 12" in workload.notes[0]
     with pytest.raises(InputError, match="13 fields, the header 12") as caught:
         read(path, MACHINE, strict=True)
     assert caught.value.line == 3
@@ -348,10 +348,10 @@ def test_unreadable_cell_is_reported_with_line_and_field(tmp_path, cell, message
     error = caught.value
     assert (error.file, error.field, error.line) == (path, list(cell)[-1], 4)
     assert error.remedy
-    found = read(path, MACHINE, timezone="Europe/Berlin")
-    assert len(found) == 2
-    assert found.excluded == {f"cannot be read ({list(cell)[-1]})": 1}
-    assert [note.startswith("skipped, for example, line 4: ") for note in found.notes] == [True]
+    workload = read(path, MACHINE, timezone="Europe/Berlin")
+    assert len(workload) == 2
+    assert workload.excluded == {f"cannot be read ({list(cell)[-1]})": 1}
+    assert [note.startswith("skipped, for example, line 4: ") for note in workload.notes] == [True]
 
 
 @pytest.mark.parametrize(
@@ -403,11 +403,11 @@ def test_any_cell_text_is_read_or_raises_input_error(name, word, strict):
     with tempfile.TemporaryDirectory() as folder:
         path = export(folder, {}, {name: word.replace("\n", " ")})
         try:
-            found = Sacct(strict=strict).read(path, MACHINE)
+            workload = Sacct(strict=strict).read(path, MACHINE)
         except InputError as error:
             assert error.file == path
         else:
-            assert len(found) + sum(found.excluded.values()) == 2
+            assert len(workload) + sum(workload.excluded.values()) == 2
 
 
 @given(st.integers(0, 10**6), st.sampled_from("KMGT"))
@@ -415,8 +415,8 @@ def test_memory_amounts_use_binary_units(amount, unit):
     mebibytes = amount * 1024.0 ** ("KMGT".index(unit) - 1)
     assert used_mib([f"{amount}{unit}"]).tolist() == [mebibytes]
     for suffix in ("", "n", "c"):
-        found, per = requested_mib([f"{amount}{unit}{suffix}"])
-        assert (found.tolist(), per.tolist()) == ([mebibytes], [suffix])
+        amounts, per = requested_mib([f"{amount}{unit}{suffix}"])
+        assert (amounts.tolist(), per.tolist()) == ([mebibytes], [suffix])
 
 
 @given(st.integers(0, 10**7))
@@ -442,10 +442,10 @@ def test_only_exports_are_recognized(tmp_path):
 def test_shipped_example_matches_its_script():
     path = catalog.find("traces", "example-sacct.txt")
     assert path.read_text(encoding="utf-8") == text()
-    found = read(path, Machine.of_racks(2, 16, local=65536, cores=32))
+    workload = read(path, Machine.of_racks(2, 16, local=65536, cores=32))
     rows = sum("." not in line.partition("|")[0] for line in text().splitlines()) - 1
-    assert len(found) + sum(found.excluded.values()) == rows == 400
-    assert found.memory.max() <= 256 * 1024
+    assert len(workload) + sum(workload.excluded.values()) == rows == 400
+    assert workload.memory.max() <= 256 * 1024
 
 
 MIXED = """\
@@ -464,13 +464,13 @@ def test_gpu_jobs_of_a_mixed_cluster_keep_their_gpus_or_are_reported(tmp_path, c
     (tmp_path / "mixed.toml").write_text(MIXED.format(cpu=cpu, gpu=gpu))
     machine = load_machine(tmp_path / "mixed.toml")
     path = export(tmp_path, {"AllocCPUS": 8, "AllocTRES": "cpu=8,gres/gpu:a100=4,gres/gpu=4"}, {"AllocCPUS": 8})
-    found = read(path, machine)
+    workload = read(path, machine)
     if cpu != gpu:
-        assert found.repaired["GPUs ignored, because the machine's whole nodes have none"] == 1
-        assert "gpu" not in found.requests
+        assert workload.repaired["GPUs ignored, because the machine's whole nodes have none"] == 1
+        assert "gpu" not in workload.requests
         return
-    assert found.requests["gpu"].tolist() == [4, 0] and not any("GPUs" in reason for reason in found.repaired)
-    schedule = simulate(found, machine).schedule
+    assert workload.requests["gpu"].tolist() == [4, 0] and not any("GPUs" in reason for reason in workload.repaired)
+    schedule = simulate(workload, machine).schedule
     (run,) = np.flatnonzero(schedule.job == 0).tolist()
     nodes = [owner for owner, resource, _ in schedule.placement_of(run) if machine.resources[resource] in ("nodes", "gpu")]
     assert nodes and {int(machine.rack[owner]) for owner in nodes} == {1}, "the second rack has the GPUs"

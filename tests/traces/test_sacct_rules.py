@@ -122,7 +122,7 @@ def test_alternatives_are_not_joined_if_another_column_may_contain_bars(tmp_path
 def test_unknown_state_names_line_and_field(tmp_path: Path, machine: Machine) -> None:
     lines = LOG.read_text().replace("OUT_OF_MEMORY", "OUT_OF_MEMROY").splitlines()[:-1]  # without the row that was cut off
     (tmp_path / "log.txt").write_text("\n".join(lines))
-    with pytest.raises(InputError, match="unknown state 'OUT_OF_MEMROY'") as found:
+    with pytest.raises(InputError, match="unknown state 'OUT_OF_MEMROY'") as raised:
         read(tmp_path / "log.txt", machine, strict=True)
-    assert found.value.field == "State"
-    assert "OUT_OF_MEMROY" in lines[(found.value.line or 0) - 1]
+    assert raised.value.field == "State"
+    assert "OUT_OF_MEMROY" in lines[(raised.value.line or 0) - 1]

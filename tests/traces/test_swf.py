@@ -67,7 +67,7 @@ job_values = st.fixed_dictionaries(
 @given(st.lists(job_values, min_size=1, max_size=12), st.sampled_from(["zero", "exclude", "3 GiB"]))
 @settings(max_examples=150, deadline=None)
 def test_every_row_is_kept_or_counted_under_the_first_reason(jobs, memory_unknown):
-    kept, excluded, repaired = [], Counter(), Counter()
+    usable, excluded, repaired = [], Counter(), Counter()
     for number, row in enumerate(jobs, start=1):
         processors = max(row["allocated"], row["processors"])
         memory = row["used"] if row["used"] > 0 else row["memory"]
@@ -88,21 +88,21 @@ def test_every_row_is_kept_or_counted_under_the_first_reason(jobs, memory_unknow
                 repaired[f"memory unknown or 0, taken as {memory_unknown}"] += 1
             mib = -(-memory * min(processors, 12) // 1024) if memory > 0 else {"zero": 0, "3 GiB": 3072}[memory_unknown]
             nodes = -(-processors // 12)
-            kept.append((row["submit"], number, row["run"], max(row["time"], row["run"]), nodes, mib, memory > 0))
-    kept.sort()
+            usable.append((row["submit"], number, row["run"], max(row["time"], row["run"]), nodes, mib, memory > 0))
+    usable.sort()
     with tempfile.TemporaryDirectory() as folder:
         path = log(folder, *jobs)
-        if not kept:
+        if not usable:
             with pytest.raises(InputError, match="no usable rows"):
                 SWF(memory_unknown=memory_unknown).read(path, MACHINE)
             return
         workload = SWF(memory_unknown=memory_unknown).read(path, MACHINE)
     assert len(workload) + sum(workload.excluded.values()) == len(jobs)
     assert (workload.excluded, workload.repaired) == (dict(excluded), dict(repaired))
-    first = kept[0][0]
+    first = usable[0][0]
     columns = (workload.submit, workload.id, workload.duration, workload.requested, workload.nodes, workload.memory)
     got = zip(*(column.tolist() for column in (*columns, workload.attributes["memory_known"])), strict=True)
-    want = [(int(s - first) * SECOND, i, int(r * SECOND), int(q * SECOND), n, m, int(k)) for s, i, r, q, n, m, k in kept]
+    want = [(int(s - first) * SECOND, i, int(r * SECOND), int(q * SECOND), n, m, int(k)) for s, i, r, q, n, m, k in usable]
     assert list(got) == want
 
 
@@ -196,11 +196,11 @@ def test_unreadable_rows_change_only_the_counts(bad):
         for position, text in sorted(bad, reverse=True):
             lines.insert(position, text)
         path.write_text("\n".join(lines))
-        found = SWF().read(path, MACHINE)
-        assert found.excluded == Counter(BAD[text] for _, text in bad)
-        assert len(found.notes) <= 3 and bool(found.notes) == bool(bad)
+        workload = SWF().read(path, MACHINE)
+        assert workload.excluded == Counter(BAD[text] for _, text in bad)
+        assert len(workload.notes) <= 3 and bool(workload.notes) == bool(bad)
         for name in ("id", "submit", "duration", "requested"):
-            assert np.array_equal(getattr(found, name), getattr(clean, name))
+            assert np.array_equal(getattr(workload, name), getattr(clean, name))
         if bad:
             with pytest.raises(InputError):
                 SWF(strict=True).read(path, MACHINE)
@@ -292,13 +292,13 @@ def test_real_logs_are_read_completely(path, jobs, excluded):
 
 def test_jobs_request_cores_of_one_or_several_shared_nodes(tmp_path):
     path = log(tmp_path, *(job(allocated=p, processors=p, memory=1024) for p in (1, 16, 17, 37)))
-    found = SWF().read(path, shared_nodes(cores=16, memory=65536))
-    assert {name: column.tolist() for name, column in found.requests.items()} == {
+    workload = SWF().read(path, shared_nodes(cores=16, memory=65536))
+    assert {name: column.tolist() for name, column in workload.requests.items()} == {
         "nodes": [1, 1, 2, 3],
         "cores": [1, 16, 9, 13],
         "memory": [1, 16, 9, 13],
     }
-    assert found.repaired == {
+    assert workload.repaired == {
         "processors rounded up to the same number on each of several nodes": 2,
         "cores of these jobs in excess of their processors": 3,
     }

@@ -76,8 +76,8 @@ def test_written_workload_round_trips(workload, name):
         assert path.read_bytes() == first
         assert [file.name for file in Path(folder).iterdir()] == [name]
     assert_same(back, workload)
-    kept = name.endswith(".parquet")
-    assert (dict(back.excluded), dict(back.repaired)) == ((workload.excluded, workload.repaired) if kept else ({}, {}))
+    keeps_counts = name.endswith(".parquet")
+    assert (dict(back.excluded), dict(back.repaired)) == ((workload.excluded, workload.repaired) if keeps_counts else ({}, {}))
 
 
 def test_published_jobs_are_read_unchanged():

@@ -12,10 +12,10 @@ from poolwise.traces.generators import generate
 def test_means_match_settings():
     workload = generate("device_jobs", jobs=20000, warm_up_s=0.0, seed=3)
     assert workload.submit[-1] / SECOND == pytest.approx(20000 / 16, rel=0.03)
-    known = read_device_profiles("catalog:rodinia")
-    for kind, profile in known.items():
+    profiles = read_device_profiles("catalog:rodinia")
+    for kind, profile in profiles.items():
         mine = workload.attributes["kind"] == kind
-        assert mine.mean() == pytest.approx(1 / len(known), rel=0.1)
+        assert mine.mean() == pytest.approx(1 / len(profiles), rel=0.1)
         times = workload.duration[mine] / SECOND
         assert times.mean() == pytest.approx(profile.local_s, rel=0.02)
         assert times.std() / times.mean() == pytest.approx(profile.spread, rel=0.1)

@@ -28,12 +28,12 @@ def test_shares_and_gaps_match_settings(scenario):
 
 def test_streams_are_independent():
     base = NvmeMix(jobs=500, seed=2)
-    one = base.generate()
+    again = base.generate()
     for other in (replace(base, mean_gap_s=7.0), replace(base, high_priority_factor=2.0), replace(base, constant_gaps=True)):
         workload = other.generate()
-        assert np.array_equal(one.attributes["kind"], workload.attributes["kind"])
-        assert np.array_equal(one.attributes["high_priority"], workload.attributes["high_priority"])
-    assert np.array_equal(replace(base, jobs=50).generate().submit, one.submit[:50])
+        assert np.array_equal(again.attributes["kind"], workload.attributes["kind"])
+        assert np.array_equal(again.attributes["high_priority"], workload.attributes["high_priority"])
+    assert np.array_equal(replace(base, jobs=50).generate().submit, again.submit[:50])
 
 
 def test_correlated_priorities_select_first_kinds():

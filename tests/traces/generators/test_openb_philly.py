@@ -16,8 +16,8 @@ def test_requests_and_durations_come_from_traces():
     jobs = generate("openb_philly", jobs=3000, seed=4, longest_s=1e9)
     pods, philly = _pods(PODS), _philly(PHILLY)
     gpus = sum(jobs.request(name) for name in TYPES)
-    known = set(zip(*(pods.request(name).tolist() for name in ("cores", "memory", "gpu")), strict=True))
-    assert set(zip(jobs.request("cores").tolist(), jobs.memory.tolist(), gpus.tolist(), strict=True)) <= known
+    pod_requests = set(zip(*(pods.request(name).tolist() for name in ("cores", "memory", "gpu")), strict=True))
+    assert set(zip(jobs.request("cores").tolist(), jobs.memory.tolist(), gpus.tolist(), strict=True)) <= pod_requests
     assert (gpus > 0).mean() == pytest.approx((pods.request("gpu") > 0).mean(), abs=0.02)
     for many in (1, 8):
         assert set(jobs.duration[gpus == many].tolist()) <= set(philly[many].tolist())
@@ -33,8 +33,10 @@ def test_pod_gets_an_available_type_that_it_names():
     assert requested["t4"].mean() > least
     only = generate("openb_philly", jobs=500, gpus={"p100": 4})
     assert sorted(only.requests) == ["bandwidth", "cores", "memory", "p100", "storage"]
-    one = generate("openb_philly", jobs=2000, seed=1, gpus={"t4": 1, "v100": 10**9})
-    assert (one.request("t4") > 0).mean() == pytest.approx(least, abs=0.02)  # pods that name no type follow the number of GPUs
+    workload = generate("openb_philly", jobs=2000, seed=1, gpus={"t4": 1, "v100": 10**9})
+    assert (workload.request("t4") > 0).mean() == pytest.approx(
+        least, abs=0.02
+    )  # pods that name no type follow the number of GPUs
 
 
 def test_drawn_columns_follow_settings():

@@ -23,7 +23,7 @@ def stream(draw_name: str, **settings) -> Stream:
 
 
 def streams_workload(streams: list[Stream], seed: int = 0) -> Workload:
-    return UnitStreams([asdict(one) for one in streams], seed).generate_on(MACHINE)
+    return UnitStreams([asdict(each) for each in streams], seed).generate_on(MACHINE)
 
 
 streams = st.lists(
@@ -51,25 +51,25 @@ def gaps_of(stream: Stream) -> vinesim.InterArrival:
 @settings(max_examples=40)
 @given(given_=streams, seed=st.integers(0, 5))
 def test_mixture_merges_independent_streams(given_: list[Stream], seed: int) -> None:
-    found = streams_workload(given_, seed)
-    columns = found.attributes
-    assert len(found) == sum(s.jobs for s in given_)
+    workload = streams_workload(given_, seed)
+    columns = workload.attributes
+    assert len(workload) == sum(s.jobs for s in given_)
     for k, s in enumerate(given_):
         rows = columns["stream"] == k
-        assert found.submit[rows].tolist() == gaps_of(s).times(s.jobs, seed * len(given_) + k).tolist()
-        assert int(found.tasks[rows].min()) >= s.min and int(found.tasks[rows].max()) <= s.max
+        assert workload.submit[rows].tolist() == gaps_of(s).times(s.jobs, seed * len(given_) + k).tolist()
+        assert int(workload.tasks[rows].min()) >= s.min and int(workload.tasks[rows].max()) <= s.max
         assert set(columns["class"][rows].tolist()) == {s.priority}
         assert set(columns["operations"][rows].tolist()) == {s.operations}
         fastest = {"fp-bad": 2.0, "fp-good": 4.0}[s.type]
         wait = None if s.slack is None else int(np.ceil(s.slack * int(np.ceil(s.operations * 1000 / fastest))))
-        expected = np.full(s.jobs, NO_DEADLINE) if wait is None else found.submit[rows] + wait
+        expected = np.full(s.jobs, NO_DEADLINE) if wait is None else workload.submit[rows] + wait
         assert columns["deadline"][rows].tolist() == expected.tolist()
 
 
 def test_streams_of_one_seed_are_independent() -> None:
-    found = streams_workload([stream(name, inter_arrival="exponential(9us)", jobs=50) for name in "ab"])
-    one, other = (found.submit[found.attributes["stream"] == k] for k in (0, 1))
-    assert len(set(one.tolist()) & set(other.tolist())) == 1  # both begin at 0
+    workload = streams_workload([stream(name, inter_arrival="exponential(9us)", jobs=50) for name in "ab"])
+    first, other = (workload.submit[workload.attributes["stream"] == k] for k in (0, 1))
+    assert len(set(first.tolist()) & set(other.tolist())) == 1  # both begin at 0
 
 
 def test_tasks_that_no_unit_can_run_are_rejected() -> None:

@@ -59,8 +59,8 @@ def test_written_traces_round_trip(folder: Path, rows: list[list[int]]) -> None:
 def test_written_deployments_round_trip(folder: Path, units: list[tuple[int, int, int]]) -> None:
     path = folder / "deployment.txt"
     write_rows(units, path)
-    found = vinesim.read_deployment(path)
-    assert list(zip(found.type.tolist(), found.x.tolist(), found.y.tolist(), strict=True)) == units
+    deployment = vinesim.read_deployment(path)
+    assert list(zip(deployment.type.tolist(), deployment.x.tolist(), deployment.y.tolist(), strict=True)) == units
 
 
 @few
@@ -184,10 +184,10 @@ def test_last_column_of_power_table_is_idle(tmp_path: Path) -> None:
     affinity, power = tmp_path / "affinity.txt", tmp_path / "power.txt"
     affinity.write_text("1 2\n3 4\n", encoding="utf-8")
     power.write_text("90 80 20\n250 --\n", encoding="utf-8")
-    found = vinesim.read_power(power, columns=count_columns(affinity))
-    assert found.busy[0, :2].tolist() == [90, 80]
-    assert found.idle[:2].tolist() == [20, 0]
-    assert math.isnan(found.busy[1, 1]) and math.isnan(found.idle[2])
+    table = vinesim.read_power(power, columns=count_columns(affinity))
+    assert table.busy[0, :2].tolist() == [90, 80]
+    assert table.idle[:2].tolist() == [20, 0]
+    assert math.isnan(table.busy[1, 1]) and math.isnan(table.idle[2])
     power.write_text("90 80 20 7\n", encoding="utf-8")
     with pytest.raises(InputError, match="4 numbers for 3 task types and idle"):
         vinesim.read_power(power, columns=count_columns(affinity))
