@@ -125,7 +125,7 @@ def set_cost(costs: FillCosts, g: int, items: np.ndarray) -> tuple[float, float]
     left = float(costs.room[g] - costs.need[g, items].sum())
     value = float(costs.opening[g] + costs.base[g, items].sum())
     for k in pieces:
-        given = min(max(left, 0.0), float(costs.width[g, k]))
-        value -= given * float(costs.gain[g, k])
-        left -= given
+        share = min(max(left, 0.0), float(costs.width[g, k]))
+        value -= share * float(costs.gain[g, k])
+        left -= share
     return value, max(0.0, float(costs.size[items].sum() - costs.room[g]))

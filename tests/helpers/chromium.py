@@ -46,9 +46,9 @@ class Tab:
 
     async def run(self, script: str) -> Any:
         """Return the value of an expression, with promises awaited."""
-        found = await self.call("Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True)
-        assert "exceptionDetails" not in found, found
-        return found["result"].get("value")
+        reply = await self.call("Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True)
+        assert "exceptionDetails" not in reply, reply
+        return reply["result"].get("value")
 
     async def until(self, script: str) -> None:
         """Wait until an expression is true."""
@@ -71,8 +71,8 @@ class Tab:
         await self.call("Emulation.setScriptExecutionDisabled", value=False)
 
     async def _has_loaded(self, address: str) -> bool:
-        found = await self.call("Page.getFrameTree")  # receives the events before it, too
-        return bool(found["frameTree"]["frame"]["url"] == address and self.loaded)
+        reply = await self.call("Page.getFrameTree")  # receives the events before it, too
+        return bool(reply["frameTree"]["frame"]["url"] == address and self.loaded)
 
     async def set_media(self, width: int, dark: bool = False, media: str = "screen") -> None:
         """Set the width, the theme, and the media type (screen or print)."""
@@ -118,8 +118,8 @@ class Tab:
         await self.run(AXE + "; 0")
         rules = '{runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}'
         shown = "v => v.id + ': ' + v.nodes.map(n => n.html.slice(0, 200)).slice(0, 3)"
-        found = await self.run(f"axe.run(document, {rules}).then(r => r.violations.map({shown}))")
-        return list(found)
+        violations = await self.run(f"axe.run(document, {rules}).then(r => r.violations.map({shown}))")
+        return list(violations)
 
     @classmethod
     async def of(cls, socket: aiohttp.ClientWebSocketResponse) -> Self:
@@ -144,8 +144,8 @@ async def browser() -> AsyncIterator[Tab]:
             await wait_until_async(lambda: ready.is_file() and "\n" in ready.read_text(), "Chromium listens")
             port = ready.read_text().split()[0]
             async with aiohttp.ClientSession() as session:
-                async with session.get(f"http://127.0.0.1:{port}/json") as found:
-                    page = next(one for one in await found.json() if one["type"] == "page")
+                async with session.get(f"http://127.0.0.1:{port}/json") as response:
+                    page = next(target for target in await response.json() if target["type"] == "page")
                 async with session.ws_connect(page["webSocketDebuggerUrl"], max_msg_size=2**27) as socket:
                     yield await Tab.of(socket)
         finally:

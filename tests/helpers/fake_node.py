@@ -69,27 +69,27 @@ class FakeNode:
     def advance(self, seconds: float = 1.0) -> None:
         """Advance the time."""
         self.now += seconds
-        for name, one in self.groups.items():
+        for name, group in self.groups.items():
             text = self.limit(name)
-            one.limit = None if text in ("max", "-1", self.unlimited) else int(text)
-            slowdown = one.slowdown(one.local)
+            group.limit = None if text in ("max", "-1", self.unlimited) else int(text)
+            slowdown = group.slowdown(group.local)
             self.cpu_s[name] += seconds
             self.faults[name] += seconds * slowdown / (1 + slowdown) / PAGE_IN_S
             self.write_counters(name)
 
     def write_counters(self, name: str) -> None:
         """Write the files that the kernel would provide."""
-        one, memory = self.groups[name], self.memory(name)
+        group, memory = self.groups[name], self.memory(name)
         stat = STAT.format(faults=int(self.faults[name]))
-        swapped = one.total - one.local
+        swapped = group.total - group.local
         if self.version == 1:
             text = "".join(f"total_{line}\n" for line in stat.splitlines()) + f"total_swap {swapped}\n"
             (memory / "memory.stat").write_text(text)
-            (memory / "memory.usage_in_bytes").write_text(str(one.local))
+            (memory / "memory.usage_in_bytes").write_text(str(group.local))
             (self.root / "cpuacct" / name / "cpuacct.usage").write_text(str(int(self.cpu_s[name] * 1e9)))
         else:
             (memory / "memory.stat").write_text(stat)
-            (memory / "memory.current").write_text(str(one.local))
+            (memory / "memory.current").write_text(str(group.local))
             (memory / "memory.swap.current").write_text(str(swapped))
             (memory / "cpu.stat").write_text(f"usage_usec {int(self.cpu_s[name] * 1e6)}\n")
 
@@ -97,8 +97,8 @@ class FakeNode:
         """Return an agent of all groups."""
         lines = [f'version = 1\nmemory = "{memory_mib} MiB"\nclock = "cpu"\nstate = "{self.folder}"']
         lines += [f"{key} = {value}" for key, value in others.items()]
-        for name, one in self.groups.items():
-            lines.append(f'[[workload]]\nname = "{name}"\ngroup = "{name}"\ntolerance = {one.tolerance}')
+        for name, group in self.groups.items():
+            lines.append(f'[[workload]]\nname = "{name}"\ngroup = "{name}"\ntolerance = {group.tolerance}')
         file = self.folder / "agent.toml"
         file.write_text("\n".join(lines))
         host = Host(self.root, lambda: self.available, lambda: self.swap_free, lambda: self.now)
@@ -108,14 +108,14 @@ class FakeNode:
 
     def run(self, agent: MemoryAgent, steps: int) -> list[dict[str, str]]:
         """Run control steps of an agent and return the limits after each step."""
-        found = []
+        limits = []
         for _ in range(steps):
             self.advance()
             agent.control_step()
-            found.append({name: self.limit(name) for name in self.groups})
-            held = [int(limit) for limit in found[-1].values() if limit.isdigit() and limit != self.unlimited]
+            limits.append({name: self.limit(name) for name in self.groups})
+            held = [int(limit) for limit in limits[-1].values() if limit.isdigit() and limit != self.unlimited]
             assert sum(held) <= agent.config.file.memory * MIB
-        return found
+        return limits
 
 
 def metrics_text(agent: MemoryAgent) -> str:

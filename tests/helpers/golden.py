@@ -30,9 +30,9 @@ def golden_jobs() -> Workload:
 @cache
 def golden_times() -> dict[tuple[str, str, str], dict[int, tuple[int, int]]]:
     """Return (order, backfill, scope) -> id -> (start, end) in ns."""
-    found: dict[tuple[str, str, str], dict[int, tuple[int, int]]] = {}
+    times: dict[tuple[str, str, str], dict[int, tuple[int, int]]] = {}
     with (PUBLISHED / "pool_golden.csv").open(newline="") as file:
         for row in csv.DictReader(file):
-            case = found.setdefault((row["order"], row["backfill"], row["scope"]), {})
+            case = times.setdefault((row["order"], row["backfill"], row["scope"]), {})
             case[int(row["id"])] = int(row["start_ns"]), int(row["end_ns"])
-    return found
+    return times

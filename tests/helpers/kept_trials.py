@@ -10,9 +10,9 @@ from poolwise.runner import Store
 
 def content(out: Path) -> dict[str, bytes]:
     """Return all bytes that must not depend on how and where tasks ran."""
-    kept = {f"{key}.{ending}": content for key, ending, content in Store(out).everything()}
+    contents = {f"{key}.{ending}": content for key, ending, content in Store(out).everything()}
     tables = [file for name in ("results.parquet", "results.csv") if (file := out / name).is_file()]
-    return kept | {file.name: file.read_bytes() for file in tables}
+    return contents | {file.name: file.read_bytes() for file in tables}
 
 
 def written(out: Path) -> dict[str, int]:

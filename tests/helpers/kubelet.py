@@ -34,11 +34,11 @@ class Kubelet:
         return info
 
     async def prepare(self, *claims: tuple[str, str]) -> dra_pb2.NodePrepareResourcesResponse:
-        request = dra_pb2.NodePrepareResourcesRequest(claims=[_claim(*one) for one in claims])
+        request = dra_pb2.NodePrepareResourcesRequest(claims=[_claim(*claim) for claim in claims])
         return await self._call("NodePrepareResources", request, dra_pb2.NodePrepareResourcesResponse)
 
     async def unprepare(self, *claims: tuple[str, str]) -> dra_pb2.NodeUnprepareResourcesResponse:
-        request = dra_pb2.NodeUnprepareResourcesRequest(claims=[_claim(*one) for one in claims])
+        request = dra_pb2.NodeUnprepareResourcesRequest(claims=[_claim(*claim) for claim in claims])
         return await self._call("NodeUnprepareResources", request, dra_pb2.NodeUnprepareResourcesResponse)
 
     async def _call(self, method: str, request, response):  # type: ignore[no-untyped-def]

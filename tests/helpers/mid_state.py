@@ -57,8 +57,8 @@ def rest(schedule: Schedule, time: int) -> list[Run]:
 
 def instants(schedule: Schedule, count: int, g: np.random.Generator) -> list[int]:
     """Draw some of the instants at which an event happens."""
-    known: IntArray = np.unique(np.concatenate([schedule.end, schedule.workload.submit]))
-    return sorted(g.choice(known, min(count, len(known)), replace=False).tolist())
+    changes: IntArray = np.unique(np.concatenate([schedule.end, schedule.workload.submit]))
+    return sorted(g.choice(changes, min(count, len(changes)), replace=False).tolist())
 
 
 def check_every_engine(

@@ -70,28 +70,28 @@ class NaiveMixed:
             if sum(self.remote(job, g) for g in chosen) > sum(state.pool):
                 return None
         wanted = self.wanted(job, chosen)
-        given = [min(wanted[r], state.pool[r]) for r in range(len(wanted))]
-        for r in sorted(range(len(given)), key=lambda r: (given[r] - state.pool[r], r)):
-            given[r] += min(sum(wanted) - sum(given), state.pool[r] - given[r])
-        return [chosen.count(g) for g in range(len(self.groups))], given
+        taken = [min(wanted[r], state.pool[r]) for r in range(len(wanted))]
+        for r in sorted(range(len(taken)), key=lambda r: (taken[r] - state.pool[r], r)):
+            taken[r] += min(sum(wanted) - sum(taken), state.pool[r] - taken[r])
+        return [chosen.count(g) for g in range(len(self.groups))], taken
 
     def wanted(self, job: Job, chosen: list[int]) -> list[int]:
         """MiB of remote memory that the chosen nodes of each rack need."""
-        found = [0] * len(self.groups)
+        remote = [0] * len(self.groups)
         for g in chosen:
-            found[self.groups[g].rack] += self.remote(job, g)
-        return found
+            remote[self.groups[g].rack] += self.remote(job, g)
+        return remote
 
     def runtime(self, job: Job, placement: Placement, scope: str) -> int:
         """As slow as the slowest node, whose memory beyond that of its rack's pool is far."""
-        nodes, given = placement
+        nodes, taken = placement
         chosen = [g for g, count in enumerate(nodes) for _ in range(count)]
         wanted, worst = self.wanted(job, chosen), 0.0
         near, far = quantile(INTRA, job.u), quantile(INTER, job.u)
         for g in chosen:
             if self.remote(job, g):
                 r = self.groups[g].rack
-                inside = min(given[r], wanted[r]) / wanted[r]
+                inside = min(taken[r], wanted[r]) / wanted[r]
                 factor = near if inside == 1 else inside * near + (1 - inside) * far
                 worst = max(worst, factor * (self.remote(job, g) / job.mem))
         return int(job.d + math.ceil(job.d * worst))

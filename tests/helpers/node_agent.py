@@ -122,8 +122,8 @@ class MemoryCluster:
 
     async def claim(self, namespace: str, name: str) -> ResourceClaim | None:
         self._raise_injected_error()
-        found = self.claims.get(f"{namespace}/{name}")
-        return None if found is None else decoded(found)
+        stored = self.claims.get(f"{namespace}/{name}")
+        return None if stored is None else decoded(stored)
 
     async def node_uid(self, node: str) -> str:
         self._raise_injected_error()
@@ -131,8 +131,8 @@ class MemoryCluster:
 
     async def slices(self, driver: str) -> list[ResourceSlice]:
         self._raise_injected_error()
-        found = [one for one in self.stored.values() if one["spec"]["driver"] == driver]
-        return [msgspec.json.decode(json.dumps(one), type=ResourceSlice) for one in found]
+        slices = [item for item in self.stored.values() if item["spec"]["driver"] == driver]
+        return [msgspec.json.decode(json.dumps(item), type=ResourceSlice) for item in slices]
 
     async def apply_slice(self, content: Content) -> None:
         self._raise_injected_error()
@@ -154,9 +154,10 @@ class MemoryCluster:
         if (meta["uid"], meta["resourceVersion"]) != (claim.metadata.uid, claim.metadata.resource_version):
             raise ApiError(409, "Conflict", "the claim has changed")
         allocated = {
-            (one["driver"], one["pool"], one["device"]) for one in content["status"]["allocation"]["devices"]["results"]
+            (device["driver"], device["pool"], device["device"])
+            for device in content["status"]["allocation"]["devices"]["results"]
         }
-        if any((one["driver"], one["pool"], one["device"]) not in allocated for one in devices):
+        if any((device["driver"], device["pool"], device["device"]) not in allocated for device in devices):
             raise ApiError(422, "Invalid", "must be an allocated device")
         content["status"]["devices"] = json.loads(json.dumps(devices))
         self.writes.append(f"report {claim.metadata.name}")

@@ -87,15 +87,15 @@ class Fuse:
 
         def stepping(*args: Any) -> Any:
             self.step()
-            found = work(*args)
+            result = work(*args)
             self.step()
-            return found
+            return result
 
         async def awaited(*args: Any) -> Any:
             self.step()
-            found = await work(*args)
+            result = await work(*args)
             self.step()
-            return found
+            return result
 
         return awaited if asyncio.iscoroutinefunction(work) else stepping
 

@@ -40,7 +40,7 @@ def random_machine(g: np.random.Generator, most: int = 9, *, pools: bool = True,
     types = np.array([[4, 100], [8, 60]])[: int(g.integers(1, 3))]
     rack = np.sort(g.integers(0, racks, n)) if g.random() < 0.8 else g.integers(0, racks, n)
     of_rack = {r: int(g.choice([0, 50, 200])) for r in range(racks) if g.random() < 0.7}
-    found = {**of_rack, **({-1: 150} if g.random() < 0.4 else {})} if pools and g.random() < 0.6 else {}
+    pool_sizes = {**of_rack, **({-1: 150} if g.random() < 0.4 else {})} if pools and g.random() < 0.6 else {}
     inside = [(node, name) for node in range(n) for name, p in (("gpu", 0.5), ("gpu", 0.4), ("fpga", 0.3)) if g.random() < p]
     sets = None
     if g.random() < 0.5:
@@ -48,7 +48,7 @@ def random_machine(g: np.random.Generator, most: int = 9, *, pools: bool = True,
     return machine(
         types[g.integers(0, len(types), n)],
         rack,
-        pools=found,
+        pools=pool_sizes,
         devices=inside if g.random() < 0.5 and devices else [],
         sets=sets,
     )

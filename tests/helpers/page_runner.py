@@ -54,11 +54,11 @@ class Command:
         for line in self.shown:
             if line.strip() == ELLIPSIS:
                 continue
-            found = next((k for k in range(position, len(real)) if _matches(line, real[k])), None)
-            if found is None:
+            matching = next((k for k in range(position, len(real)) if _matches(line, real[k])), None)
+            if matching is None:
                 missing.append(line)
             else:
-                position = found + 1
+                position = matching + 1
         return missing
 
 

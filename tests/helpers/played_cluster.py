@@ -102,7 +102,7 @@ class FakeKubernetes:
     ) -> KubernetesPlatform:
         """Open a platform on the current objects."""
         for item in cache.KINDS:
-            self.events.put(Synced(item, frozenset(key for known, key in self.objects if known is item)))
+            self.events.put(Synced(item, frozenset(key for kind, key in self.objects if kind is item)))
         return kind(self, "poolwise", scheduler, self, **options)
 
     # Actions

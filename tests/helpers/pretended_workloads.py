@@ -66,14 +66,14 @@ def simulate(
     """Run control steps and return those at which limits were set."""
     moved = []
     for step in range(start, start + steps):
-        for one in workloads:
-            one.observe(float(step))
-        limits = decide_limits(memory, swap_free, [one.observed() for one in workloads])
+        for workload in workloads:
+            workload.observe(float(step))
+        limits = decide_limits(memory, swap_free, [workload.observed() for workload in workloads])
         if limits is not None:
             assert sum(limits) <= memory and min(limits) >= 0
             moved.append(step)
-            for one, limit in zip(workloads, limits, strict=True):
-                one.limit = limit
+            for workload, limit in zip(workloads, limits, strict=True):
+                workload.limit = limit
     return moved
 
 

@@ -92,8 +92,8 @@ def findings(path: Path) -> Iterator[Finding]:
     phrases = [phrase for phrase in PHRASES if phrase.pattern.search(searched)]
     for first, text in texts_of_python(path) if python and phrases else [(1, whole)]:
         for phrase in phrases:
-            for found in phrase.pattern.finditer(text):
-                yield Finding(path, first + text.count("\n", 0, found.start()), found.group(), phrase.reason)
+            for match in phrase.pattern.finditer(text):
+                yield Finding(path, first + text.count("\n", 0, match.start()), match.group(), phrase.reason)
     if python and any(OPENINGS.match(text.lstrip()) for text in whole.split('"""')):
         for node in ast.walk(ast.parse(whole)):
             if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
@@ -121,13 +121,13 @@ def texts(*roots: str) -> Iterator[Path]:
 
 def main(paths: Iterable[str]) -> int:
     """List findings; the exit status is 1 where there are any."""
-    found = [
+    violations = [
         finding
         for path in texts(*(paths or ("README.md", "docs", "src", "packages", "deploy", "tests")))
         for finding in findings(path)
     ]
-    print(*found, f"{len(found)} findings", sep="\n")
-    return bool(found)
+    print(*violations, f"{len(violations)} findings", sep="\n")
+    return bool(violations)
 
 
 if __name__ == "__main__":

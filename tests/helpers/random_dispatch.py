@@ -60,7 +60,7 @@ def dependent_study(seed: int, shape: str, most: int = 40) -> Study:
     base, g = study(seed, most), np.random.default_rng(10_000 + seed)
     n = len(base.tasks)
     order = np.arange(n) if g.random() < 0.5 else g.permutation(n)  # position in the graph -> task
-    found: list[list[int]] = [[] for _ in range(n)]
+    predecessors: list[list[int]] = [[] for _ in range(n)]
     for k in range(1, n):
         match shape:
             case "chains":
@@ -72,8 +72,8 @@ def dependent_study(seed: int, shape: str, most: int = 40) -> Study:
                 before = [] if k == head else list(range(head + 1, k)) if k % 8 == 7 else [head]
             case _:
                 before = g.choice(k, int(g.integers(0, min(k, 4) + 1)), replace=False).tolist()
-        found[order[k]] = [int(order[position]) for position in before]
-    tasks = vinesim.TaskList.of(base.tasks.table, found)
+        predecessors[order[k]] = [int(order[position]) for position in before]
+    tasks = vinesim.TaskList.of(base.tasks.table, predecessors)
     return Study(base.deployment, tasks, base.rates, base.gap)
 
 
@@ -114,8 +114,8 @@ class Naive:
         before = [set() if graph is None else set(graph.predecessors(k)) for k in range(len(table))]
         after = [{k for k, names in enumerate(before) if task in names} for task in range(len(table))]
         row = [0]  # of the workload: a stretch of equal tasks
-        for one, two in pairwise(zip(table, before, after, strict=True)):
-            row.append(row[-1] + (one != two))
+        for earlier, later in pairwise(zip(table, before, after, strict=True)):
+            row.append(row[-1] + (earlier != later))
         order = sorted(range(len(units)), key=lambda u: (units[u][1:], u))
         seen = list(dict.fromkeys(kind for kind, _, _ in units))
         for name, value in {

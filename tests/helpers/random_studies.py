@@ -280,13 +280,13 @@ def compare(
     how, truth = scheduler(g, jobs, backfills, orders), model(g)
     estimate = None if g.random() < 0.5 else model(g)
     per_event = bool(g.random() < 0.25)
-    found: list[Result | str] = []
+    results: list[Result | str] = []
     for engine in ("reference", "compiled"):
         try:
-            found.append(simulate(load, on, how, model=truth, estimate=estimate, pass_per_event=per_event, engine=engine))
+            results.append(simulate(load, on, how, model=truth, estimate=estimate, pass_per_event=per_event, engine=engine))
         except InputError as error:
-            found.append(str(error))
-    plain, fast = found
+            results.append(str(error))
+    plain, fast = results
     if isinstance(plain, str) or isinstance(fast, str):
         assert plain == fast, f"seed {seed}: {on.name}, {how}"
         return plain

@@ -121,9 +121,9 @@ class Recording:
 
     def _instants(self, passes: str, step_s: int) -> tuple[int, ...]:
         """Return the instants (ns) of passes, followed by others for jobs that start later than in the recording."""
-        known = self.ms[passes].tolist()
-        more = range(known[-1], known[-1] + 1_000_000, 1000 * step_s)[1:] if known else ()
-        return tuple(ms * MS for ms in (*known, *more))
+        instants = self.ms[passes].tolist()
+        more = range(instants[-1], instants[-1] + 1_000_000, 1000 * step_s)[1:] if instants else ()
+        return tuple(ms * MS for ms in (*instants, *more))
 
     @property
     def _passes_ms(self) -> np.ndarray:
@@ -144,14 +144,14 @@ class Recording:
 
         A pass within `CLOSE_MS` of an end that started no job on its nodes may have found them still completing.
         """
-        freed, given = self.ms["end"].copy(), dict[int, set[str]]()
+        freed, freed_at = self.ms["end"].copy(), dict[int, set[str]]()
         for at, nodes in zip(self._decided_ms().tolist(), self.ran_on, strict=True):
-            given.setdefault(at, set()).update(hostlist.expand(nodes))
+            freed_at.setdefault(at, set()).update(hostlist.expand(nodes))
         for row, at in enumerate(freed.tolist()):
             if self.stopped[row] >= 0:
                 continue
             for soon in self._passes_ms[(self._passes_ms >= at) & (self._passes_ms <= at + CLOSE_MS)].tolist():
-                if not given.get(soon, set()) & {*hostlist.expand(self.ran_on[row])}:
+                if not freed_at.get(soon, set()) & {*hostlist.expand(self.ran_on[row])}:
                     freed[row] = soon + 1
         return freed
 
@@ -187,9 +187,9 @@ class Comparison:
 
     @property
     def _starts_ms(self) -> np.ndarray:
-        found = np.full(len(self.day.ran_on), np.iinfo(np.int64).max // 2)
-        np.minimum.at(found, self.schedule.job, self.schedule.start // MS)
-        return found
+        starts = np.full(len(self.day.ran_on), np.iinfo(np.int64).max // 2)
+        np.minimum.at(starts, self.schedule.job, self.schedule.start // MS)
+        return starts
 
     @property
     def same_stops(self) -> float:

@@ -104,10 +104,10 @@ class RecordedDay:
         passes: dict[int, list[Found]] = {}
         with (folder / "passes.csv").open(newline="") as file:
             for row in csv.DictReader(file):
-                found = Found(int(row["job"]), int(row["start_s"]), nodes_of(row["nodes"]))
-                passes.setdefault(int(row["pass_ms"]), []).append(found)
-        known = (instants[name] for name in ("recalculations", "backfills", "looks"))
-        return cls(folder, {**columns, **numbers}, *known, priorities, passes)
+                choice = Found(int(row["job"]), int(row["start_s"]), nodes_of(row["nodes"]))
+                passes.setdefault(int(row["pass_ms"]), []).append(choice)
+        recorded = (instants[name] for name in ("recalculations", "backfills", "looks"))
+        return cls(folder, {**columns, **numbers}, *recorded, priorities, passes)
 
     @cached_property
     def decided_ms(self) -> np.ndarray:
@@ -132,28 +132,28 @@ class RecordedDay:
         A main pass within `CLOSE_MS` of an end that started no job on its nodes may have found them still completing.
         """
         freed = self.columns["end_ms"].copy()
-        given = {at: set[int]() for at in self.looks}
+        freed_at = {at: set[int]() for at in self.looks}
         for at, nodes in zip(self.decided_ms.tolist(), self.columns["ran_on"], strict=True):
-            given.setdefault(at, set()).update(nodes_of(nodes))
+            freed_at.setdefault(at, set()).update(nodes_of(nodes))
         for row, at in enumerate(freed.tolist()):
             main_pass = next_instant(self.looks, at - 1)
-            if main_pass - at <= CLOSE_MS and not given[main_pass] & nodes_of(self.columns["ran_on"][row]):
+            if main_pass - at <= CLOSE_MS and not freed_at[main_pass] & nodes_of(self.columns["ran_on"][row]):
                 freed[row] = main_pass + 1
         return freed
 
     @cached_property
     def workload(self) -> Workload:
         """The jobs, with the time from the decision to start each to its end."""
-        known = self.columns
-        submit, start, end = known["submit_ms"] * MS, self.decided_ms * MS, known["end_ms"] * MS
-        per_node = known["cpus"] // known["nodes"]
+        columns = self.columns
+        submit, start, end = columns["submit_ms"] * MS, self.decided_ms * MS, columns["end_ms"] * MS
+        per_node = columns["cpus"] // columns["nodes"]
         return Workload.of(
             submit,
             end - start,
-            id=known["id"],
-            requested=known["limit_s"] * 1000 * MS,
-            requests={"nodes": known["nodes"], "cores": per_node, "memory": per_node},  # DefMemPerCPU=1
-            attributes={name: known[name] for name in ("user", "account", "qos", "partition", "nice")},
+            id=columns["id"],
+            requested=columns["limit_s"] * 1000 * MS,
+            requests={"nodes": columns["nodes"], "cores": per_node, "memory": per_node},  # DefMemPerCPU=1
+            attributes={name: columns[name] for name in ("user", "account", "qos", "partition", "nice")},
         )
 
     def order(self) -> Multifactor:
@@ -163,11 +163,11 @@ class RecordedDay:
 
     def priorities_at(self, recalculated_ms: int, jobs: Sequence[int]) -> dict[int, int]:
         """Return the priorities of jobs, by id, after a recalculation, given the real runs of all jobs."""
-        known, machine, table = self.columns, sixteen_racked_nodes(), self.workload.table
+        columns, machine, table = self.columns, sixteen_racked_nodes(), self.workload.table
         history, runs = RunHistory(), RunTable(machine.capacity.size)
         now = (recalculated_ms + SLACK_MS) * MS
-        for row in np.argsort(known["end_ms"], kind="stable").tolist():
-            start, end = int(known["start_ms"][row]), int(known["end_ms"][row])
+        for row in np.argsort(columns["end_ms"], kind="stable").tolist():
+            start, end = int(columns["start_ms"][row]), int(columns["end_ms"][row])
             if end < recalculated_ms:
                 history.add(row, start * MS, end * MS)
             elif start < recalculated_ms:
@@ -176,8 +176,8 @@ class RecordedDay:
         snapshot = Snapshot(now, machine, table, machine.capacity, machine.capacity, runs, Ideal(), history=history)
         order = Recalculated(self.order())
         rows = np.flatnonzero(np.isin(table.id, jobs))
-        found = order.at(order.last(now), rows, snapshot.accounting())
-        return {int(table.id[row]): int(value) for row, value in zip(rows, found, strict=True)}
+        priorities = order.at(order.last(now), rows, snapshot.accounting())
+        return {int(table.id[row]): int(value) for row, value in zip(rows, priorities, strict=True)}
 
     def backfill(self) -> RecordedTimes:
         """Return Slurm's schedulers with the recorded configuration and pass times."""
@@ -197,14 +197,14 @@ class RecordedDay:
 
     def state_at(self, ms: int) -> Snapshot:
         """Return the machine at a time, with the runs that were active."""
-        machine, known = sixteen_racked_nodes(), self.columns
+        machine, columns = sixteen_racked_nodes(), self.columns
         runs, free = RunTable(machine.capacity.size), machine.capacity.copy()
-        for row in np.flatnonzero((known["start_ms"] < ms) & (known["end_ms"] > ms)).tolist():
-            held = Placement.of([(0, node, 0, 16) for node in sorted(nodes_of(known["ran_on"][row]))])
+        for row in np.flatnonzero((columns["start_ms"] < ms) & (columns["end_ms"] > ms)).tolist():
+            held = Placement.of([(0, node, 0, 16) for node in sorted(nodes_of(columns["ran_on"][row]))])
             held.take_from(free)
-            end = int(known["start_ms"][row] + 1000 * known["limit_s"][row]) * MS
+            end = int(columns["start_ms"][row] + 1000 * columns["limit_s"][row]) * MS
             cells = held.owner * len(machine.resources) + held.resource
-            runs.add(Run(row, row, (0,), held, int(known["start_ms"][row]) * MS, end), cells, ())
+            runs.add(Run(row, row, (0,), held, int(columns["start_ms"][row]) * MS, end), cells, ())
         return Snapshot(ms * MS, machine, self.workload.table, machine.capacity, free, runs, Ideal())
 
 

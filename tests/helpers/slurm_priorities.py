@@ -95,7 +95,7 @@ class RecordedPriorities:
 
     def differences(self) -> list[str]:
         """Return the differences; the resources of a job are compared by their sum."""
-        found = []
+        deviations = []
         for job, columns in self.printed.items():
             for name, text in columns.items():
                 computed = self.ours[job][name]
@@ -105,8 +105,8 @@ class RecordedPriorities:
                 else:
                     alike = computed == text
                 if not alike:
-                    found.append(f"job {job}, {name}: Slurm prints {text}, the order computes {computed}")
-        return found
+                    deviations.append(f"job {job}, {name}: Slurm prints {text}, the order computes {computed}")
+        return deviations
 
 
 def _second(text: str) -> int:

@@ -13,10 +13,10 @@ def turns(scheduler: ListScheduler, queue: Queue, snapshot: Snapshot, started: C
     def ranked(priority: list[float]) -> list[int]:
         return [job for _, _, job in sorted((-p, k, job) for k, (p, job) in enumerate(zip(priority, jobs, strict=True)))]
 
-    found = ranked(scheduler.order.priority(queue, snapshot).tolist())
+    ranking = ranked(scheduler.order.priority(queue, snapshot).tolist())
     own = scheduler.backfill.backfill_order
     if own is None:
-        return found
-    head = next((k for k, job in enumerate(found) if job not in started), len(found))
-    rest = [job for job in ranked(own.priority(queue, snapshot).tolist()) if job in found[head + 1 :]]
-    return found[: head + 1] + rest
+        return ranking
+    head = next((k for k, job in enumerate(ranking) if job not in started), len(ranking))
+    rest = [job for job in ranked(own.priority(queue, snapshot).tolist()) if job in ranking[head + 1 :]]
+    return ranking[: head + 1] + rest

@@ -30,8 +30,8 @@ async def wait_until_async(condition: Callable[[], bool | Awaitable[bool]], what
     """Wait until a condition, which may be asynchronous, holds; `what` describes it in the error."""
     end = time.monotonic() + longest_s()
     while True:
-        found = condition()
-        if found if isinstance(found, bool) else await found:
+        outcome = condition()
+        if outcome if isinstance(outcome, bool) else await outcome:
             return
         assert time.monotonic() < end, f"never true: {what}"
         await asyncio.sleep(POLL_S)

@@ -42,9 +42,9 @@ def test_degenerate_runs_have_empty_windows(outcomes_of):
 
 def test_common_population_excludes_jobs_unfinished_in_any_run(outcomes_of):
     first = outcomes_of([(0, 0, 5, 5, 1, 0), (1, 5, 9, 4, 1, 0), (2, None, None, 1, 1, 0), (3, 9, 10, 1, 1, 0)])
-    two = outcomes_of([(0, 0, 5, 5, 1, 0), (1, NEVER, NEVER, 4, 1, 0), (2, 9, 10, 1, 1, 0), (3, 9, 10, 1, 1, 0)])
-    np.testing.assert_array_equal(common_population([first, two], 0), [True, False, False, True])
-    np.testing.assert_array_equal(common_population([first, two], 1), [False, False, False, True])
+    second = outcomes_of([(0, 0, 5, 5, 1, 0), (1, NEVER, NEVER, 4, 1, 0), (2, 9, 10, 1, 1, 0), (3, 9, 10, 1, 1, 0)])
+    np.testing.assert_array_equal(common_population([first, second], 0), [True, False, False, True])
+    np.testing.assert_array_equal(common_population([first, second], 1), [False, False, False, True])
 
 
 def test_runs_of_different_jobs_are_rejected(outcomes_of):

@@ -47,7 +47,7 @@ def test_boxes_match_the_allocations(explained, monkeypatch) -> None:
     assert area * hours(drawn) == pytest.approx(expected.sum() / HOUR) and area > 0
     for lane in range(schedule.machine.capacity[:, 0].sum()):
         mine = sorted((box.left, box.right) for box in jobs if box.low <= lane < box.high)
-        assert all(earlier[1] <= two[0] + 1e-9 for earlier, two in itertools.pairwise(mine)), "no two jobs on one node"
+        assert all(earlier[1] <= later[0] + 1e-9 for earlier, later in itertools.pairwise(mine)), "no two jobs on one node"
     own = [box for box in jobs if box.series == "this job"]
     assert sum(box.high - box.low for box in own) == explanation.job.nodes and own[0].left * hours(drawn) == pytest.approx(
         explanation.wait / HOUR

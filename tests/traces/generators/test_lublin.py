@@ -46,8 +46,8 @@ def test_runtimes_are_hyper_gamma_given_nodes(workload):
         short = float(np.clip(-0.0054 * workload.nodes[group] + 0.78, 0, 1).mean())
 
         def below(logarithm, short=short):
-            shorter, two = (lublin.gamma_share(a, logarithm / b) for a, b in ((4.2, 0.94), (312.0, 0.03)))
-            return short * shorter + (1 - short) * two
+            shorter, longer = (lublin.gamma_share(a, logarithm / b) for a, b in ((4.2, 0.94), (312.0, 0.03)))
+            return short * shorter + (1 - short) * longer
 
         for seconds in (10, 100, 1000, 10_000, 40_000):
             expected = below(math.log(seconds)) / below(12.0)
