@@ -48,15 +48,15 @@ def forecast(capsys: pytest.CaptureFixture[str], *words: str) -> str:
 
 def test_every_waiting_job_has_a_distribution(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ("state", str(folder), "--history", str(LOG), "--samples", "20", "--by", "tomorrow 08:00", "--json")
-    found = json.loads(forecast(capsys, *words))
-    assert len(found["jobs"]) > 50 and not found["changes"]
-    for job in found["jobs"]:
+    answer = json.loads(forecast(capsys, *words))
+    assert len(answer["jobs"]) > 50 and not answer["changes"]
+    for job in answer["jobs"]:
         assert 0 <= job["wait_p10_s"] <= job["wait_p50_s"] <= job["wait_p90_s"]
         assert 0 <= job["chance_by"] <= 1
-    medians = [job["wait_p50_s"] for job in found["jobs"]]
+    medians = [job["wait_p50_s"] for job in answer["jobs"]]
     assert medians == sorted(medians)
-    assert found["by"].endswith("08:00:00+00:00")
-    assert json.loads(forecast(capsys, *words)) == found
+    assert answer["by"].endswith("08:00:00+00:00")
+    assert json.loads(forecast(capsys, *words)) == answer
 
 
 def test_new_job_is_forecast_with_changes_of_its_start(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -78,15 +78,15 @@ def test_change_of_a_job_that_never_starts_has_no_difference(folder: Path, capsy
 def test_backtest_widens_a_forecast(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ("backtest", str(LOG), "--processors", "128", "--order", "fcfs", "--instants", "10", "--samples", "8", "--json")
     text = forecast(capsys, *words)
-    found = json.loads(text)
+    score = json.loads(text)
     for name in ("pinball_ratio_plan", "pinball_ratio_calibrated", "coverage_80", "brier_ratio_1h"):
-        assert 0 < found[name] < 2
-    assert found["instants"] > 5 and found["jobs"] > 50
+        assert 0 < score[name] < 2
+    assert score["instants"] > 5 and score["jobs"] > 50
     (tmp_path / "backtest.json").write_text(text)
     question = ("state", str(folder), "--samples", "20", "--json")
     plain = json.loads(forecast(capsys, *question))
     better = json.loads(forecast(capsys, *question, "--recalibrate", str(tmp_path / "backtest.json")))
-    width = [np.mean([job["wait_p90_s"] - job["wait_p10_s"] for job in one["jobs"]]) for one in (plain, better)]
+    width = [np.mean([job["wait_p90_s"] - job["wait_p10_s"] for job in answer["jobs"]]) for answer in (plain, better)]
     assert width[0] < width[1]
 
 

@@ -37,12 +37,12 @@ def commands_of(command, path=()):
     if inner is None:
         yield path, command
         return
-    for name, one in inner.items():
-        yield from commands_of(one, (*path, name))
+    for name, subcommand in inner.items():
+        yield from commands_of(subcommand, (*path, name))
 
 
 def is_read_only(path):
-    return any(path[: len(known)] == known for known in READ_ONLY)
+    return any(path[: len(read_only)] == read_only for read_only in READ_ONLY)
 
 
 def lines_of(epilog):
@@ -105,7 +105,7 @@ def test_long_examples_run_up_to_the_computation(everything, tmp_path, monkeypat
 
 @pytest.mark.parametrize(("path", "default"), [(("forecast", "backtest"), False), (("forecast", "state"), True)])
 def test_only_forecasts_of_states_default_to_the_scheduler_of_the_state(everything, path, default):
-    option = next(one for one in everything[path].params if one.name == "scheduler")
+    option = next(parameter for parameter in everything[path].params if parameter.name == "scheduler")
     assert ("scheduler of the state" in option.help) == default
 
 
@@ -130,8 +130,10 @@ def test_root_help_lists_every_command_in_a_panel_with_one_short_line(commands, 
 
 def test_panels_hold_at_most_twelve_options_with_common_ones_first(everything):
     for path, command in everything.items():
-        options = [one for one in command.get_params(typer.Context(command)) if one.param_type_name == "option"]
-        panels = [one.rich_help_panel for one in options]
+        options = [
+            parameter for parameter in command.get_params(typer.Context(command)) if parameter.param_type_name == "option"
+        ]
+        panels = [option.rich_help_panel for option in options]
         assert all(panels.count(panel) <= MOST for panel in panels), path
         assert len(options) <= MOST or panels[0] == COMMON, path
 

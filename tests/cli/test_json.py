@@ -92,18 +92,18 @@ def test_json_has_provenance_notes_and_warnings(
 
 
 def test_every_json_command_is_tested() -> None:
-    found = set()
+    tested = set()
 
     def collect(command, path: str) -> None:
         if any("--json" in option.opts for option in command.params):
-            found.add(path)
+            tested.add(path)
         for name, inner in getattr(command, "commands", {}).items():
             collect(inner, f"{path} {name}".strip())
 
     collect(cli.command(), "")
-    assert found == {*COMMANDS, *NOT_RUN}
+    assert tested == {*COMMANDS, *NOT_RUN}
     page = (ROOT / "docs" / "reference" / "json.md").read_text(encoding="utf-8")
-    assert all(f"`{name}`" in page for name in found)
+    assert all(f"`{name}`" in page for name in tested)
 
 
 @pytest.mark.long
@@ -148,7 +148,7 @@ def test_certainty_is_in_the_json(
 
 
 def test_undefined_bounds_of_a_certainty_are_null() -> None:
-    found = Certainty("meets", 0.95, 3, "seeds", (-math.inf, 2.0)).to_dict()
-    assert found == {
+    content = Certainty("meets", 0.95, 3, "seeds", (-math.inf, 2.0)).to_dict()
+    assert content == {
         "kind": "meets", "level": 0.95, "interval": [None, 2.0], "probability": None, "samples": 3, "over": "seeds"
     }  # fmt: skip

@@ -87,8 +87,8 @@ def folder(tmp_path: Path) -> Path:
 
 def test_simulate_and_run(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["simulate", str(folder / "log.csv"), "--machine", str(folder / "machine.toml"), "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert (found["jobs"], found["rejected"], found["engine"], found["mean_wait_s"]) == (40, {}, "compiled", 0)
+    content = json.loads(capsys.readouterr().out)
+    assert (content["jobs"], content["rejected"], content["engine"], content["mean_wait_s"]) == (40, {}, "compiled", 0)
     assert run(["run", str(folder / "study.toml"), "--out", str(folder / "out"), "--jobs", "1"]) == 0
     page = (folder / "out" / "report.html").read_text()
     assert "186 GiB to 1.46484 TiB" in page and "8 nodes with 186 GiB each" not in page

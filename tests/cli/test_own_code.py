@@ -119,10 +119,10 @@ def run(order, capsys, *more):
 @pytest.mark.parametrize("name", ORDERS)
 def test_failing_order_is_one_message_with_file_and_line(commands, name, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    _, said, line = ORDERS[name]
+    _, message, line = ORDERS[name]
     code, captured = run(written(tmp_path, name).name, capsys, "--engine", "reference")
     assert code in (1, 2)
-    assert said in " ".join(captured.err.split())
+    assert message in " ".join(captured.err.split())
     assert f"{name}.py" in captured.err
     assert line is None or f"line {line}" in captured.err
     assert "Traceback" not in captured.err
@@ -131,18 +131,18 @@ def test_failing_order_is_one_message_with_file_and_line(commands, name, tmp_pat
 
 def test_order_that_keeps_its_contract_is_reported_for_the_sample(commands, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    kept = ORDERS["broken"][0].replace("-queue.waited_s(snapshot.now)", "-queue.table.requested_s[queue.jobs]")
-    code, captured = run(written(tmp_path, "kept", kept).name, capsys, "--engine", "reference", "--set", "workload.jobs=300")
+    source = ORDERS["broken"][0].replace("-queue.waited_s(snapshot.now)", "-queue.table.requested_s[queue.jobs]")
+    code, captured = run(written(tmp_path, "kept", source).name, capsys, "--engine", "reference", "--set", "workload.jobs=300")
     assert code == 0
     assert "Mine is declared static: verified at each pass for the first 200 jobs" in " ".join(captured.err.split())
 
 
 def test_contract_is_reported_untested_if_no_job_waits(tmp_path):
-    kept = ORDERS["broken"][0].replace("-queue.waited_s(snapshot.now)", "-queue.table.requested_s[queue.jobs]")
+    source = ORDERS["broken"][0].replace("-queue.waited_s(snapshot.now)", "-queue.table.requested_s[queue.jobs]")
     machine = Machine.of_racks(4, 500, local=10**6, cores=32)
     workload = read("catalog:example-sacct.txt", machine)
-    found = simulation.simulate(workload, machine, f"{written(tmp_path, 'idle', kept)}:Mine", engine="reference")
-    assert any("not checked, because none of the first 200 jobs waited" in note for note in found.notes)
+    run_result = simulation.simulate(workload, machine, f"{written(tmp_path, 'idle', source)}:Mine", engine="reference")
+    assert any("not checked, because none of the first 200 jobs waited" in note for note in run_result.notes)
     assert simulation.simulate(workload, machine, "sjf", engine="reference").notes == ()
     with pytest.raises(PolicyError, match="does not behave as its kind declares"):
         simulation.simulate(workload, Machine.of_racks(1, 16, local=10**6, cores=32), f"{written(tmp_path, 'broken')}:Mine")
@@ -196,5 +196,5 @@ def test_invalid_priorities_are_reported_with_the_line_of_the_order(tmp_path, ca
     (tmp_path / "jobs.csv").write_text("submit_ns,nodes,duration_ns\n0,8,5\n0,8,5\n0,8,5\n")
     words = ["simulate", str(tmp_path / "jobs.csv"), "--processors", "8", "--order", f"{tmp_path / 'mine.py'}:Mine"]
     assert cli.run(words) == 1
-    said = capsys.readouterr().err
-    assert "mine.py, line 7: Mine must return" in said and "priorities without NaN" in said
+    printed = capsys.readouterr().err
+    assert "mine.py, line 7: Mine must return" in printed and "priorities without NaN" in printed

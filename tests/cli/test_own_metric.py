@@ -98,9 +98,9 @@ def test_schedules_are_simulated_again_for_metrics_beyond_times(folder, capsys):
     for order in ("fcfs", "sjf"):
         simulate(capsys, "--order", order, "--schedule", f"{order}.csv", "--metric", "own.py:Held")
     code, out, _ = call(capsys, "compare", "fcfs.csv", "sjf.csv", "--json")
-    found = json.loads(out)
-    assert code == 0 and [run["held_node_s"] for run in found["runs"]] == [HELD] * 2
-    assert all(0 < run["utilization"] <= 1 for run in found["runs"]), "not a metric of times alone"
+    content = json.loads(out)
+    assert code == 0 and [run["held_node_s"] for run in content["runs"]] == [HELD] * 2
+    assert all(0 < run["utilization"] <= 1 for run in content["runs"]), "not a metric of times alone"
     simulate(capsys, "--order", "fm", "--schedule", "plain.csv")
     words = ("compare", "plain.csv", "plain.csv")
     assert "held_node_s" not in call(capsys, *words, "--json")[1]
@@ -117,12 +117,12 @@ def test_schedules_are_simulated_again_for_metrics_beyond_times(folder, capsys):
 def test_schedule_that_differs_from_saved_outcomes_is_rejected(folder):
     study = studies.load(folder / "study.toml", {"vary.scheduler.order": ["fcfs"]})
     result = studies.run(study, folder / "out", jobs=1)
-    kept = result.outcomes(result.cells[0])
-    schedule = simulate_again(study.cells[0], kept)
-    assert Outcomes.of(schedule).end.tolist() == kept.end.tolist()
-    for changed in ({"start": kept.start + 1}, {"end": kept.end + 1}):
+    outcomes = result.outcomes(result.cells[0])
+    schedule = simulate_again(study.cells[0], outcomes)
+    assert Outcomes.of(schedule).end.tolist() == outcomes.end.tolist()
+    for changed in ({"start": outcomes.start + 1}, {"end": outcomes.end + 1}):
         with pytest.raises(InputError, match="a new simulation of the run gave a different schedule"):
-            simulate_again(study.cells[0], replace(kept, **changed))
+            simulate_again(study.cells[0], replace(outcomes, **changed))
 
 
 def test_metric_of_an_installed_package_is_in_every_summary(folder, capsys, monkeypatch):
@@ -145,5 +145,5 @@ def test_metric_of_an_installed_package_is_in_every_summary(folder, capsys, monk
 def test_metric_that_applies_to_no_run_is_rejected(folder, capsys):
     (folder / "study.toml").write_text(STUDY.replace('"own.py:Held"', '"units"'))
     code, _, err = call(capsys, "run", "study.toml", "--out", "out", "--jobs", 1)
-    said = " ".join(err.split())
-    assert code == 2 and "the metric 'units' applies to no run of this study" in said and "measure.metrics" in said
+    printed = " ".join(err.split())
+    assert code == 2 and "the metric 'units' applies to no run of this study" in printed and "measure.metrics" in printed

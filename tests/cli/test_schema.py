@@ -40,14 +40,14 @@ def problems(value, schema, whole, at=""):
 
 
 def object_problems(value, schema, whole, at):
-    found = [f"{at}.{name}: missing" for name in schema.get("required", []) if name not in value]
+    faults = [f"{at}.{name}: missing" for name in schema.get("required", []) if name not in value]
     inner, other = schema.get("properties", {}), schema.get("additionalProperties", True)
     for name, item in value.items():
         if name in inner or isinstance(other, dict):
-            found += problems(item, inner.get(name, other), whole, f"{at}.{name}")
+            faults += problems(item, inner.get(name, other), whole, f"{at}.{name}")
         elif not other:
-            found.append(f"{at}.{name}: unknown")
-    return found
+            faults.append(f"{at}.{name}: unknown")
+    return faults
 
 
 @pytest.mark.parametrize("format", list(SchemaKind))

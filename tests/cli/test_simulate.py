@@ -124,12 +124,12 @@ def test_scheduler_file_replaces_its_parts(
 
 
 def test_engines_print_the_same_results(log: Path, machine: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = []
+    results = []
     for engine in ("reference", "auto"):
         assert run(["simulate", str(log), "--machine", str(machine), "--order", "wfp3", "--json", "--engine", engine]) == 0
         content = json.loads(capsys.readouterr().out)
-        found.append({k: v for k, v in content.items() if k not in ("engine", "wall_s", "provenance")})
-    assert found[0] == found[1]
+        results.append({k: v for k, v in content.items() if k not in ("engine", "wall_s", "provenance")})
+    assert results[0] == results[1]
 
 
 @pytest.mark.long
@@ -189,11 +189,11 @@ def test_no_drawing_library_is_imported_for_a_simulation(log: Path) -> None:
 
 def test_warm_up_is_excluded_from_the_metrics_and_stated(capsys):
     words = ["simulate", "catalog:example-sacct.txt", "--machine", "cerit-racks"]
-    found = []
+    results = []
     for jobs in (0, 300):
         assert run([*words, "--set", f"measure.warm_up={jobs}", "--json"]) == 0
-        found.append(json.loads(capsys.readouterr().out))
-    assert [one["jobs"] for one in found] == [373, 373] and [one["measured_jobs"] for one in found] == [373, 73]
+        results.append(json.loads(capsys.readouterr().out))
+    assert [result["jobs"] for result in results] == [373, 373] and [result["measured_jobs"] for result in results] == [373, 73]
     assert run([*words, "--set", "measure.warm_up=300"]) == 0
     shown = " ".join(capsys.readouterr().out.split())
     assert "Measured on the 73 jobs that finished, after a warm-up of 300 jobs under FCFS without backfilling." in shown

@@ -14,14 +14,14 @@ from tests.engines.test_from_state import state
 def test_simulation_continues_from_a_snapshot(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     cli_app._discover()
     write_state(state(), tmp_path / "now")
-    kept = tmp_path / "schedule.csv"
+    table = tmp_path / "schedule.csv"
     command = ["simulate", "snapshot", str(tmp_path / "now"), "--default-runtime", "2h", "--json"]
-    assert run([*command, "--engine", "reference", "--schedule", str(kept)]) == 0
+    assert run([*command, "--engine", "reference", "--schedule", str(table)]) == 0
     shown = capsys.readouterr()
     content = json.loads(shown.out)
     assert content["jobs"] == 5 and any("1, each assumed to run 2h (--default-runtime)" in note for note in content["notes"])
     assert content["provenance"]["scheduler"] == "fcfs with easy" and "--default-runtime" in shown.err
-    assert [line.split(",")[0] for line in kept.read_text().splitlines()] == ["id", "10", "30", "50", "20", "40"]
+    assert [line.split(",")[0] for line in table.read_text().splitlines()] == ["id", "10", "30", "50", "20", "40"]
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,9 @@ def test_json_has_latency_utilization_cost_and_energy(folder: Path, capsys: pyte
     assert (content["jobs"], content["measured_tasks"], content["makespan_s"]) == (6, 12, 37.5e-6)
     assert content["unit_utilization_by_type.cpu-intel"] == 0
     assert content["unit_utilization_by_type.gpu"] == pytest.approx(6 * 2.5 / 37.5)
-    assert len(content["units"]) == 4 and sum(one["utilization"] for one in content["units"]) == pytest.approx(12 * 2.5 / 37.5)
+    assert len(content["units"]) == 4 and sum(unit["utilization"] for unit in content["units"]) == pytest.approx(
+        12 * 2.5 / 37.5
+    )
     assert content["purchase_cost"] == 4600
     assert content["energy_j"] == pytest.approx(((60 + 120) * 37.5 + 2 * 180 * 15) * 1e-6)
     assert content["series"]["begin_us"] == [0, 10, 20, 30]
@@ -49,11 +51,11 @@ def test_table_lists_jobs_tasks_and_price(folder: Path, capsys: pytest.CaptureFi
 def test_bare_setting_configures_the_placement(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Three tasks that prefer one of two GPUs: the third waits for one, or takes a CPU."""
     (folder / "trace.txt").write_text("2 0 0 0 3000000 2 0\n" * 3, encoding="utf-8")
-    found = []
+    makespans = []
     for setting in ("reading=only", "reading=first"):
         assert run(words("--placement", "pref", "--set", setting, "--json", without="--placement")) == 0
-        found.append(json.loads(capsys.readouterr().out)["makespan_s"])
-    assert found == [5e-6, 50e-6]
+        makespans.append(json.loads(capsys.readouterr().out)["makespan_s"])
+    assert makespans == [5e-6, 50e-6]
 
 
 def test_schedule_and_timeline_are_written(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -66,11 +68,11 @@ def test_schedule_and_timeline_are_written(folder: Path, capsys: pytest.CaptureF
 
 def test_contended_transfers_share_links(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "trace.txt").write_text("2 1000000 0 0 3000000 2 0\n", encoding="utf-8")
-    found = {}
+    responses = {}
     for more in ((), ("--contended",)):
         assert run(words(*more, "--json")) == 0
-        found[more] = json.loads(capsys.readouterr().out)["mean_response_us"]
-    assert found == {(): 8003.1, ("--contended",): 803.1}
+        responses[more] = json.loads(capsys.readouterr().out)["mean_response_us"]
+    assert responses == {(): 8003.1, ("--contended",): 803.1}
 
 
 @pytest.mark.long

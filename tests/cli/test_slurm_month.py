@@ -166,8 +166,8 @@ def test_rows_are_counted_by_reason(site: Path) -> None:
 def test_node_hours_are_those_of_the_log(site: Path) -> None:
     hours = sum(int(row["NNodes"]) * int(row["ElapsedRaw"]) for row in finished(site)) / 3600
     printed = poolwise(site, "trace", "info", "sacct.txt", "--machine", "abbey/machine.toml")
-    found = re.search(r"^node-seconds +(\S+)$", printed, re.MULTILINE)
-    assert found is not None and float(found[1]) / 3600 == pytest.approx(hours, rel=1e-5)
+    match = re.search(r"^node-seconds +(\S+)$", printed, re.MULTILINE)
+    assert match is not None and float(match[1]) / 3600 == pytest.approx(hours, rel=1e-5)
 
 
 def test_mean_wait_and_utilization_under_fcfs(site: Path, study: dict[str, Any]) -> None:
@@ -179,7 +179,7 @@ def test_mean_wait_and_utilization_under_fcfs(site: Path, study: dict[str, Any])
 
 
 def test_study_compares_with_today(study: dict[str, Any]) -> None:
-    differences = {found["metric"]: found for found in study["today"]["differences"]}
+    differences = {difference["metric"]: difference for difference in study["today"]["differences"]}
     assert differences["mean_wait_s"]["value"] == study["cells"][0]["mean_wait_s"]
     assert differences["mean_wait_s"]["verdict"] == "worse", "today's Slurm backfills, FCFS does not"
     assert differences["mean_wait_s"]["ci95_low"] > 0
@@ -188,7 +188,7 @@ def test_study_compares_with_today(study: dict[str, Any]) -> None:
 def test_plan_with_prices_states_the_cost(site: Path) -> None:
     workload = (site / "abbey" / "study.toml").read_text().partition("[scheduler]")[0]
     (site / "abbey" / "plan.toml").write_text(workload + PLAN)
-    found = json.loads(poolwise(site, "plan", "abbey/plan.toml", "--out", "plan", "--json"))
+    answer = json.loads(poolwise(site, "plan", "abbey/plan.toml", "--out", "plan", "--json"))
     costs = {}
     for line in (site / "plan" / "candidates.csv").read_text().splitlines()[1:]:
         nodes, cost = line.split(",")[:2]
@@ -196,17 +196,17 @@ def test_plan_with_prices_states_the_cost(site: Path) -> None:
     first, last = re.search(r"NodeName=fat\[(\d+)-(\d+)\]", slurm_month.CONF).groups()  # type: ignore[union-attr]
     owned = int(last) - int(first) + 1
     assert costs == {owned: owned * 21_000, 12: 12 * 21_000}
-    assert found["chosen"]["cost_dollars"] in costs.values() and found["today"]["differences"]
+    assert answer["chosen"]["cost_dollars"] in costs.values() and answer["today"]["differences"]
 
 
 def test_forecast_is_scored_on_the_log(site: Path) -> None:
     words = ("--machine", "abbey/machine.toml", "--scheduler", "abbey/slurm.toml", "--instants", "5", "--samples", "2")
-    found = json.loads(poolwise(site, "forecast", "backtest", "sacct.txt", *words, "--json"))
-    assert found["instants"] == 5 and found["jobs"] > 0 and 0 <= found["coverage_80"] <= 1
+    score = json.loads(poolwise(site, "forecast", "backtest", "sacct.txt", *words, "--json"))
+    assert score["instants"] == 5 and score["jobs"] > 0 and 0 <= score["coverage_80"] <= 1
 
 
 def test_explanation_accounts_for_the_whole_wait(site: Path, study: dict[str, Any]) -> None:
     job = finished(site)[2000]["JobIDRaw"]
-    found = json.loads(poolwise(site, "explain", "run", "answer", job, "--json"))
-    assert found["answer"].startswith(f"Job {job} waited ") and found["wait_ns"] > 0
-    assert sum(total["ns"] for total in found["totals"]) == found["wait_ns"]
+    answer = json.loads(poolwise(site, "explain", "run", "answer", job, "--json"))
+    assert answer["answer"].startswith(f"Job {job} waited ") and answer["wait_ns"] > 0
+    assert sum(total["ns"] for total in answer["totals"]) == answer["wait_ns"]

@@ -80,10 +80,10 @@ SYSTEMS = {  # machine, scheduler, options, columns and a row of the trace, trac
 
 
 def call(capsys, *given):
-    said = [*map(str, given)]
+    arguments = [*map(str, given)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "argv", ["poolwise", *said])
-        code = cli.run(said)
+        patch.setattr(sys, "argv", ["poolwise", *arguments])
+        code = cli.run(arguments)
     captured = capsys.readouterr()
     return code, captured.out, captured.err
 
@@ -95,11 +95,11 @@ def check_explained(capsys, schedule: str, rows: pl.DataFrame, short: set[str]) 
     assert wait > 0
     code, out, err = call(capsys, "explain", "run", schedule, job, "--json")
     assert code == 0, err
-    said = json.loads(out)
-    assert (said["status"], said["wait_ns"]) == ("started", wait)
-    assert sum(part["ns"] for part in said["totals"]) == wait
-    assert {episode["resource"] for episode in said["episodes"]} & short
-    assert all(e["resource"] is None or e["needed"] > e["free"][1] >= 0 for e in said["episodes"])
+    content = json.loads(out)
+    assert (content["status"], content["wait_ns"]) == ("started", wait)
+    assert sum(part["ns"] for part in content["totals"]) == wait
+    assert {episode["resource"] for episode in content["episodes"]} & short
+    assert all(e["resource"] is None or e["needed"] > e["free"][1] >= 0 for e in content["episodes"])
     assert "held back by" in call(capsys, "explain", "run", schedule, job)[1]
 
 
@@ -152,12 +152,12 @@ def test_run_of_a_study_is_explained_under_every_system(system, tmp_path, monkey
         assert wait > 0
         code, out, err = call(capsys, "explain", "run", "out", job, *chosen, f"jobs={cell.parameters['workload.jobs']}")
         assert code == 0, err
-        said = json.loads(out)
-        assert (said["status"], said["wait_ns"]) == ("started", wait)
-        assert sum(part["ns"] for part in said["totals"]) == wait
-        assert {episode["resource"] for episode in said["episodes"]} & short
+        content = json.loads(out)
+        assert (content["status"], content["wait_ns"]) == ("started", wait)
+        assert sum(part["ns"] for part in content["totals"]) == wait
+        assert {episode["resource"] for episode in content["episodes"]} & short
         by_key = json.loads(call(capsys, "explain", "run", "out", job, *chosen, cell.key[:12])[1])
-        assert {**by_key, "provenance": None} == {**said, "provenance": None}
+        assert {**by_key, "provenance": None} == {**content, "provenance": None}
 
 
 @pytest.mark.parametrize("more", [[], ["--contended"]])
