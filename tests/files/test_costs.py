@@ -115,11 +115,11 @@ def test_whole_nodes_are_counted_individually(study):
 
 def test_cost_items_include_fabric_power_and_ranges(study):
     cell = load(study, {"prices.price_per_rack": [7, 8, 9], "prices.price_per_kwh": 0.5, "prices.years": 2}).cells[0]
-    found = {item.name: item for item in cost_items(cell.costs.prices, cell.machine, watts=1000)}
-    fabric = found["rack's fabric"]
+    items = {item.name: item for item in cost_items(cell.costs.prices, cell.machine, watts=1000)}
+    fabric = items["rack's fabric"]
     assert (fabric.amount, fabric.least, fabric.most, fabric.dollars) == (1, 7, 9, 8)
-    assert found["kWh of power"].dollars == 2 * 8766 * 0.5 and found["GiB of memory"].amount == 20
-    assert dollars_to_buy(list(found.values())) == 2 * 140 + 25 + 8, "the purchase price excludes power"
+    assert items["kWh of power"].dollars == 2 * 8766 * 0.5 and items["GiB of memory"].amount == 20
+    assert dollars_to_buy(list(items.values())) == 2 * 140 + 25 + 8, "the purchase price excludes power"
     assert "kWh of power" not in {item.name for item in cost_items(cell.costs.prices, cell.machine)}, "watts are unknown"
 
 

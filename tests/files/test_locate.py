@@ -33,26 +33,26 @@ inline = { a = 1, b = 2 }
 
 def test_every_key_has_its_line():
     tomllib.loads(TEXT)
-    found = lines(TEXT)
-    assert found["version",] == 1
-    assert found["quoted.key",] == 2
-    assert found["text",] == 3
-    assert found["array",] == 7
-    assert found["after",] == 11
-    assert found["one",] == 13
-    assert found["one", "x", "y"] == 14
-    assert found["many", 0] == 16
-    assert found["many", 0, "name"] == 17
-    assert found["many", 1, "name"] == 20
-    assert found["many", 1, "inner", "deep"] == 22
-    assert ("fake",) not in found and ("not", "a", "table") not in found
+    line = lines(TEXT)
+    assert line["version",] == 1
+    assert line["quoted.key",] == 2
+    assert line["text",] == 3
+    assert line["array",] == 7
+    assert line["after",] == 11
+    assert line["one",] == 13
+    assert line["one", "x", "y"] == 14
+    assert line["many", 0] == 16
+    assert line["many", 0, "name"] == 17
+    assert line["many", 1, "name"] == 20
+    assert line["many", 1, "inner", "deep"] == 22
+    assert ("fake",) not in line and ("not", "a", "table") not in line
 
 
 def test_items_inside_a_value_have_the_line_of_its_key():
-    found = lines(TEXT)
-    assert line_of(found, ("many", 0, "inline", "b")) == 18
-    assert line_of(found, ("array", 1)) == 7
-    assert line_of(found, ("nowhere",)) is None
+    line = lines(TEXT)
+    assert line_of(line, ("many", 0, "inline", "b")) == 18
+    assert line_of(line, ("array", 1)) == 7
+    assert line_of(line, ("nowhere",)) is None
 
 
 words = st.text("abcXYZ_-09", min_size=1, max_size=6)
@@ -76,6 +76,6 @@ def test_lines_match_generated_text(tables, arrays):
                 expected[*path, key] = text.count("\n") + 1
                 text += f"{key} = {value} # = [\n"
     tomllib.loads(text)
-    found = lines(text)
+    line_numbers = lines(text)
     for path, line in expected.items():
-        assert found[path] == line
+        assert line_numbers[path] == line

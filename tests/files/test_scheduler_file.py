@@ -200,9 +200,9 @@ def test_invalid_admission_is_an_error(tmp_path):
         ('kind = "flow"\nadmission = "machine_limits"', "scheduler 'flow' does not support 'admission'"),
     ):
         (tmp_path / "mine.toml").write_text(f"version = 1\n{line}\n")
-        with pytest.raises(InputError, match=words) as found:
+        with pytest.raises(InputError, match=words) as raised:
             load_scheduler(tmp_path / "mine.toml")
-        assert found.value.line is not None
+        assert raised.value.line is not None
 
 
 @pytest.mark.parametrize(
@@ -265,6 +265,6 @@ def test_invalid_preemption_is_an_error(tmp_path):
         ('kind = "flow"\npreemption = "tiers"', "scheduler 'flow' does not support 'preemption'"),
     ):
         (tmp_path / "mine.toml").write_text(f"version = 1\n{line}\n")
-        with pytest.raises(InputError, match=words) as found:
+        with pytest.raises(InputError, match=words) as raised:
             load_scheduler(tmp_path / "mine.toml")
-        assert found.value.line is not None
+        assert raised.value.line is not None

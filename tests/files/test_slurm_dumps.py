@@ -55,9 +55,9 @@ def test_reservations_become_windows_on_the_same_nodes(tmp_path: Path, capsys: p
 )
 def test_repeated_reservations_cover_the_log(flags: str, days: int, count: int) -> None:
     start, begins = datetime(2026, 3, 4, 9), datetime(2026, 3, 2)
-    one = SlurmReservation("x", 1, start, start + timedelta(minutes=30), ("n1",), (), (), (flags,), "")
-    found = one.occurrences(begins, begins + timedelta(days=days, seconds=-1))
-    assert len(found) == count and all(until - since == timedelta(minutes=30) for since, until in found)
+    reservation = SlurmReservation("x", 1, start, start + timedelta(minutes=30), ("n1",), (), (), (flags,), "")
+    occurrences = reservation.occurrences(begins, begins + timedelta(days=days, seconds=-1))
+    assert len(occurrences) == count and all(until - since == timedelta(minutes=30) for since, until in occurrences)
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_associations_give_shares_and_their_limits_are_named(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert imported(tmp_path / "out", "--assoc", FOLDER / name, "--qos", FOLDER / "qos.txt") == 0
-    shares = {(one.account, one.user): one.shares for one in read_shares(tmp_path / "out/shares.txt")}
+    shares = {(share.account, share.user): share.shares for share in read_shares(tmp_path / "out/shares.txt")}
     assert shares["chem", ""] == 60 and shares["phys", ""] == 40 and shares["chem", "cyd"] == 2 and len(shares) == 8
     scheduler = load_scheduler(tmp_path / "out/slurm.toml")
     assert scheduler.order is not None and {*scheduler.order.settings} == {"conf", "shares", "qos"}
@@ -131,7 +131,7 @@ def test_limits_of_qos_that_are_not_applied_are_named_once(tmp_path: Path, capsy
         "MaxTRESPA|MaxJobsPA|MaxSubmitPA|MinTRES"
     )
     names = header.split("|")
-    given = {
+    dumped = {
         "normal": {"GraceTime": "00:00:00", "PreemptMode": "cluster", "UsageFactor": "1.000000"},
         "high": {
             "Priority": "100",
@@ -143,7 +143,7 @@ def test_limits_of_qos_that_are_not_applied_are_named_once(tmp_path: Path, capsy
         "low": {"GrpTRES": "cpu=64,mem=1T", "MaxTRESPA": "cpu=32", "UsageFactor": "1.000000", "Flags": "NoReserve"},
     }
     rows = [
-        "|".join({"Name": qos, "Priority": "0", **values}.get(column, "") for column in names) for qos, values in given.items()
+        "|".join({"Name": qos, "Priority": "0", **values}.get(column, "") for column in names) for qos, values in dumped.items()
     ]
     (tmp_path / "qos.txt").write_text("\n".join([header, *rows]) + "\n")
     assert imported(tmp_path / "out", "--qos", tmp_path / "qos.txt") == 0

@@ -22,14 +22,14 @@ def test_types_of_gpus_in_gres_conf_are_features(tmp_path: Path, capsys: pytest.
     assert imported(tmp_path / "out", "--gres", tmp_path / "gres.conf", conf=conf) == 0
     nodes = tomllib.loads((tmp_path / "out" / "machine.toml").read_text())["node"]
     assert next(node for node in nodes if node["name"] == "gpu")["features"] == ["a100"]
-    said = capsys.readouterr().err
+    printed = capsys.readouterr().err
     for words in (
         "gres.conf:1: AutoDetect=nvml is left out: GPUs are those of slurm.conf",
         "gres.conf:4: the resource nic is left out: jobs do not wait for it",
         "gres.conf:6: nodes other1 are not defined",
         "gres.conf:6: 1 GPUs of n[01-02] are left out: nodes.conf:2 has no Gres=gpu",
     ):
-        assert said.count(words) == 1, words
+        assert printed.count(words) == 1, words
 
 
 def test_files_included_by_gres_conf_are_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -64,8 +64,8 @@ def test_contradictions_of_gres_conf_are_named(
 ) -> None:
     (tmp_path / "gres.conf").write_text(f"NodeName=gpu[1-2] {line}\n")
     assert imported(tmp_path / "out", "--gres", tmp_path / "gres.conf") == 0
-    said = capsys.readouterr().err
-    assert words in said and (words or "gres.conf" not in said)
+    printed = capsys.readouterr().err
+    assert words in printed and (words or "gres.conf" not in printed)
 
 
 @pytest.mark.parametrize(
@@ -82,5 +82,5 @@ def test_contradictions_of_gres_conf_are_named(
 def test_invalid_gres_conf_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, words: str) -> None:
     (tmp_path / "gres.conf").write_text(text)
     assert imported(tmp_path / "out", "--gres", tmp_path / "gres.conf") == 2
-    said = capsys.readouterr().err
-    assert words in said and f"line {1 + text.startswith(chr(10))}" in said
+    printed = capsys.readouterr().err
+    assert words in printed and f"line {1 + text.startswith(chr(10))}" in printed

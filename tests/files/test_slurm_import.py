@@ -105,8 +105,8 @@ def test_study_answers_with_todays_scheduler(folder: Path, tmp_path: Path) -> No
 def test_depth_of_the_main_scheduler_is_imported(tmp_path: Path, given: str, kept: dict[str, str]) -> None:
     conf = edited(tmp_path, ("bf_interval=60", given))
     assert imported(tmp_path / "out", conf=conf) == 0
-    found = SlurmConf.read_file(tmp_path / "out" / "slurm.conf").pairs("SchedulerParameters")
-    assert {name: value for name, value in found.items() if not name.startswith("bf_")} == kept
+    settings = SlurmConf.read_file(tmp_path / "out" / "slurm.conf").pairs("SchedulerParameters")
+    assert {name: value for name, value in settings.items() if not name.startswith("bf_")} == kept
     assert cli.run(["validate", str(tmp_path / "out" / "slurm.toml")]) == 0
 
 
@@ -274,9 +274,9 @@ def test_all_files_of_a_study_are_checked_before_the_first_cell_runs(
     assert old in broken
     (folder / name).write_text(broken.replace(old, new))
     done: list[object] = []
-    with pytest.raises(InputError) as found:
+    with pytest.raises(InputError) as raised:
         run(load(folder / "study.toml"), tmp_path / "results", progress=lambda *_: done.append(1))
-    assert words in str(found.value) and not done
+    assert words in str(raised.value) and not done
 
 
 def test_nodes_of_scontrol_and_their_gpus() -> None:

@@ -29,11 +29,11 @@ def test_limits_on_reservations_are_kept_and_bf_busy_nodes_is_left_out(
 ) -> None:
     conf = edited(tmp_path, ("bf_max_job_user=10", RESERVING), (" PriorityTier=2", ""))
     assert imported(tmp_path / "out", conf=conf) == 0
-    found = SlurmConf.read_file(tmp_path / "out" / "slurm.conf").pairs("SchedulerParameters")
-    assert {name: found[name] for name in found if "reserve" in name or "assoc" in name} == {
+    settings = SlurmConf.read_file(tmp_path / "out" / "slurm.conf").pairs("SchedulerParameters")
+    assert {name: settings[name] for name in settings if "reserve" in name or "assoc" in name} == {
         "bf_min_prio_reserve": "500", "bf_job_part_count_reserve": "3", "bf_max_job_assoc": "2",
     }  # fmt: skip
-    assert "bf_busy_nodes" not in found
+    assert "bf_busy_nodes" not in settings
     assert "SchedulerParameters=bf_busy_nodes is left out" in capsys.readouterr().err
     assert cli.run(["validate", str(tmp_path / "out" / "slurm.toml")]) == 0
 
@@ -63,12 +63,14 @@ def test_licenses_of_slurm_conf_limit_the_jobs_of_the_log(
         text.replace("billing=64,cpu=64,mem=100G,node=2", "cpu=64,license/matlab=2,license/ansys@host=3,node=2", 1)
     )
     assert imported(tmp_path / "out", log=tmp_path / "licensed.txt") == 0
-    said = "licensed.txt: licenses that slurm.conf lacks are not limited: ansys@host, matlab; 1 rows request them"
-    assert said in capsys.readouterr().err
+    printed = "licensed.txt: licenses that slurm.conf lacks are not limited: ansys@host, matlab; 1 rows request them"
+    assert printed in capsys.readouterr().err
     conf = edited(tmp_path, ("SelectType=", "Licenses=matlab:4,idl@host*2,star,b:many\nSelectType="))
     assert imported(tmp_path / "out", conf=conf, log=tmp_path / "licensed.txt") == 0
-    said = capsys.readouterr().err
-    assert "not limited: ansys@host; 1 rows" in said and "license b:many is left out" in said and "Licenses=" not in said
+    printed = capsys.readouterr().err
+    assert (
+        "not limited: ansys@host; 1 rows" in printed and "license b:many is left out" in printed and "Licenses=" not in printed
+    )
     machine = load_machine(tmp_path / "out" / "machine.toml")
     assert machine.licenses == {"matlab": 4, "idl@host": 2, "star": 1}
     jobs = read(tmp_path / "licensed.txt", machine, "sacct")

@@ -23,12 +23,12 @@ def preempting(tmp_path: Path, capsys: pytest.CaptureFixture[str], lines: str, *
 
 def test_preemption_by_partition_tier(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines = "PreemptType=preempt/partition_prio\nPreemptMode=REQUEUE\nPreemptExemptTime=00:10:00\n"
-    found, said = preempting(
+    preemption, printed = preempting(
         tmp_path, capsys, f"{lines}PreemptParameters=youngest_first,reorder_count=3,strict_order,reclaim_licenses"
     )
     expected = {"name": "tiers", "mode": "requeue", "exempt_s": 600.0, "youngest_first": True, "reorder_count": 3}
-    assert found == {**expected, "strict_order": True, "requeue_delay_s": 121.0}
-    assert "PreemptParameters=reclaim_licenses is left out" in said and "not preempted" not in said
+    assert preemption == {**expected, "strict_order": True, "requeue_delay_s": 121.0}
+    assert "PreemptParameters=reclaim_licenses is left out" in printed and "not preempted" not in printed
 
 
 @pytest.mark.parametrize(
@@ -51,8 +51,8 @@ def test_preemption_by_partition_tier(tmp_path: Path, capsys: pytest.CaptureFixt
 def test_modes_of_preemption(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], lines: str, expected: dict | None, words: str
 ) -> None:
-    found, said = preempting(tmp_path, capsys, lines)
-    assert found == expected and words in said
+    preemption, printed = preempting(tmp_path, capsys, lines)
+    assert preemption == expected and words in printed
 
 
 def test_partitions_have_modes_and_grace_times(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -61,12 +61,12 @@ def test_partitions_have_modes_and_grace_times(tmp_path: Path, capsys: pytest.Ca
     changes.append(("PartitionName=short ", "PartitionName=short PreemptMode=SUSPEND "))
     conf = edited(tmp_path, ("PreemptType=preempt/qos\n", f"{lines}\n"), *changes)
     assert imported(tmp_path / "out", conf=conf) == 0
-    found = tomllib.loads((tmp_path / "out" / "slurm.toml").read_text())["preemption"]
-    said = capsys.readouterr().err
-    assert found == {"name": "tiers", "mode": "cancel", "partitions": {"fat": "off", "short": "off"}}
-    assert "GraceTime of partition fat: preempted jobs end at once" in said
-    assert "jobs of partition short are not preempted: jobs are not suspended" in said
-    assert "jobs of partition fat are not preempted" not in said
+    preemption = tomllib.loads((tmp_path / "out" / "slurm.toml").read_text())["preemption"]
+    printed = capsys.readouterr().err
+    assert preemption == {"name": "tiers", "mode": "cancel", "partitions": {"fat": "off", "short": "off"}}
+    assert "GraceTime of partition fat: preempted jobs end at once" in printed
+    assert "jobs of partition short are not preempted: jobs are not suspended" in printed
+    assert "jobs of partition fat are not preempted" not in printed
 
 
 def test_preemption_by_qos(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -75,8 +75,8 @@ def test_preemption_by_qos(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
         "normal|0|00:00:00|||cluster|\nhigh|100|00:00:30|low,normal||cluster|\nlow|5|00:00:00||00:02:00|cancel|\n"
     )
     lines = "PreemptType=preempt/qos\nPreemptMode=REQUEUE"
-    found, said = preempting(tmp_path, capsys, lines, "--qos", tmp_path / "qos.txt")
-    assert found == {
+    preemption, printed = preempting(tmp_path, capsys, lines, "--qos", tmp_path / "qos.txt")
+    assert preemption == {
         "name": "qos",
         "mode": "requeue",
         "preempts": {"high": ["low", "normal"]},
@@ -85,12 +85,12 @@ def test_preemption_by_qos(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
         "exempt": {"low": 120.0},
         "requeue_delay_s": 121.0,
     }
-    assert "qos.txt:3: GraceTime of QOS high: preempted jobs end at once" in said and "not preempted" not in said
+    assert "qos.txt:3: GraceTime of QOS high: preempted jobs end at once" in printed and "not preempted" not in printed
 
 
 def test_preemption_by_qos_needs_their_dump(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found, said = preempting(tmp_path, capsys, "PreemptType=preempt/qos\nPreemptMode=REQUEUE")
-    assert found is None and "PreemptType=preempt/qos: jobs are not preempted: give the dump of QOS with --qos" in said
+    preemption, printed = preempting(tmp_path, capsys, "PreemptType=preempt/qos\nPreemptMode=REQUEUE")
+    assert preemption is None and "PreemptType=preempt/qos: jobs are not preempted: give the dump of QOS with --qos" in printed
     (tmp_path / "qos.txt").write_text("Name|Priority\nnormal|0\nhigh|1\nlow|2\n")
     assert imported(tmp_path / "out", "--qos", tmp_path / "qos.txt", conf=tmp_path / "slurm.conf") == 0
     assert "jobs are not preempted: qos.txt lacks the column Preempt: write it with" in capsys.readouterr().err

@@ -316,5 +316,5 @@ def test_invalid_settings_are_errors(text):
 @given(st.text(max_size=20), st.text(max_size=20))
 def test_any_string_is_a_setting_or_an_input_error(key, value):
     with suppress(InputError):
-        found, _ = parse_setting(f"{key}={value}")
-        assert found
+        setting, _ = parse_setting(f"{key}={value}")
+        assert setting
