@@ -28,9 +28,9 @@ def recorded(cell, folder: Path) -> RecordedRun:
 def test_each_run_of_each_catalog_study_is_reproduced(name, tmp_path):
     cells = load(name, {"seeds": {"values": [2]}}).cells
     for cell in {c.key: c for c in [cells[0], cells[len(cells) // 2], cells[-1], cells[0].baseline()]}.values():
-        found = recorded(cell, tmp_path).cell()
-        assert (found.key, found.machine.name) == (cell.key, cell.machine.name)
-        assert found.machine.owners == cell.machine.owners, "the order of node types in a rack matters"
+        described = recorded(cell, tmp_path).cell()
+        assert (described.key, described.machine.name) == (cell.key, cell.machine.name)
+        assert described.machine.owners == cell.machine.owners, "the order of node types in a rack matters"
         assert str(Path(catalog.__file__).parent) not in (tmp_path / "provenance.json").read_text(), (
             "the description is portable"
         )
@@ -109,11 +109,11 @@ def test_order_of_node_types_distinguishes_machines(kept_folder, tmp_path):
     folder = tmp_path / "study"
     shutil.copytree(kept_folder, folder, ignore=shutil.ignore_patterns("out"))
     text = (folder / "machine.toml").read_text() + '\n[[node]]\nname = "fat"\ncores = 4\nmemory = "32 GiB"\n'
-    found = []
+    cells = []
     for nodes in ("{ thin = 4, fat = 1 }", "{ fat = 1, thin = 4 }"):
         (folder / "machine.toml").write_text(text.replace("{ thin = 4 }", nodes))
         cell = load(folder / "study.toml").cells[0]
         again = recorded(cell, tmp_path).cell()
         assert (again.key, again.machine.owners) == (cell.key, cell.machine.owners)
-        found.append(cell)
-    assert found[0].machine.owners != found[1].machine.owners and found[0].key != found[1].key
+        cells.append(cell)
+    assert cells[0].machine.owners != cells[1].machine.owners and cells[0].key != cells[1].key

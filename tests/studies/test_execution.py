@@ -43,11 +43,13 @@ def test_results_match_single_runs_measured_together(undisturbed):
     _, result = undisturbed
     outcomes, baselines = {}, {}
     for cell in result.study.cells:
-        for found, one in ((outcomes, cell), (baselines, cell.baseline())):
-            model, estimate = models_of(one.performance, one.seed)
-            scheduler = scheduler_of(one.scheduler, one.warm_up)
-            made = simulate(workload_of(one), one.machine, scheduler, model=model, estimate=estimate, seed=one.seed)
-            found[cell.key] = Outcomes.of(made.schedule)
+        for results, simulated in ((outcomes, cell), (baselines, cell.baseline())):
+            model, estimate = models_of(simulated.performance, simulated.seed)
+            scheduler = scheduler_of(simulated.scheduler, simulated.warm_up)
+            made = simulate(
+                workload_of(simulated), simulated.machine, scheduler, model=model, estimate=estimate, seed=simulated.seed
+            )
+            results[cell.key] = Outcomes.of(made.schedule)
     population = common_population(list(outcomes.values()), 5)
     for cell in result.cells:
         expected = summarize(

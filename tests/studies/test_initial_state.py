@@ -50,15 +50,15 @@ def random_state(seed: int) -> MachineState:
 @pytest.mark.parametrize("seed", range(8))
 def test_each_cell_continues_the_simulation_from_the_state(seed: int, tmp_path: Path) -> None:
     """The schedules of a study's cells equal those of `simulate` from the same state."""
-    found = random_state(seed)
-    study = load(folder_of(found, tmp_path / "now"))
+    saved = random_state(seed)
+    study = load(folder_of(saved, tmp_path / "now"))
     assert [cell.parameters["scheduler.order"] for cell in study.cells] == ["fcfs", "sjf"]
-    continued = state_run(found, HOUR)
+    continued = state_run(saved, HOUR)
     for cell in (*study.cells, *study.baselines):
         order, backfill = cell.scheduler.order, cell.scheduler.backfill
         scheduler = list_scheduler(order.name if order else "fcfs", backfill.name if backfill else "easy", "racks")
         expected = simulate(
-            continued.workload, found.machine, scheduler, initial=continued.initial, engine="reference"
+            continued.workload, saved.machine, scheduler, initial=continued.initial, engine="reference"
         ).schedule
         schedule = simulate_again(cell)
         jobs, expected_jobs = schedule.job.argsort(), expected.job.argsort()
@@ -70,8 +70,8 @@ def test_each_cell_continues_the_simulation_from_the_state(seed: int, tmp_path: 
 
 
 def test_study_of_a_state_is_run_described_and_repeated(tmp_path: Path) -> None:
-    found = random_state(1)
-    study = load(folder_of(found, tmp_path / "now"))
+    saved = random_state(1)
+    study = load(folder_of(saved, tmp_path / "now"))
     result = run(study, tmp_path / "out", jobs=1)
     assert {cell.jobs for cell in result.cells} == {40}
     description = json.loads((tmp_path / "out/provenance.json").read_text())["runs"][0]
@@ -143,8 +143,8 @@ def test_state_with_a_missing_file_is_an_error(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("scheduler", "varied"), [("catalog:fm-easy", True), ("catalog:drmaestro", False)])
 def test_scheduler_of_the_state_becomes_today(scheduler: str, varied: bool, tmp_path: Path) -> None:
-    found = study_of(MachineState(**{**vars(state()), "scheduler": scheduler}), tmp_path)
-    assert ("vary" in found, "today" in found) == (varied, varied) and found["scheduler"] == scheduler
+    content = study_of(MachineState(**{**vars(state()), "scheduler": scheduler}), tmp_path)
+    assert ("vary" in content, "today" in content) == (varied, varied) and content["scheduler"] == scheduler
 
 
 def test_existing_study_is_kept(tmp_path: Path) -> None:

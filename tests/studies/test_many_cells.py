@@ -31,9 +31,9 @@ def test_json_in_parts_equals_json_in_one_piece(content):
 @given(st.lists(st.dictionaries(st.sampled_from("abcd"), st.floats(allow_nan=False)), max_size=5))
 def test_metric_row_equals_its_dictionary(values):
     rows = MetricRows()
-    made = [rows.row(one) for one in values]
+    made = [rows.row(metrics) for metrics in values]
     assert [dict(row) for row in made] == values and made == values
-    assert [*rows.layouts] == [*dict.fromkeys(tuple(one) for one in values)]
+    assert [*rows.layouts] == [*dict.fromkeys(tuple(metrics) for metrics in values)]
 
 
 def test_undefined_metrics_are_equal():

@@ -70,19 +70,19 @@ def test_memory_use_has_the_seed_of_the_cell(study: Path) -> None:
     ("wrong", "field"), [("phasen", "workload.memory_use"), ({"name": "phases", "least": "x"}, "workload.memory_use.least")]
 )
 def test_unknown_names_and_settings_are_refused(study: Path, wrong: object, field: str) -> None:
-    with pytest.raises(InputError) as found:
+    with pytest.raises(InputError) as raised:
         load(study, {"workload.memory_use": wrong})
-    assert str(found.value.field).startswith("workload.memory_use")
+    assert str(raised.value.field).startswith("workload.memory_use")
 
 
 def test_memory_stretches_of_a_job(study: Path) -> None:
     schedule = simulate_again(load(study).cells[0])
     stretches = memory_stretches(schedule, 1)
     second = 10**9
-    found = [
+    stretched = [
         (s.run, s.begin // second, s.end // second, s.pooled // 1024, (s.used or 0) // 1024, s.stood_still) for s in stretches
     ]
-    assert found == [
+    assert stretched == [
         (1, 10, 20, 70, 20, False),
         (1, 20, 70, 10, 20, False),
         (1, 70, 85, 10, 80, True),

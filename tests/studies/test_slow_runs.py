@@ -27,9 +27,9 @@ def known_time(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_runs_are_grouped_by_obstacle(tmp_path: Path) -> None:
     study = studies.load(write(tmp_path))
-    (found,) = slow_runs.slow_runs(study.runs)
-    assert (found.runs, found.jobs) == (4, 1001)
-    assert found.text.startswith(
+    (group,) = slow_runs.slow_runs(study.runs)
+    assert (group.runs, group.jobs) == (4, 1001)
+    assert group.text.startswith(
         f"the reference engine runs 4 runs of 1,001 jobs each, for at least about 1 min 35 s each: {REASON}"
     )
 

@@ -44,12 +44,12 @@ def test_every_cell_is_compared_with_today_on_the_same_jobs(folder: Path) -> Non
 def test_results_report_and_comparison_include_today(folder: Path) -> None:
     result = studies.run(studies.load(folder / "study.toml"), folder / "out", 1)
     cell = result.cells[-1]
-    found = compare_with_today(result, [cell])
-    assert found is not None and found.labels[0] == "today=our cluster"
+    comparison = compare_with_today(result, [cell])
+    assert comparison is not None and comparison.labels[0] == "today=our cluster"
     mine, now = result.outcomes(cell), result.today(cell)
     both = result.population(cell)
     waits = [float(np.mean((o.start - o.submit)[both])) / 1e9 for o in (now, mine)]
-    by_name = {d.metric: d for d in found.differences}
+    by_name = {d.metric: d for d in comparison.differences}
     assert [by_name["mean_wait_s"].first, by_name["mean_wait_s"].value] == pytest.approx(waits)
     page = study_answer(result)
     assert "Changes compared with our cluster" in page.sections
@@ -57,9 +57,9 @@ def test_results_report_and_comparison_include_today(folder: Path) -> None:
     assert Comparison.of(runs).labels[0] == "today=our cluster"
     again = {d.metric: d for d in Comparison.of(runs).differences}
     assert again["mean_wait_s"].first == by_name["mean_wait_s"].first
-    assert today_sentences(found)[-1].startswith("Measured on the 55 jobs")
-    known = json.loads((folder / "out" / "provenance.json").read_text())["today"]
-    assert set(known["of"]) == {cell.key for cell in result.cells}
+    assert today_sentences(comparison)[-1].startswith("Measured on the 55 jobs")
+    today = json.loads((folder / "out" / "provenance.json").read_text())["today"]
+    assert set(today["of"]) == {cell.key for cell in result.cells}
 
 
 def test_engine_of_todays_run_is_named(folder: Path) -> None:
@@ -91,9 +91,9 @@ def test_without_today_nothing_is_compared(folder: Path) -> None:
 )
 def test_invalid_today_is_an_error(folder: Path, section: str, field: str, words: str) -> None:
     (folder / "study.toml").write_text(f"{small_study.STUDY}\n{section}\n")
-    with pytest.raises(InputError, match=words) as found:
+    with pytest.raises(InputError, match=words) as raised:
         studies.load(folder / "study.toml")
-    assert found.value.field is not None and found.value.field.endswith(field.split(".")[-1])
+    assert raised.value.field is not None and raised.value.field.endswith(field.split(".")[-1])
 
 
 PLAN = """

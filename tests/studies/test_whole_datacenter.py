@@ -119,13 +119,16 @@ def test_report_recommends_the_least_slowdown_with_matching_numbers(result):
     ranked = report.standings(result, Sweep.of(result))
     frame = result.frame().with_columns(label=pl.col("machine") + pl.col("scheduler"))
     means = frame.group_by("label").agg(pl.mean(report.GOAL)).sort(report.GOAL)
-    assert [one.slowdown for one in ranked] == pytest.approx(means[report.GOAL].to_list())
+    assert [candidate.slowdown for candidate in ranked] == pytest.approx(means[report.GOAL].to_list())
     page = study_answer(result)
     assert " on ".join(reversed(ranked[0].label.split(", "))) in page.headline
     assert f"{mean_interval(ranked[0].metric(report.GOAL)).mean:.3g}" in page.because[0]
     costs = list(page.sections.values())[1]
     assert "+44,000 $ (+11 %)" in costs[1]
-    tops = [next(one for one in ranked if one.machine == name) for name in ("whole-datacenter", "whole-datacenter-fixed")]
+    tops = [
+        next(candidate for candidate in ranked if candidate.machine == name)
+        for name in ("whole-datacenter", "whole-datacenter-fixed")
+    ]
     more = np.mean(tops[0].watts) - np.mean(tops[1].watts)
     assert f"power: {more:+,.0f}" in costs[2] or f"power: {more:+.3g}" in costs[2]
     assert [figure.name for figure in page.figures][:2] == ["stranded", "slowdown_power"]

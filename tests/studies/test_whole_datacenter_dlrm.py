@@ -46,12 +46,12 @@ def test_report_on_an_excerpt(tmp_path, monkeypatch):
     small = {"workload.options": {"whole": True}, "measure.warm_up": 10, "seeds.count": 1}
     small["vary.scheduler"] = ["catalog:skip-share-fm"]
     result = run(load(NAME, {"workload.trace": "dlrm.csv", **small}), tmp_path / "out", jobs=1)
-    ranked = {one.machine: one for one in report.standings(result, Sweep.of(result))}
+    ranked = {candidate.machine: candidate for candidate in report.standings(result, Sweep.of(result))}
     assert [cell.jobs for cell in result.cells] == [300] * 3
     assert ranked["dlrm-servers"].slowdown == 1.0
     assert ranked["dlrm-pools"].slowdown == pytest.approx(1.07)
     assert ranked["dlrm-fixed"].slowdown > 1.5
-    gpu = {name: one.stranded("gpu")[0] for name, one in ranked.items()}
+    gpu = {name: candidate.stranded("gpu")[0] for name, candidate in ranked.items()}
     assert gpu["dlrm-servers"] == gpu["dlrm-pools"] == 0 < 0.1 < gpu["dlrm-fixed"]
     page = study_answer(result)
     assert page.headline == "Run dlrm-servers."
@@ -65,13 +65,13 @@ def test_each_seed_uses_another_tenth_of_the_trace(trace, tmp_path):
     path = synthetic_trace(tmp_path) if trace == "synthetic_trace" else trace
     study = load(NAME, {"workload.trace": str(path.resolve()), "vary.scheduler": ["catalog:share-fm"]})
     first = [workload_of(next(cell for cell in study.cells if cell.seed == seed)) for seed in (0, 1, 2)]
-    assert all(np.array_equal(one.id % 10, np.full(len(one), seed)) for seed, one in enumerate(first))
+    assert all(np.array_equal(jobs.id % 10, np.full(len(jobs), seed)) for seed, jobs in enumerate(first))
     all_of_it = read(path, load_machine(catalog.find("machines", "dlrm-roles")))
-    assert [one.excluded["runtime 0"] for one in first] == [all_of_it.excluded["runtime 0"]] * 3
+    assert [jobs.excluded["runtime 0"] for jobs in first] == [all_of_it.excluded["runtime 0"]] * 3
     rows = len(all_of_it) + sum(all_of_it.excluded.values())
-    assert all(0 < len(one) == rows - sum(one.excluded.values()) for one in first)
+    assert all(0 < len(jobs) == rows - sum(jobs.excluded.values()) for jobs in first)
     if trace in REAL:
-        assert [len(one) for one in first] == [1647, 1679, 1664]
+        assert [len(jobs) for jobs in first] == [1647, 1679, 1664]
 
 
 def test_set_paths_try_the_current_folder_first(tmp_path, monkeypatch):
