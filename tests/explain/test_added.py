@@ -191,9 +191,9 @@ def to_racks(state: Snapshot, job: int, why: Reason) -> IntArray:
         remote = int(state.table.memory[job]) - state.machine.local_memory
         for node, pool in zip(layout.nodes.tolist(), layout.pools.tolist(), strict=True):
             idle, there = int(state.free[node, layout.node_column]), int(state.free[pool, layout.memory_column])
-            given = min(short, max(0, idle - there // remote) * remote)
-            extra[pool, layout.memory_column] = given
-            short -= given
+            added = min(short, max(0, idle - there // remote) * remote)
+            extra[pool, layout.memory_column] = added
+            short -= added
         assert short == 0
     return extra
 
@@ -334,8 +334,8 @@ def test_shortages_of_compositions_are_exact(policy: Composer) -> None:
         g, n = np.random.default_rng(seed), 12
         kinds = g.choice(["smufin", "fio", "capacity", "small", "compute"], n).tolist()
         load = workload(list(zip(np.sort(g.integers(0, 1000, n)).tolist(), kinds, strict=True)))
-        asked, most = load.request("bandwidth") > 0, 800 if alone else 1500
-        amounts = {"bandwidth": asked * g.integers(1, 10, n) * 200, "storage": asked * g.choice([0, 100, 500, most], n)}
+        requests, most = load.request("bandwidth") > 0, 800 if alone else 1500
+        amounts = {"bandwidth": requests * g.integers(1, 10, n) * 200, "storage": requests * g.choice([0, 100, 500, most], n)}
         load = replace(load, requests={**load.requests, **amounts})
         scheduler = CompositionScheduler(EDF(), policy) if seed % 2 else ListScheduler(EDF(), Skip(), policy)
         met |= run(load, composable(g), Adding(scheduler, to_composed(alone), 4), SHARING)
@@ -408,9 +408,9 @@ class Deploying(Adding):
         more = enlarged(snapshot, extra)
         dispatcher = self.scheduler.open(more.machine, 1)
         then = dispatcher.schedule(queue, more, Changes(explain=frozenset({job})))
-        new, given = len(then.starts) - len(decisions.starts), int(extra.sum())
+        new, added = len(then.starts) - len(decisions.starts), int(extra.sum())
         self.deployed += new
-        if new < given:
+        if new < added:
             assert self.postpones and then.reason(job, dispatcher).cause is WaitCause.POSTPONED
 
 

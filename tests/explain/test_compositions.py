@@ -32,9 +32,9 @@ def test_each_wait_for_devices_or_cores_has_a_shortage(jobs, policy, devices) ->
     schedule = simulate(load, on, how, model=SHARING).schedule
     wait = np.where(schedule.job_start >= 0, schedule.job_start - load.submit, -1)
     longest = int(np.argmax(wait))
-    found = explain_wait(load, on, how, int(load.id[longest]), model=SHARING, outcomes=Outcomes.of(schedule))
-    assert found.wait == max(0, wait[longest]) and bool(found.passes) == (wait[longest] > 0)
-    for _, why in found.passes:
+    explanation = explain_wait(load, on, how, int(load.id[longest]), model=SHARING, outcomes=Outcomes.of(schedule))
+    assert explanation.wait == max(0, wait[longest]) and bool(explanation.passes) == (wait[longest] > 0)
+    for _, why in explanation.passes:
         assert why.cause is WaitCause.SHORT and why.resource in ("cores", "bandwidth", "storage") and why.needed > why.free
 
 

@@ -17,8 +17,8 @@ from poolwise.schedulers.list import ListDispatcher, ListScheduler
 
 def ones(submit: list[int]) -> Workload:
     """Return jobs of one node for ten seconds."""
-    times, one = np.array(submit) * SECOND, np.ones(len(submit), dtype=np.int64)
-    return Workload.of(times, one * 10 * SECOND, requests={"nodes": one})
+    times, unit = np.array(submit) * SECOND, np.ones(len(submit), dtype=np.int64)
+    return Workload.of(times, unit * 10 * SECOND, requests={"nodes": unit})
 
 
 class Slow(Scheduler):
@@ -44,9 +44,9 @@ class SlowDispatcher(Dispatcher):
 def test_user_scheduler_without_reasons_is_named() -> None:
     load = ones([0, 0, 1])
     for says, text in ((True, "one at a time"), (False, "Slow gives no reason")):
-        found = explain_wait(load, Machine.flat(4), Slow(says), 2)
-        assert [(why.cause, why.text) for _, why in found.passes] == [(WaitCause.UNREPORTED, text)]
-        assert found.until == SECOND
+        explanation = explain_wait(load, Machine.flat(4), Slow(says), 2)
+        assert [(why.cause, why.text) for _, why in explanation.passes] == [(WaitCause.UNREPORTED, text)]
+        assert explanation.until == SECOND
 
 
 class Telling(Slow):
@@ -94,9 +94,9 @@ class FirstAlone(First):
 
 def test_reasons_of_a_user_scheduler_are_used() -> None:
     load = ones([0, 0, 1])
-    found = explain_wait(load, Machine.flat(4), Telling(says=False), 2)
-    assert [why for _, why in found.passes] == [Reason(WaitCause.POSTPONED, "one a pass", blocker=0, ahead=1)]
-    assert found.to_dict()["episodes"][0]["blocker"] == 1
+    explanation = explain_wait(load, Machine.flat(4), Telling(says=False), 2)
+    assert [why for _, why in explanation.passes] == [Reason(WaitCause.POSTPONED, "one a pass", blocker=0, ahead=1)]
+    assert explanation.to_dict()["episodes"][0]["blocker"] == 1
 
 
 def test_reasons_follow_the_decisions_of_a_subclass() -> None:

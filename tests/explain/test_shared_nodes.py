@@ -27,8 +27,8 @@ def wait(machine: Machine, **columns: list[int]) -> poolwise.Answer:
     workload = poolwise.Workload.of([f"{k} s" for k in range(count)], lengths, requests=columns)
     if partition is not None:
         workload = replace(workload, attributes={"partition": np.array(partition)})
-    found = explain_wait(workload, machine, ListScheduler(placement=FirstNodes()), count)
-    return wait_answer(found, "log")
+    explanation = explain_wait(workload, machine, ListScheduler(placement=FirstNodes()), count)
+    return wait_answer(explanation, "log")
 
 
 def test_number_of_nodes_with_the_needed_amount_is_reported() -> None:
@@ -55,7 +55,7 @@ def test_holders_of_the_short_resource_are_named_with_their_expected_ends() -> N
     answer = wait(shared_machine(), nodes=[3, 1, 6], cores=[4, 1, 48])
     sentence = next(text for text in answer.because if "held the most" in text)
     assert "job 1 (12 cores, expected to end after 9 min 58 s) and job 2 (1 core, expected to end after 20 min)" in sentence
-    assert [one["job"] for one in answer.content["episodes"][0]["holders"]] == [1, 2]
+    assert [holder["job"] for holder in answer.content["episodes"][0]["holders"]] == [1, 2]
 
 
 def test_partition_is_named_and_only_its_holders_count() -> None:
@@ -65,7 +65,7 @@ def test_partition_is_named_and_only_its_holders_count() -> None:
     columns = {"nodes": [1, 2, 2], "cores": [4, 4, 48]}
     answer = wait(machine, partition=["small", "large", "large"], **columns)
     assert "short of cores in partition large (it needed 2 nodes with 48 cores free each, and none had them)" in answer.headline
-    assert [one["job"] for one in answer.content["episodes"][0]["holders"]] == [2]
+    assert [holder["job"] for holder in answer.content["episodes"][0]["holders"]] == [2]
 
 
 def test_placement_is_summarized_by_ranges_of_nodes() -> None:

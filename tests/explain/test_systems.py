@@ -114,9 +114,9 @@ def asked(
     if witness.said:
         row = max(witness.said, key=lambda job: len(witness.said[job]))
         job, done = int(workload.id[row]), Outcomes.of(schedule)
-        found = explain_wait(workload, machine, scheduler, job, model=model, estimate=estimate, seed=1, outcomes=done)
-        assert list(found.passes) == witness.said[row]
-        assert sum(found.totals().values()) == found.wait and found.status != "waiting"
+        explanation = explain_wait(workload, machine, scheduler, job, model=model, estimate=estimate, seed=1, outcomes=done)
+        assert list(explanation.passes) == witness.said[row]
+        assert sum(explanation.totals().values()) == explanation.wait and explanation.status != "waiting"
     return witness
 
 
@@ -181,7 +181,7 @@ def test_waits_of_gangs_on_shared_nodes_have_true_reasons(scheduler: Scheduler, 
 
 
 def test_every_rule_of_flow_scheduling_occurs() -> None:
-    found: set[tuple[WaitCause, str]] = set()
+    causes: set[tuple[WaitCause, str]] = set()
     n = 24
     g = np.random.default_rng(5)
     workload = Workload.of(
@@ -192,10 +192,10 @@ def test_every_rule_of_flow_scheduling_occurs() -> None:
         attributes={"kind": np.array(["hotspot", "nw"])[g.integers(0, 2, n)]},
     )
     for scheduler in FLOWS[:4]:
-        found |= asked(workload, gpu_nodes((2, 2, 1)), scheduler, DeviceNetwork()).met
-    found |= asked(workload, gpu_nodes((2, 2, 1)), WarmUp(FlowScheduler(), 6, FlowScheduler()), DeviceNetwork()).met
-    assert {rule for rule, _ in found} >= {WaitCause.SHORT, WaitCause.ORDER, WaitCause.ROUND, WaitCause.WARM_UP}
-    assert {name for rule, name in found if rule is WaitCause.SHORT} >= {"cores", "gpu"}
+        causes |= asked(workload, gpu_nodes((2, 2, 1)), scheduler, DeviceNetwork()).met
+    causes |= asked(workload, gpu_nodes((2, 2, 1)), WarmUp(FlowScheduler(), 6, FlowScheduler()), DeviceNetwork()).met
+    assert {rule for rule, _ in causes} >= {WaitCause.SHORT, WaitCause.ORDER, WaitCause.ROUND, WaitCause.WARM_UP}
+    assert {name for rule, name in causes if rule is WaitCause.SHORT} >= {"cores", "gpu"}
 
 
 @given(machine=machines(), workload=gangs(most=1))
@@ -236,7 +236,7 @@ def modules() -> Machine:
 
 @pytest.mark.parametrize("every_s", [0.0, 7.0])
 def test_batch_reasons_name_cores_memory_and_rounds(every_s: float) -> None:
-    found: set[tuple[WaitCause, str]] = set()
+    causes: set[tuple[WaitCause, str]] = set()
     for seed in range(6):
         g, n = np.random.default_rng(seed), 10
         workload = Workload.of(
@@ -254,9 +254,9 @@ def test_batch_reasons_name_cores_memory_and_rounds(every_s: float) -> None:
             elif why.resource == "memory":
                 assert why.free <= after.free[:3, 1].max() + after.free[3, 1]
 
-        found |= asked(workload, modules(), scheduler, CpuFrequency(), check).met
-    assert (WaitCause.SHORT, "cores") in found and (WaitCause.SHORT, "memory") in found
-    assert ((WaitCause.ROUND, "") in found) is (every_s > 0)
+        causes |= asked(workload, modules(), scheduler, CpuFrequency(), check).met
+    assert (WaitCause.SHORT, "cores") in causes and (WaitCause.SHORT, "memory") in causes
+    assert ((WaitCause.ROUND, "") in causes) is (every_s > 0)
 
 
 @pytest.mark.parametrize("entry", POLICIES, ids=[f"{name}-{kw}" for name, kw in POLICIES])
@@ -280,8 +280,8 @@ def test_waits_for_units_have_true_reasons(entry: tuple[str, dict[str, object]],
 
 
 def test_shortage_of_units_equals_the_waiting_tasks() -> None:
-    zeros, one = np.zeros(2, dtype=np.int64), np.full(2, SECOND)
-    workload = Workload.of(zeros, one, tasks=np.array([5, 1]))
+    zeros, durations = np.zeros(2, dtype=np.int64), np.full(2, SECOND)
+    workload = Workload.of(zeros, durations, tasks=np.array([5, 1]))
     simulation, dispatcher = Simulation(workload, shared_nodes(slots=1), Ideal()), Dispatch().open(shared_nodes(slots=1), 0)
     simulation.table.show(2)
     queue, snapshot = Queue(simulation.table), simulation.snapshot()

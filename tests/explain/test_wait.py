@@ -119,10 +119,10 @@ class Checker(Scheduler, Dispatcher):
         assert why.cause is WaitCause.RESERVATION and isinstance(backfill, Easy)
         assert why.reserved == reservation(state.table.job(why.blocker), backfill.reservation_state(state), placement).now
         state = begun(state, [start for start in before if rank[start.job] > rank[why.blocker]])
-        found = placement.place(snapshot.table.job(job), state)
-        assert not isinstance(found, Refusal) and state.expected_end(job, found) > why.reserved
+        placed = placement.place(snapshot.table.job(job), state)
+        assert not isinstance(placed, Refusal) and state.expected_end(job, placed) > why.reserved
         if backfill.extra and type(backfill) is Easy:  # started now, it would have delayed the head
-            later = reservation(state.table.job(why.blocker), state.with_started(job, found), placement)
+            later = reservation(state.table.job(why.blocker), state.with_started(job, placed), placement)
             assert later.now > why.reserved
 
 
@@ -159,11 +159,11 @@ def explained(seed: int, backfills: tuple[str, ...] = BACKFILLS, most: int = 60)
     wait = np.where(schedule.job_start >= 0, schedule.job_start - load.submit, 0)
     for row in {int(np.argmax(wait)), int(g.integers(jobs)), *list(schedule.rejected)[-1:]}:
         outcomes = Outcomes.of(schedule)
-        found = explain_wait(load, on, how, int(load.id[row]), model=model, estimate=estimate, outcomes=outcomes)
-        check_story(found, row, schedule.job_start[row], schedule.rejected.get(row, ""))
-        assert list(found.passes) == checker.reasons.get(row, [])
-        assert len(found.passes) == sum(episode.passes for episode in found.episodes)
-        assert row not in checker.rejected or found.until == checker.rejected[row]
+        explanation = explain_wait(load, on, how, int(load.id[row]), model=model, estimate=estimate, outcomes=outcomes)
+        check_story(explanation, row, schedule.job_start[row], schedule.rejected.get(row, ""))
+        assert list(explanation.passes) == checker.reasons.get(row, [])
+        assert len(explanation.passes) == sum(episode.passes for episode in explanation.episodes)
+        assert row not in checker.rejected or explanation.until == checker.rejected[row]
     return checker.checked
 
 
@@ -222,8 +222,8 @@ def flat(nodes: list[int], length: list[int], submit: list[int] | None = None) -
 def test_easy_names_the_head_its_reservation_and_its_shortage() -> None:
     # Job 1 holds 3 of 4 nodes for 10 s; job 2 needs 4, so its reservation is at 10 s; job 3 would run until 20 s.
     load, machine = flat([3, 4, 1], [10, 5, 20]), Machine.flat(4)
-    found = explain_wait(load, machine, ListScheduler(), 3)
-    (first, second) = found.episodes
+    explanation = explain_wait(load, machine, ListScheduler(), 3)
+    (first, second) = explanation.episodes
     assert (first.reason.cause, first.reason.resource, first.reason.needed, first.free) == (
         WaitCause.RESERVATION,
         "nodes",
@@ -232,8 +232,8 @@ def test_easy_names_the_head_its_reservation_and_its_shortage() -> None:
     )
     assert (first.reason.blocker, first.reserved, first.passes) == (1, (10 * SECOND, 10 * SECOND), 1)
     assert (second.reason.cause, second.reason.needed, second.free) == (WaitCause.SHORT, 1, (0, 0))
-    assert (found.status, found.until) == ("started", 15 * SECOND)
-    assert found.totals() == {(WaitCause.RESERVATION, "nodes"): 10 * SECOND, (WaitCause.SHORT, "nodes"): 5 * SECOND}
+    assert (explanation.status, explanation.until) == ("started", 15 * SECOND)
+    assert explanation.totals() == {(WaitCause.RESERVATION, "nodes"): 10 * SECOND, (WaitCause.SHORT, "nodes"): 5 * SECOND}
 
 
 def test_reservation_is_that_of_the_easy_variant() -> None:
@@ -241,8 +241,8 @@ def test_reservation_is_that_of_the_easy_variant() -> None:
     nodes, memory, length = np.array([2, 2, 3, 1]), np.array([40, 0, 33, 0]), np.array([20, 5, 5, 10]) * SECOND
     load = Workload.of(np.zeros(4, dtype=np.int64), length, requests={"nodes": nodes, "memory": memory})
     machine = Machine.of_racks(1, 5, local=0, pool=100)
-    found = explain_wait(load, machine, ListScheduler(backfill=EasyNodesOnly()), 4)
-    first = found.episodes[0]
+    explanation = explain_wait(load, machine, ListScheduler(backfill=EasyNodesOnly()), 4)
+    first = explanation.episodes[0]
     assert (first.reason.blocker, first.reserved) == (2, (5 * SECOND, 5 * SECOND))
     assert (first.reason.resource, first.reason.needed, first.reason.free) == ("nodes", 3, 2)
     assert explain_wait(load, machine, ListScheduler(), 4).wait == 0
@@ -256,26 +256,30 @@ def test_without_backfilling_the_head_and_its_need_are_named() -> None:
 
 def test_jobs_after_the_warm_up_wait_for_its_last_start() -> None:
     load = flat([4, 4, 1], [10, 10, 1], [0, 1, 2])
-    found = explain_wait(load, Machine.flat(9), WarmUp.before(ListScheduler(), 2), 3)
-    assert found.wait == 0 and not found.episodes
-    found = explain_wait(load, Machine.flat(5), WarmUp.before(ListScheduler(order=SJF()), 2), 3)
-    assert [(e.reason.cause, e.ahead, e.start, e.end) for e in found.episodes] == [
+    explanation = explain_wait(load, Machine.flat(9), WarmUp.before(ListScheduler(), 2), 3)
+    assert explanation.wait == 0 and not explanation.episodes
+    explanation = explain_wait(load, Machine.flat(5), WarmUp.before(ListScheduler(order=SJF()), 2), 3)
+    assert [(e.reason.cause, e.ahead, e.start, e.end) for e in explanation.episodes] == [
         (WaitCause.WARM_UP, (1, 1), 2 * SECOND, 10 * SECOND)
     ]
 
 
 def test_consecutive_passes_with_one_reason_form_one_episode() -> None:
     load = flat([4, 4, 1, 1], [10, 1, 1, 1], [0, 1, 2, 3])
-    found = explain_wait(load, Machine.flat(4), ListScheduler(), 2)
-    assert [(e.passes, e.start, e.end) for e in found.episodes] == [(3, 1 * SECOND, 10 * SECOND)]
+    explanation = explain_wait(load, Machine.flat(4), ListScheduler(), 2)
+    assert [(e.passes, e.start, e.end) for e in explanation.episodes] == [(3, 1 * SECOND, 10 * SECOND)]
     load = flat([2, 2, 4, 1], [10, 20, 1, 1], [0, 1, 2, 3])
     (episode,) = explain_wait(load, Machine.flat(4), ListScheduler(order=SJF()), 3).episodes
     assert (episode.passes, episode.free, episode.ahead, episode.end) == (4, (0, 2), (0, 0), 21 * SECOND)
 
 
 def test_infeasible_job_is_rejected_with_the_reason() -> None:
-    found = explain_wait(flat([9, 1], [5, 5]), Machine.flat(4), ListScheduler(), 1)
-    assert (found.status, found.wait, found.passes) == ("rejected", 0, ()) and "not enough free nodes" in found.rejected
+    explanation = explain_wait(flat([9, 1], [5, 5]), Machine.flat(4), ListScheduler(), 1)
+    assert (explanation.status, explanation.wait, explanation.passes) == (
+        "rejected",
+        0,
+        (),
+    ) and "not enough free nodes" in explanation.rejected
 
 
 def test_unknown_id_error_lists_the_nearest() -> None:
