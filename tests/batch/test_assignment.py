@@ -15,13 +15,13 @@ from tests.helpers.batch_problems import problems
 @settings(max_examples=40, deadline=None)
 @given(problems(most=5, modules=3, concave=True), st.sampled_from(["first-fit", "heep"]))
 def test_completion_slowdown_energy_and_objective(problem, method):
-    found = find_method(method).solve(problem, Limit.by_work(1))
+    solution = find_method(method).solve(problem, Limit.by_work(1))
     batch, modules = problem.batch, problem.modules
     completion, thetas, energy = [], [], 0.0
     used = set()
-    for w, (m, local) in enumerate(zip(found.assignment.module.tolist(), found.assignment.local.tolist(), strict=True)):
+    for w, (m, local) in enumerate(zip(solution.assignment.module.tolist(), solution.assignment.local.tolist(), strict=True)):
         if m < 0:
-            assert math.isnan(found.completion[w]) and math.isnan(found.theta[w])
+            assert math.isnan(solution.completion[w]) and math.isnan(solution.theta[w])
             continue
         memory = 1 + float(batch.profile[w].at(1 - local))  # (1 + P^m): slowdown by remote memory
         share, ratio = batch.profile[w].frequency_share, float(batch.frequency[w]) / float(modules.frequency[m])
@@ -29,14 +29,14 @@ def test_completion_slowdown_energy_and_objective(problem, method):
         completion.append(memory * pace)
         theta = (memory - 1) * pace if problem.theta == "printed" else memory * pace - 1
         thetas.append(max(0.0, theta) if problem.clip else theta)
-        assert found.completion[w] == pytest.approx(completion[-1])
-        assert found.theta[w] == pytest.approx(thetas[-1], abs=1e-9)
+        assert solution.completion[w] == pytest.approx(completion[-1])
+        assert solution.theta[w] == pytest.approx(thetas[-1], abs=1e-9)
         energy += float(modules.dynamic[m] * batch.cores[w] / modules.cores[m])
         used.add(m)
     energy += sum(float(modules.static[m]) for m in used if not modules.on[m])
-    assert found.energy == pytest.approx(energy)
+    assert solution.energy == pytest.approx(energy)
     slowdown, weight = problem.weights
-    assert found.objective == pytest.approx(slowdown * sum(thetas) + weight * energy)
+    assert solution.objective == pytest.approx(slowdown * sum(thetas) + weight * energy)
 
 
 @pytest.mark.parametrize(
@@ -46,5 +46,5 @@ def test_gap_is_relative_to_the_bound(bound, gap):
     class Ten(Solution):
         objective = 10.0
 
-    found = find_method("first-fit").solve(example(), Limit.by_work(1))
-    assert Ten(found.problem, found.assignment, bound=bound).gap == pytest.approx(gap, nan_ok=True)
+    solution = find_method("first-fit").solve(example(), Limit.by_work(1))
+    assert Ten(solution.problem, solution.assignment, bound=bound).gap == pytest.approx(gap, nan_ok=True)

@@ -101,12 +101,12 @@ def test_workloads_are_rounded_in_input_order_or_largest_first(monkeypatch: pyte
 @given(problems(most=5, modules=4), st.booleans(), st.booleans())
 def test_shares_are_minimal_and_the_bound_is_that_of_the_relaxation(problem, largest_first, solve_again):
     """Equation (6) fixes the shares beforehand; no module exceeds its cores and memory."""
-    found = Irop(largest_first, solve_again).solve(problem, Limit.by_work(5))
-    assume(not found.dropped)
-    module, local = found.assignment.module, found.assignment.local
+    solution = Irop(largest_first, solve_again).solve(problem, Limit.by_work(5))
+    assume(not solution.dropped)
+    module, local = solution.assignment.module, solution.assignment.local
     groups = problem.groups.of_module[module]
     assert local.tolist() == problem.least[np.arange(len(module)), groups].tolist()
-    assert found.bound == pytest.approx(Rounding.of(problem).value)
+    assert solution.bound == pytest.approx(Rounding.of(problem).value)
     for m in set(module.tolist()):
         here = module == m
         assert problem.batch.cores[here].sum() <= problem.modules.free_cores[m]
@@ -154,9 +154,9 @@ def test_workload_of_lowest_priority_is_dropped_on_failure_and_rounding_restarts
         return attempt(self, some) if len(some.batch) <= 2 else None
 
     monkeypatch.setattr(Irop, "_attempt", at_most_two)
-    found = Irop().solve(problem, Limit.by_work(5))
+    solution = Irop().solve(problem, Limit.by_work(5))
     assert tried == [6, 5, 4, 3, 2]
-    assert found.dropped == (1, 2, 0, 5) and found.unmet
+    assert solution.dropped == (1, 2, 0, 5) and solution.unmet
 
 
 def test_approximation_ratio_equals_theorem_1_by_hand() -> None:
@@ -176,8 +176,8 @@ def test_workload_without_a_profile_gets_local_memory_and_a_module_as_fast_as_re
     problem = replace(problem, batch=batch)
     assert batch.tolerance.tolist() == [1.0, 0.0] and batch.profile[0] == FLAT
     assert problem.least[1, 0] == 1.0 and np.isnan(problem.least[1, 1])  # the fourth module has a frequency of 1.5
-    found = Irop().solve(problem, Limit.by_work(1.0))
-    assert found.assignment.local[1] == 1.0 and found.assignment.module[1] in (0, 1, 2)
+    solution = Irop().solve(problem, Limit.by_work(1.0))
+    assert solution.assignment.local[1] == 1.0 and solution.assignment.module[1] in (0, 1, 2)
 
 
 @given(problems())
@@ -191,11 +191,11 @@ def test_interior_point_method_has_the_bound_of_the_simplex_method(problem: Prob
 
 def test_interior_point_method_returns_an_inner_optimum() -> None:
     """Two columns of equal cost cover one row: the simplex method chooses one of them, the interior point method shares."""
-    found = {}
+    values = {}
     for solver in ("glop", "interior_point"):
         program = LinearProgram(solver)
         row = program.add_row(1, 1)
         for _ in range(2):
             program.add_column(1.0, 0, 1, [row], [1.0])
-        found[solver] = sorted(program.solve().values.tolist())
-    assert found == {"glop": [0.0, 1.0], "interior_point": pytest.approx([0.5, 0.5], abs=1e-4)}
+        values[solver] = sorted(program.solve().values.tolist())
+    assert values == {"glop": [0.0, 1.0], "interior_point": pytest.approx([0.5, 0.5], abs=1e-4)}

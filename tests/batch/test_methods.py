@@ -23,24 +23,24 @@ from tests.helpers.batch_problems import CONCAVE, brute_force, linear_bound, pro
 @given(problems(most=5, modules=4, concave=True))
 def test_every_solution_is_valid_except_for_slowdowns_that_a_method_ignores(problem):
     for name in ("irop", "heep", "cfm", "first-fit"):
-        found = find_method(name).solve(problem, Limit.by_work(5))
-        verdict = check_assignment(problem, found.assignment, partial=bool(found.dropped))
+        solution = find_method(name).solve(problem, Limit.by_work(5))
+        verdict = check_assignment(problem, solution.assignment, partial=bool(solution.dropped))
         ignored = {"4j"} if name in ("cfm", "first-fit") else set()
         assert set(verdict.count()) <= ignored, (name, verdict.violations)
-        assert verdict.objective == pytest.approx(found.objective, abs=1e-9)
-        assert bool(found.unmet) == bool(found.dropped)
+        assert verdict.objective == pytest.approx(solution.objective, abs=1e-9)
+        assert bool(solution.unmet) == bool(solution.dropped)
 
 
 @pytest.mark.long
 @settings(max_examples=30, deadline=None)
 @given(problems(most=4, modules=4))
 def test_rounding_is_never_better_than_its_bound_or_the_optimum(problem):
-    found, best = Irop().solve(problem, Limit.by_work(5)), brute_force(problem)
-    assume(not found.dropped)
-    assert found.bound_of == "F-DWLP (linear program)"
-    assert found.objective >= found.bound - 1e-6
+    solution, best = Irop().solve(problem, Limit.by_work(5)), brute_force(problem)
+    assume(not solution.dropped)
+    assert solution.bound_of == "F-DWLP (linear program)"
+    assert solution.objective >= solution.bound - 1e-6
     assert best is not None
-    assert found.objective >= best.objective - 1e-6
+    assert solution.objective >= best.objective - 1e-6
 
 
 def one_by_one(problem):
@@ -59,8 +59,8 @@ def one_by_one(problem):
 def test_aggregating_identical_modules_keeps_the_bound(problem):
     literal = one_by_one(problem)
     for fixed in (True, False):
-        one, other = linear_bound(problem, fixed=fixed), linear_bound(literal, fixed=fixed)
-        assert one == pytest.approx(other, abs=1e-6)
+        whole, other = linear_bound(problem, fixed=fixed), linear_bound(literal, fixed=fixed)
+        assert whole == pytest.approx(other, abs=1e-6)
 
 
 @settings(max_examples=20, deadline=None)
@@ -82,9 +82,9 @@ def test_program_grown_by_rounding_matches_a_fresh_one(problem):
 
 
 def test_methods_are_found_by_name_or_file(tmp_path):
-    known = {"place", "irop", "opt", "heep", "cfm", "first-fit"}
-    assert set(registry.names("methods")) == known
-    for name in known:  # each in the file of its name
+    methods = {"place", "irop", "opt", "heep", "cfm", "first-fit"}
+    assert set(registry.names("methods")) == methods
+    for name in methods:  # each in the file of its name
         assert type(find_method(name)).__module__ == f"poolwise.batch.methods.{name.replace('-', '_')}"
     with pytest.raises(InputError, match=r"known: .*seed"):
         find_method("place", sed=1)

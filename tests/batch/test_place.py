@@ -39,21 +39,21 @@ def solve(problem: Problem, method=SEARCH):
 @given(problems())
 def test_search_and_its_bound_enclose_the_optimum(problem):
     """The search promises a valid assignment and a bound, not the optimum: bound <= optimum <= objective."""
-    best, least, found = brute_force(problem), brute_force(relaxed(problem)), solve(problem)
-    assert bool(found.dropped) == bool(found.unmet)
+    best, least, solution = brute_force(problem), brute_force(relaxed(problem)), solve(problem)
+    assert bool(solution.dropped) == bool(solution.unmet)
     if least is None:
-        assert found.dropped
-    if found.dropped:
+        assert solution.dropped
+    if solution.dropped:
         return
-    verdict = check_assignment(problem, found.assignment)
+    verdict = check_assignment(problem, solution.assignment)
     assert verdict.valid, verdict.violations
-    assert verdict.objective == pytest.approx(found.objective, rel=ROUNDING, abs=ROUNDING)
-    assert found.objective >= least.objective - ROUNDING
-    assert found.bound_of == "DWLP"
+    assert verdict.objective == pytest.approx(solution.objective, rel=ROUNDING, abs=ROUNDING)
+    assert solution.objective >= least.objective - ROUNDING
+    assert solution.bound_of == "DWLP"
     if best is not None:
-        assert found.bound <= best.objective + ROUNDING * max(1, abs(best.objective))
-        if found.status == "optimal":
-            assert found.objective <= best.objective + PROVEN * max(1, abs(found.bound))
+        assert solution.bound <= best.objective + ROUNDING * max(1, abs(best.objective))
+        if solution.status == "optimal":
+            assert solution.objective <= best.objective + PROVEN * max(1, abs(solution.bound))
 
 
 def test_search_finds_almost_every_optimum():
@@ -64,9 +64,9 @@ def test_search_finds_almost_every_optimum():
     @given(problems())
     def compare(problem):
         if (best := brute_force(problem)) is not None:
-            found = solve(problem)
+            solution = solve(problem)
             optima.append(best)
-            if found.dropped or found.objective > best.objective + PROVEN * max(1, abs(best.objective)):
+            if solution.dropped or solution.objective > best.objective + PROVEN * max(1, abs(best.objective)):
                 missed.append(problem)
 
     compare()
@@ -77,15 +77,15 @@ def test_search_finds_almost_every_optimum():
 @settings(max_examples=25, deadline=None)
 @given(problems(most=3))
 def test_opt_matches_exhaustive_search(problem):
-    best, least, found = brute_force(problem), brute_force(relaxed(problem)), solve(problem, OPT)
+    best, least, solution = brute_force(problem), brute_force(relaxed(problem)), solve(problem, OPT)
     if least is None:
-        assert found.dropped
+        assert solution.dropped
     if best is None:
         return
-    assert found.status == "optimal" and not found.dropped
-    assert check_assignment(problem, found.assignment).valid
-    assert least.objective - ROUNDING <= found.objective
-    assert found.objective <= best.objective + OPT.gap * abs(best.objective) + ROUNDING
+    assert solution.status == "optimal" and not solution.dropped
+    assert check_assignment(problem, solution.assignment).valid
+    assert least.objective - ROUNDING <= solution.objective
+    assert solution.objective <= best.objective + OPT.gap * abs(best.objective) + ROUNDING
 
 
 @pytest.mark.parametrize("short", [1e-8, 1e-7, 1e-6, 1e-5, 6e-5, 1e-4, 1e-3])
@@ -98,19 +98,19 @@ def test_opt_keeps_every_limit_that_the_checker_checks(solver, short):
     ones = np.ones(1)
     modules = Modules(("c",), np.array([6]), ones, 90 * ones, ones, ones, np.array([6]), np.zeros(1, dtype=np.bool_))
     problem = Problem(batch, modules, 30 - short)  # MiB; both workloads need 30
-    found = solve(problem, Opt(solver))
-    assert check_assignment(problem, found.assignment, partial=True).count().keys() <= {"4b"}
+    solution = solve(problem, Opt(solver))
+    assert check_assignment(problem, solution.assignment, partial=True).count().keys() <= {"4b"}
     if brute_force(relaxed(problem)) is None:
-        assert found.dropped == (1,)
+        assert solution.dropped == (1,)
 
 
 @settings(max_examples=25, deadline=None)
 @given(problems(most=6, modules=4, remote=1e6))
 def test_linear_and_guide_bounds_are_valid(problem):
-    found = solve(problem)
-    assume(not found.dropped)
+    solution = solve(problem)
+    assume(not solution.dropped)
     exact = linear_bound(problem, fixed=False)
-    assert exact <= found.objective + 1e-6
+    assert exact <= solution.objective + 1e-6
     guide = PackingPrices.of(costs_of(problem))
     assert guide.bound <= exact + 1e-6 * max(1, abs(exact))
 
@@ -128,8 +128,8 @@ def test_piece_of_a_profile_that_is_rounding_leaves_the_linear_bound_valid(memor
         np.zeros(2),
         (steep,) * 2,
     )
-    one = np.ones(1)
-    modules = Modules(("c",), np.array([16]), 2 * one, 130 * one, 1.6 * one, 0.6 * one, np.array([16]), np.array([False]))
+    ones = np.ones(1)
+    modules = Modules(("c",), np.array([16]), 2 * ones, 130 * ones, 1.6 * ones, 0.6 * ones, np.array([16]), np.array([False]))
     for eta in (0.0, 0.3):
         problem = Problem(batch, modules, 1e6, eta, "relative")
         assert all(width > 1e-9 for w in range(2) for width, _ in problem.steps(w, 0))
@@ -154,10 +154,10 @@ def test_more_memory_faster_modules_or_looser_tolerances_never_worsen_the_optimu
 def test_result_does_not_depend_on_the_order_of_workloads_and_modules(problem):
     batch, modules = np.arange(len(problem.batch))[::-1], np.arange(len(problem.modules))[::-1]
     turned = replace(problem, batch=problem.batch.select_rows(batch), modules=problem.modules.select_rows(modules))
-    one, other = solve(problem, Place()), solve(turned, Place())
-    assert bool(one.dropped) == bool(other.dropped)
-    if not one.dropped:
-        assert one.objective == pytest.approx(other.objective, abs=1e-9)
+    first, other = solve(problem, Place()), solve(turned, Place())
+    assert bool(first.dropped) == bool(other.dropped)
+    if not first.dropped:
+        assert first.objective == pytest.approx(other.objective, abs=1e-9)
 
 
 def test_share_that_is_1_but_for_rounding_needs_no_remote_memory():
@@ -181,16 +181,16 @@ def test_share_that_is_1_but_for_rounding_needs_no_remote_memory():
 @settings(max_examples=60, deadline=None)
 @given(problems(most=4))
 def test_few_workloads_are_placed_optimally(problem):
-    best, found = brute_force(problem), solve(problem, Place())
-    assert bool(found.dropped) == bool(found.unmet)
+    best, solution = brute_force(problem), solve(problem, Place())
+    assert bool(solution.dropped) == bool(solution.unmet)
     if brute_force(relaxed(problem)) is None:
-        assert found.dropped
+        assert solution.dropped
     if best is None:
         return
-    assert not found.dropped
-    assert found.status == "optimal" and check_assignment(problem, found.assignment).valid
-    assert found.objective == pytest.approx(best.objective, abs=1e-9)
-    assert found.bound == pytest.approx(found.objective, abs=1e-9)
+    assert not solution.dropped
+    assert solution.status == "optimal" and check_assignment(problem, solution.assignment).valid
+    assert solution.objective == pytest.approx(best.objective, abs=1e-9)
+    assert solution.bound == pytest.approx(solution.objective, abs=1e-9)
 
 
 def small(profile=CONVEX[0], n=4, **settings) -> Problem:
@@ -208,28 +208,28 @@ def small(profile=CONVEX[0], n=4, **settings) -> Problem:
 
 def test_lowest_priority_is_dropped_first_and_the_constraint_is_named():
     problem = small()  # two modules of 8 cores and 150 MiB: each workload needs 87.5 MiB at this tolerance
-    found = solve(problem)
-    assert "4d" in found.unmet
-    assert [problem.batch.name[w] for w in found.dropped] == ["w3", "w2"]
-    assert check_assignment(problem, found.assignment, partial=True).valid
-    assert not check_assignment(problem, found.assignment).valid
+    solution = solve(problem)
+    assert "4d" in solution.unmet
+    assert [problem.batch.name[w] for w in solution.dropped] == ["w3", "w2"]
+    assert check_assignment(problem, solution.assignment, partial=True).valid
+    assert not check_assignment(problem, solution.assignment).valid
 
 
 def test_no_method_raises_on_an_impossible_batch():
     problem = small(remote=0.0)
     for name in ("place", "opt", "irop", "heep", "cfm", "first-fit"):
-        found = solve(problem, find_method(name))
-        assert found.dropped, name
-        assert found.unmet, name
-        assert check_assignment(problem, found.assignment, partial=True).count().keys() <= {"4j"}, name
+        solution = solve(problem, find_method(name))
+        assert solution.dropped, name
+        assert solution.unmet, name
+        assert check_assignment(problem, solution.assignment, partial=True).count().keys() <= {"4j"}, name
 
 
 def test_workload_that_fits_nowhere_is_named_with_its_constraint():
     problem = small(n=2)
     wide = replace(problem, batch=replace(problem.batch, cores=np.array([4, 9])))
-    found = solve(wide)
-    assert found.dropped == (1,)
-    assert "9 cores (4c)" in found.unmet
+    solution = solve(wide)
+    assert solution.dropped == (1,)
+    assert "9 cores (4c)" in solution.unmet
     slow = replace(problem, batch=replace(problem.batch, frequency=np.array([1.0, 3.0])))
     assert "(4j)" in solve(slow).unmet
 
@@ -294,10 +294,10 @@ def test_one_node_ends_opt_with_a_bound():
     part = replace(
         problem, batch=problem.batch.select_rows(np.arange(8)), modules=problem.modules.select_rows(np.arange(0, 1200, 150))
     )
-    found, again = (OPT.solve(part, Limit.by_work(1e-6)) for _ in range(2))
-    assert found.status == "limit"
-    assert found.assignment.module.tolist() == again.assignment.module.tolist()
-    assert found.bound < found.objective
+    first, again = (OPT.solve(part, Limit.by_work(1e-6)) for _ in range(2))
+    assert first.status == "limit"
+    assert first.assignment.module.tolist() == again.assignment.module.tolist()
+    assert first.bound < first.objective
 
 
 ONCE = """

@@ -30,16 +30,16 @@ def test_configuration_bound_is_between_the_linear_bound_and_the_optimum(problem
     costs = costs_of(problem)
     start, _ = fit(costs, PackingPrices.of(costs))
     assume(best is not None and not start.left)
-    found = generate_columns(first_columns(costs, problem.remote, PackingPrices.of(costs), start), 1e9, lambda: False)
-    assert found.closed
-    assert found.bound <= best.objective + 1e-6
+    columns = generate_columns(first_columns(costs, problem.remote, PackingPrices.of(costs), start), 1e9, lambda: False)
+    assert columns.closed
+    assert columns.bound <= best.objective + 1e-6
     linear = linear_bound(problem, fixed=False)
-    assert math.isnan(linear) or linear - 1e-4 <= found.bound  # GLOP fails on some programs without remote memory
+    assert math.isnan(linear) or linear - 1e-4 <= columns.bound  # GLOP fails on some programs without remote memory
     for packing in (
-        dive(found, 1e9, lambda: False),
-        dive(found, 1e9, lambda: False, 1),
-        dive(found, 1e4, lambda: False),
-        choose_whole(found, start, None, 1000),
+        dive(columns, 1e9, lambda: False),
+        dive(columns, 1e9, lambda: False, 1),
+        dive(columns, 1e4, lambda: False),
+        choose_whole(columns, start, None, 1000),
     ):
         if packing is not None and not packing.left:
             assert rebuild(costs, packing, most_items(costs)).where.min() >= 0
