@@ -15,22 +15,22 @@ POOL = "machine.pool.memory.memory"
 
 def workload(memory: list[int]) -> Workload:
     n = len(memory)
-    one = np.ones(n, dtype=np.int64)
-    return Workload.of(np.arange(n), one, id=np.arange(n) + 7, requests={"nodes": one, "memory": np.array(memory)})
+    ones = np.ones(n, dtype=np.int64)
+    return Workload.of(np.arange(n), ones, id=np.arange(n) + 7, requests={"nodes": ones, "memory": np.array(memory)})
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.integers(1, 9), max_size=12), st.integers(100, 1100))
 def test_sentence_names_exactly_the_jobs_with_larger_requests(large, n):
     jobs = workload([*(10 * x for x in large), *[10] * (n - len(large))])
-    found = largest_jobs(jobs, POOL)
-    assert len(found.ids) == min(10, n // 100) and found.what == "memory per node"
-    for count in range(1, len(found.ids) + 1):
-        above = set(jobs.id[jobs.memory > found.amounts[count]].tolist())
-        assert (count in found.counts) == (above == set(found.ids[:count]))
-        if count in found.counts:
-            assert found.text(count).startswith(f"{count} of {n:,} jobs (job")
-            assert found.text(count).endswith(f"more than {int(found.amounts[count])} MiB of memory per node")
+    largest = largest_jobs(jobs, POOL)
+    assert len(largest.ids) == min(10, n // 100) and largest.what == "memory per node"
+    for count in range(1, len(largest.ids) + 1):
+        above = set(jobs.id[jobs.memory > largest.amounts[count]].tolist())
+        assert (count in largest.counts) == (above == set(largest.ids[:count]))
+        if count in largest.counts:
+            assert largest.text(count).startswith(f"{count} of {n:,} jobs (job")
+            assert largest.text(count).endswith(f"more than {int(largest.amounts[count])} MiB of memory per node")
 
 
 @settings(max_examples=80, deadline=None)
@@ -38,25 +38,25 @@ def test_sentence_names_exactly_the_jobs_with_larger_requests(large, n):
 def test_fewest_jobs_that_change_the_answer_are_found(large, first, second):
     jobs = workload([*(10 * x for x in large), *[10] * 1000])
     group = largest_jobs(jobs, POOL)
-    asked = []
+    calls = []
 
     def answer_without(ids: tuple[int, ...]) -> int:
-        asked.append(ids)
+        calls.append(ids)
         return (len(ids) >= first) + (len(ids) >= second)
 
     answers = {count: answer_without(group.ids[:count]) for count in group.counts}
     last = max(answers.values(), default=0)
     expected = (min(count for count, there in answers.items() if there == last), last) if last else None
-    asked.clear()
+    calls.clear()
     assert fewest(group, 0, answer_without) == expected
-    assert len(asked) <= 5 and len(set(asked)) == len(asked)
+    assert len(calls) <= 5 and len(set(calls)) == len(calls)
 
 
 def test_jobs_are_ranked_by_the_sized_resource():
-    one = np.ones(300, dtype=np.int64)
-    nodes, gpu, memory = one.copy(), one.copy(), one.copy()
+    ones = np.ones(300, dtype=np.int64)
+    nodes, gpu, memory = ones.copy(), ones.copy(), ones.copy()
     nodes[[4, 5]], gpu[9], memory[[7, 8]] = 3, 4, (5, 6)
-    duration = one * 3600 * 10**9
+    duration = ones * 3600 * 10**9
     duration[2] *= 8
     jobs = Workload.of(np.arange(300), duration, requests={"nodes": nodes, "memory": memory, "gpu": gpu})
     ranked = {

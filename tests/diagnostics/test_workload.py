@@ -74,45 +74,45 @@ def workloads(draw, times=(1, 20)):
     """Draw jobs, some of which have a much larger value than the rest, and some of which never fit."""
     amount = st.sampled_from([1, 2, 3])
     usual = st.fixed_dictionaries({"submit": st.integers(0, 5000), "duration": amount, "nodes": amount, "memory": amount})
-    jobs = [dict(one) for one in draw(st.lists(usual, min_size=1, max_size=12))]
-    jobs = [dict(one, submit=one["submit"] + 37 * k) for k, one in enumerate(jobs * draw(st.sampled_from(times)))]
+    jobs = [dict(job) for job in draw(st.lists(usual, min_size=1, max_size=12))]
+    jobs = [dict(job, submit=job["submit"] + 37 * k) for k, job in enumerate(jobs * draw(st.sampled_from(times)))]
     for _ in range(draw(st.integers(0, 4))):
         jobs[draw(st.integers(0, len(jobs) - 1))][draw(st.sampled_from(["duration", "nodes", "memory"]))] = draw(
             st.sampled_from([4, 6, 7, 50, 900])
         )
     scale = draw(st.sampled_from([1, 60, 200]))
-    known = draw(st.booleans())
+    has_limits = draw(st.booleans())
     return [
         dict(
-            one,
-            duration=one["duration"] * scale,
-            memory=one["memory"] * 10 * GIB,
-            requested=one["duration"] * scale * SECOND if known or k % 2 else UNKNOWN,
+            job,
+            duration=job["duration"] * scale,
+            memory=job["memory"] * 10 * GIB,
+            requested=job["duration"] * scale * SECOND if has_limits or k % 2 else UNKNOWN,
         )
-        for k, one in enumerate(jobs)
+        for k, job in enumerate(jobs)
     ]
 
 
 @settings(max_examples=60, deadline=None)
 @given(workloads())
 def test_numbers_match_recount(jobs):
-    found, outcomes = diagnosed(jobs)
+    diagnosis, outcomes = diagnosed(jobs)
     hours = [int(n) * Fraction(int(d), 3600 * SECOND) for n, d in zip(outcomes.nodes, outcomes.duration, strict=True)]
     rejected = {int(k) for k in np.flatnonzero(outcomes.status == Status.REJECTED)}
     span = Fraction(int(outcomes.submit.max() - outcomes.submit.min()), 3600 * SECOND)
     able = sorted((hours[k] for k in range(len(outcomes)) if k not in rejected), reverse=True)
     if span:
-        assert math.isclose(found.load, sum(able) / (4 * span))
-        assert math.isclose(found.load_without_few, sum(able[few(len(outcomes)) :]) / (4 * span), abs_tol=1e-12)
+        assert math.isclose(diagnosis.load, sum(able) / (4 * span))
+        assert math.isclose(diagnosis.load_without_few, sum(able[few(len(outcomes)) :]) / (4 * span), abs_tol=1e-12)
     else:
-        assert math.isnan(found.load) and found.to_dict()["load"] is None
-    assert sorted(job for group in found.never for job in group.ids) == sorted(int(outcomes.id[k]) for k in rejected)
-    for group in found.never:
+        assert math.isnan(diagnosis.load) and diagnosis.to_dict()["load"] is None
+    assert sorted(job for group in diagnosis.never for job in group.ids) == sorted(int(outcomes.id[k]) for k in rejected)
+    for group in diagnosis.never:
         rows = [k for k in range(len(outcomes)) if k in rejected and outcomes.reason[k] == group.reason]
         assert group.ids == tuple(int(outcomes.id[k]) for k in rows)
         assert group.most_nodes == max(int(outcomes.nodes[k]) for k in rows)
         assert group.most_memory == max(int(outcomes.memory[k]) for k in rows)
-    assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["sentences"] == list(found.sentences)
+    assert json.loads(json.dumps(diagnosis.to_dict(), allow_nan=False))["sentences"] == list(diagnosis.sentences)
 
 
 def amounts_of(outcomes: Outcomes, quantity: str) -> list[float]:
@@ -129,8 +129,8 @@ def amounts_of(outcomes: Outcomes, quantity: str) -> list[float]:
 @settings(max_examples=80, deadline=None)
 @given(workloads())
 def test_outliers_match_exhaustive_search(jobs):
-    found, outcomes = diagnosed(jobs)
-    n, named = len(jobs), {group.quantity: group for group in found.outliers}
+    diagnosis, outcomes = diagnosed(jobs)
+    n, named = len(jobs), {group.quantity: group for group in diagnosis.outliers}
     hours = amounts_of(outcomes, "node_hours")
     for quantity in ("memory_mib", "nodes", "duration_s", "requested_s", "node_hours"):
         amounts = amounts_of(outcomes, quantity)
@@ -150,30 +150,30 @@ def test_outliers_match_exhaustive_search(jobs):
         assert group.ids == tuple(int(outcomes.id[row]) for row in order[:count])
         assert (group.most, group.least, group.rest) == tuple(amounts[order[k]] for k in (0, count - 1, count))
         assert math.isclose(group.share, sum(hours[row] for row in order[:count]) / sum(hours))
-        assert group.text in found.sentences and f"{count} of {n:,} jobs (job" in group.text
+        assert group.text in diagnosis.sentences and f"{count} of {n:,} jobs (job" in group.text
 
 
 @settings(max_examples=25, deadline=None)
 @given(workloads(times=(1,)))
 def test_overload_sentence_holds_for_the_run(jobs):
-    found, outcomes = simulated(jobs)
-    words = " ".join(found.sentences)
-    assert found.overloaded == (not math.isnan(found.load) and found.load >= 1) == ("Overloaded" in words)
+    diagnosis, outcomes = simulated(jobs)
+    words = " ".join(diagnosis.sentences)
+    assert diagnosis.overloaded == (not math.isnan(diagnosis.load) and diagnosis.load >= 1) == ("Overloaded" in words)
     ends = outcomes.end[outcomes.finished]
-    if found.overloaded and len(ends):
-        assert (ends.max() - outcomes.submit.max()) / SECOND >= found.backlog_s - 1e-6
-    if not found.overloaded:
-        assert found.backlog_s == 0
+    if diagnosis.overloaded and len(ends):
+        assert (ends.max() - outcomes.submit.max()) / SECOND >= diagnosis.backlog_s - 1e-6
+    if not diagnosis.overloaded:
+        assert diagnosis.backlog_s == 0
 
 
 def test_sentences_list_load_then_never_run_then_outliers():
     jobs = [job(submit=100 * k, nodes=1 + k % 2, duration=300) for k in range(300)]
     jobs[7] |= {"memory": 15 * GIB * GIB}
     jobs[8] |= {"nodes": 9}
-    found, _ = simulated(jobs)
-    kinds = [line.split(":")[0].split(" (")[0] for line in found.sentences]
+    diagnosis, _ = simulated(jobs)
+    kinds = [line.split(":")[0].split(" (")[0] for line in diagnosis.sentences]
     assert kinds == ["Load 1.12", "Overloaded", "2 of 300 jobs can never run", "1 of 300 jobs", "1 of 300 jobs"]
-    load, follows, never, memory, nodes = found.sentences
+    load, follows, never, memory, nodes = diagnosis.sentences
     assert load == "Load 1.12: between the first and the last submission, jobs request 112 % of what 4 nodes offer."
     assert "at least 1 h of work for the whole machine is left" in follows
     assert "1 cannot fit on the empty machine: not enough free nodes (job 9; up to 9 nodes and 1 GiB per node)" in never
@@ -197,12 +197,12 @@ def test_few_or_similar_jobs_have_no_outliers():
 def test_load_is_also_reported_without_dominant_jobs():
     jobs = [job(submit=100 * k, duration=100) for k in range(200)]
     jobs[5] |= {"duration": 20000}
-    found, _ = diagnosed(jobs)
-    assert "(24.9 % without the 2 jobs with the most node-hours)" in found.sentences[0]
-    assert found.sentences[1].startswith(
+    diagnosis, _ = diagnosed(jobs)
+    assert "(24.9 % without the 2 jobs with the most node-hours)" in diagnosis.sentences[0]
+    assert diagnosis.sentences[1].startswith(
         "1 of 200 jobs (job 6) runs for 5 h 33 min, no other job more than 1 min 40 s; it holds 50 % of"
     )
-    assert found.sentences[-1].startswith(
+    assert diagnosis.sentences[-1].startswith(
         "1 of 200 jobs (job 6) holds 50 % of all node-hours, no other job more than 0.0278 node-hours"
     )
 
@@ -216,8 +216,8 @@ def test_load_of_one_is_overloaded():
 def test_memory_without_its_unit_is_noticed() -> None:
     """16 means 16 MiB, which no job of today requests; the 64 GiB of the nodes are plausible."""
     job = {"submit": 0, "duration": 10, "requested": 10, "nodes": 1}
-    found, _ = diagnosed([{**job, "memory": 16}])
-    (sentence,) = [text for text in found.sentences if "implausibly" in text]
+    diagnosis, _ = diagnosed([{**job, "memory": 16}])
+    (sentence,) = [text for text in diagnosis.sentences if "implausibly" in text]
     assert "jobs request at most 16 MiB" in sentence and "node has" not in sentence
     for memory in (0, 128, 16 * GIB):
         assert not diagnosed([{**job, "memory": memory}])[0].small_memory
@@ -243,26 +243,27 @@ def shared(partitioned: bool) -> Diagnostics:
 
 
 def test_load_of_shared_nodes_is_that_of_the_scarcest_resource():
-    found = shared(partitioned=False)
+    diagnosis = shared(partitioned=False)
     span = 299 * 100
     work = 150 * (2 * 6 * 150 + 8 * 210)
-    assert math.isclose(found.load, work / (4 * 8 * span)) and not found.overloaded
-    known = found.to_dict()
-    assert known["load_of"] == "cores" and math.isclose(known["load"], found.load)
-    assert math.isclose(known["resources"]["memory"], 150 * 4 * (2 * 150 + 210) / (4 * 64 * span))
-    assert found.sentences[0].startswith(
+    assert math.isclose(diagnosis.load, work / (4 * 8 * span)) and not diagnosis.overloaded
+    content = diagnosis.to_dict()
+    assert content["load_of"] == "cores" and math.isclose(content["load"], diagnosis.load)
+    assert math.isclose(content["resources"]["memory"], 150 * 4 * (2 * 150 + 210) / (4 * 64 * span))
+    assert diagnosis.sentences[0].startswith(
         "Load 0.546: between the first and the last submission, jobs request 54.6 % of the machine's cores"
     )
-    assert "; memory 4 %" in found.sentences[0]
+    assert "; memory 4 %" in diagnosis.sentences[0]
 
 
 def test_overload_of_a_partition_is_reported_although_the_machine_is_not_overloaded():
-    found = shared(partitioned=True)
-    assert not found.overloaded
-    small, large = found.partitions
+    diagnosis = shared(partitioned=True)
+    assert not diagnosis.overloaded
+    small, large = diagnosis.partitions
     assert small.partition == "small" and math.isclose(small.load, 150 * 8 * 210 / (8 * 299 * 100))
     assert large.partition == "large" and math.isclose(large.load, 150 * 12 * 150 / (24 * 299 * 100))
-    assert [one["overloaded"] for one in found.to_dict()["partitions"]] == [True, False]
+    assert [partition["overloaded"] for partition in diagnosis.to_dict()["partitions"]] == [True, False]
     assert (
-        "Overloaded partitions, counting only jobs that may not run elsewhere: small (105 % of its cores)." in found.sentences
+        "Overloaded partitions, counting only jobs that may not run elsewhere: small (105 % of its cores)."
+        in diagnosis.sentences
     )
