@@ -69,12 +69,14 @@ def test_each_task_returns_once_whatever_is_lost(fates, n):
     tasks = {str(k): k for k in range(n)}
     try:
         with cluster_ as executor:
-            found = [*executor.results(Squares(), tasks)]
+            results = [*executor.results(Squares(), tasks)]
     except PoolwiseError as error:
         assert "workers repeatedly died" in str(error) and fates.count("killed") >= DEATHS
         return
-    assert sorted((one.key, one.record.content["square"]) for one in found) == sorted((k, int(k) ** 2) for k in tasks)
-    assert all(len(set(one.uploaded)) == len(one.uploaded) and one.most <= AHEAD * 3 for one in made)
+    assert sorted((result.key, result.record.content["square"]) for result in results) == sorted(
+        (k, int(k) ** 2) for k in tasks
+    )
+    assert all(len(set(worker.uploaded)) == len(worker.uploaded) and worker.most <= AHEAD * 3 for worker in made)
 
 
 def test_inputs_are_uploaded_once_per_connection(tmp_path):
@@ -82,8 +84,8 @@ def test_inputs_are_uploaded_once_per_connection(tmp_path):
     cluster_, made = lossy(lambda: "done")
     with cluster_ as executor:
         for _ in range(2):
-            (found,) = executor.results(Lengths(), {"a": str(tmp_path / "a.txt")})
-            assert found.record.content == {"length": 2 * cluster.PIECE + 1}
+            (result,) = executor.results(Lengths(), {"a": str(tmp_path / "a.txt")})
+            assert result.record.content == {"length": 2 * cluster.PIECE + 1}
     assert len(made) == 1 and len(made[0].uploaded) == 1 + 3, "the task type, and three pieces"
 
 

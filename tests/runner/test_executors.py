@@ -104,11 +104,11 @@ def test_payload_contains_files_wherever_strings_name_them(tmp_path, worker):
     assert dict(packed.files) == {digest(path.read_bytes()): path for path in (log, code)}
     for sha256, path in packed.files.items():
         store_file(sha256, path.name, path.read_bytes())
-    found = packed.open()
+    opened = packed.open()
     log_copy, code_copy = (worker / digest(path.read_bytes()) / path.name for path in (log, code))
-    assert (found["path"], found["text"], found["own"]) == (log_copy, str(log_copy), f"{code_copy}:Order")
-    assert json.loads(found["settings"]) == {"a": [str(log_copy), "/no/such/file", 'say "/hello"'], "b": f"{code_copy}:Order"}
-    assert (found["shipped"], found["others"]) == (thing["shipped"], thing["others"])
+    assert (opened["path"], opened["text"], opened["own"]) == (log_copy, str(log_copy), f"{code_copy}:Order")
+    assert json.loads(opened["settings"]) == {"a": [str(log_copy), "/no/such/file", 'say "/hello"'], "b": f"{code_copy}:Order"}
+    assert (opened["shipped"], opened["others"]) == (thing["shipped"], thing["others"])
     assert log_copy.read_bytes() == b"1,2,3"
 
 
@@ -135,14 +135,14 @@ def test_damaged_file_on_a_worker_is_written_again(worker):
 
 @pytest.mark.long
 def test_run_continues_after_a_process_whose_memory_grew_is_replaced():
-    found = [*Local(2).results(Growing(), {str(n): n for n in range(6)})]
-    assert len(found) == 6 and len({one.record.content["process"] for one in found}) > 2
+    results = [*Local(2).results(Growing(), {str(n): n for n in range(6)})]
+    assert len(results) == 6 and len({result.record.content["process"] for result in results}) > 2
 
 
 @pytest.mark.long
 def test_tasks_of_a_dead_local_process_run_again(tmp_path, monkeypatch):
-    found = [*Local(2).results(Mortal(tmp_path), {"1": 1, "2": 2, "3": 3})]
-    assert sorted(one.record.content["n"] for one in found) == [1, 2, 3]
+    results = [*Local(2).results(Mortal(tmp_path), {"1": 1, "2": 2, "3": 3})]
+    assert sorted(result.record.content["n"] for result in results) == [1, 2, 3]
     monkeypatch.setattr("poolwise.runner.executors.local.DEATHS", 1)
     with pytest.raises(PoolwiseError, match="memory ran out"):
         [*Local(2).results(Deadly(), {"1": 1, "2": 2})]

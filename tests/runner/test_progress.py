@@ -154,9 +154,9 @@ def test_estimate_of_a_task_that_stopped_reporting_runs_out(monkeypatch):
         listener().advance(0.9995, 3.1)
         now = (folder / "key").stat().st_mtime
         monkeypatch.setattr(running.time, "time", lambda: now + 27 * 60)
-        (found,) = read_running(folder)
-        assert found.left == float("inf") and found.seconds > 27 * 60
-        assert Pace(1, 0).text([found]) == ""
+        (stopped,) = read_running(folder)
+        assert stopped.left == float("inf") and stopped.seconds > 27 * 60
+        assert Pace(1, 0).text([stopped]) == ""
 
 
 def test_time_left_is_not_shown_where_finished_tasks_differ_widely(clock):

@@ -31,8 +31,8 @@ def filled(tmp_path_factory):
 
 def read(store: Store, key: str) -> Record | None:
     """Return a record with all its files, or None if any of them is missing."""
-    found, files = store.content(key), {ending: store.read_file(key, ending) for ending in RECORDS[key].files}
-    return None if found is None or None in files.values() else Record(found, files)
+    content, files = store.content(key), {ending: store.read_file(key, ending) for ending in RECORDS[key].files}
+    return None if content is None or None in files.values() else Record(content, files)
 
 
 def test_records_are_read_back_and_no_other_file_is_left(filled):
@@ -96,9 +96,9 @@ def test_damaged_records_are_never_returned(filled, tmp_path_factory, data):
     store = Store(folder)
     for key, record in RECORDS.items():
         try:
-            found = read(store, key)
-            assert found in (None, record)
-            assert not store.holds(key) or found == record
+            stored = read(store, key)
+            assert stored in (None, record)
+            assert not store.holds(key) or stored == record
         except InputError as error:
             assert str(store.file) in str(error)
 
@@ -125,10 +125,11 @@ with store.writing():
         writer.communicate()
         store = Store(tmp_path)
         for key in written(tmp_path):
-            found = store.content(key)
-            assert found is not None and store.holds(key) and found["n"] == found["same"]
+            content = store.content(key)
+            assert content is not None and store.holds(key) and content["n"] == content["same"]
             assert (
-                store.read_file(key, "a") == b"%d" % found["n"] * 999 and store.read_file(key, "b") == b"%d" % found["n"] * 99
+                store.read_file(key, "a") == b"%d" % content["n"] * 999
+                and store.read_file(key, "b") == b"%d" % content["n"] * 99
             )
         assert len(written(tmp_path)) >= last
 

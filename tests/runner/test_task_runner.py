@@ -54,9 +54,9 @@ class RecordedProgress:
 def test_each_task_runs_once_and_records_follow_the_requested_order(tmp_path):
     task_type, store = Squares(), Store(tmp_path)
     with store.writing():
-        found = TaskRunner(store, Local(1)).records(task_type, [3, 1, 3, 2])
-        assert [one["square"] for one in found] == [9, 1, 9, 4]
-        assert found[0] == {"square": 9, "pair": [3, None], "of": {"10": 1, "9": 2}}, "content is as read from the store"
+        records = TaskRunner(store, Local(1)).records(task_type, [3, 1, 3, 2])
+        assert [record["square"] for record in records] == [9, 1, 9, 4]
+        assert records[0] == {"square": 9, "pair": [3, None], "of": {"10": 1, "9": 2}}, "content is as read from the store"
         assert store.read_file(task_type.key(2), "txt") == b"2"
         again, progress = Squares(), RecordedProgress()
         assert TaskRunner(store, Local(1), progress).records(again, [1, 2, 5])[2]["square"] == 25
@@ -93,7 +93,7 @@ class Parity(Squares):
 def test_tasks_of_a_group_run_one_after_another_and_have_their_own_records(tmp_path):
     store, task_type = Store(tmp_path), Parity()
     with store.writing():
-        assert [one["square"] for one in TaskRunner(store, Local(1)).records(task_type, [1, 2, 3, 4])] == [1, 4, 9, 16]
+        assert [record["square"] for record in TaskRunner(store, Local(1)).records(task_type, [1, 2, 3, 4])] == [1, 4, 9, 16]
         assert task_type.ran == [1, 3, 2, 4]
         again = Parity(failing={8: InputError("wrong")})
         with pytest.raises(InputError, match=r"wrong \(in cell n=8\)"):
