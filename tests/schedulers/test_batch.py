@@ -69,12 +69,12 @@ def test_runs_stay_within_capacity_and_slowdown_bound(method, workload, every):
 @settings(max_examples=4, deadline=None)
 @given(workload=workloads())
 def test_same_inputs_give_same_schedule(workload):
-    one, other = (
+    first, other = (
         simulate(workload, machine(), BatchScheduler(effort_s=0.002), model=CpuFrequency(), seed=3).schedule for _ in "ab"
     )
-    assert one.start.tolist() == other.start.tolist()
-    assert one.owner.tolist() == other.owner.tolist()
-    assert one.amount.tolist() == other.amount.tolist()
+    assert first.start.tolist() == other.start.tolist()
+    assert first.owner.tolist() == other.owner.tolist()
+    assert first.amount.tolist() == other.amount.tolist()
 
 
 def test_infeasible_job_is_rejected_with_its_constraint():

@@ -160,8 +160,8 @@ def test_pool_is_never_overcommitted_and_no_job_is_stopped_twice(
 ) -> None:
     jobs = sorted(jobs, key=lambda job: job[0])
     steps = [[(0, first), *sorted(dict(rest).items())] for *_, rest, first in jobs]
-    asked = [max(memory for _, memory in job) + more for job, (_, _, _, more, _, _) in zip(steps, jobs, strict=True)]
-    workload = using(asked, steps, [j[1] for j in jobs], [j[0] for j in jobs], [j[2] for j in jobs])
+    requested = [max(memory for _, memory in job) + more for job, (_, _, _, more, _, _) in zip(steps, jobs, strict=True)]
+    workload = using(requested, steps, [j[1] for j in jobs], [j[0] for j in jobs], [j[2] for j in jobs])
     scheduler = UsageBased(
         margin=margin,
         interval_s=interval,
@@ -180,6 +180,6 @@ def test_pool_is_never_overcommitted_and_no_job_is_stopped_twice(
     pooled = schedule.holdings.resource == machine.resource("memory")
     for resized, amount in zip(schedule.holdings.run[pooled], schedule.holdings.amount[pooled], strict=True):
         job = int(schedule.job[resized])
-        assert amount <= max(0, asked[job] - 10) * workload.nodes[job]  # no run holds more than its request
+        assert amount <= max(0, requested[job] - 10) * workload.nodes[job]  # no run holds more than its request
     again = simulate(workload, machine, scheduler).schedule
     assert again.end.tolist() == schedule.end.tolist() and again.resizes == schedule.resizes

@@ -30,20 +30,20 @@ class FullScan(Scheduler, Dispatcher):
         pass
 
     def schedule(self, queue, snapshot, changes):
-        never = {job: found for job in queue.jobs.tolist() if isinstance(found := self.alone(job, snapshot), Refusal)}
+        never = {job: chosen for job in queue.jobs.tolist() if isinstance(chosen := self.alone(job, snapshot), Refusal)}
         if never:
             return Decisions(
-                tuple(Reject(job, f"cannot fit on the empty machine: {found.reason}") for job, found in never.items())
+                tuple(Reject(job, f"cannot fit on the empty machine: {refusal.reason}") for job, refusal in never.items())
             )
         order = np.argsort(-EDF().priority(queue, snapshot), kind="stable")
         left, decisions = queue.jobs[order].tolist(), []
         for job in list(left):
             view = Compositions(snapshot)
             view.waiting = tuple(sum(int(snapshot.table.request(name)[k]) for k in left) for name in ("bandwidth", "storage"))
-            found = POLICY.choose(view.need(job), view)
-            if not isinstance(found, Refusal):
-                decisions.append(Start(job, (0,), found))
-                snapshot = snapshot.with_started(job, found)
+            chosen = POLICY.choose(view.need(job), view)
+            if not isinstance(chosen, Refusal):
+                decisions.append(Start(job, (0,), chosen))
+                snapshot = snapshot.with_started(job, chosen)
                 left.remove(job)
         return Decisions(tuple(decisions))
 
@@ -102,16 +102,16 @@ class ExplainingDispatcher(Dispatcher):
 @settings(max_examples=30, deadline=None)
 @given(machines(), workloads())
 def test_reason_names_the_shortage_and_agrees_with_the_pass(what, jobs):
-    asked = Explaining()
-    simulate(jobs, what, asked, model=SHARING)
-    assert all(reason.text for reason in asked.reasons)
+    scheduler = Explaining()
+    simulate(jobs, what, scheduler, model=SHARING)
+    assert all(reason.text for reason in scheduler.reasons)
 
 
 def test_reasons_on_a_full_machine():
-    asked = Explaining()
-    simulate(workload([(0, "smufin")] * 3), machine(nodes=(15,), devices=((2000, 600),)), asked, model=SHARING)
-    assert asked.reasons
-    assert any("cores" in reason.text for reason in asked.reasons)
+    scheduler = Explaining()
+    simulate(workload([(0, "smufin")] * 3), machine(nodes=(15,), devices=((2000, 600),)), scheduler, model=SHARING)
+    assert scheduler.reasons
+    assert any("cores" in reason.text for reason in scheduler.reasons)
 
 
 @pytest.mark.parametrize("counted", [True, False])

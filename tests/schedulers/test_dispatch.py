@@ -70,11 +70,11 @@ def test_earliest_finish_waits_for_a_fast_unit_that_is_soon_free() -> None:
     rates[0, 2], rates[2, 2] = 60_000, 1_200_000
     tasks = vinesim.TaskList.of_jobs([21], 2, 30_000_000)
     case = vinesim.VineSimCase.of(vinesim.UnitList.of([(2, 0, 0), (0, 0, 1)]), tasks, rates)
-    found = by_task(
+    intervals = by_task(
         simulate(case.workload, case.machine, Dispatch(make("placements", "earliest_finish")), model=case.model).schedule
     )
-    assert sorted(unit for _, _, unit in found) == [0] * 20 + [1]
-    assert max(end for _, end, _ in found) == 500_000
+    assert sorted(unit for _, _, unit in intervals) == [0] * 20 + [1]
+    assert max(end for _, end, _ in intervals) == 500_000
 
 
 def test_delay_waits_at_most_as_long_as_the_better_unit_saves() -> None:

@@ -299,11 +299,11 @@ def test_run_that_merely_depends_on_a_unit_does_not_occupy_it() -> None:
 
     for seed in range(4):
         case, scheduler = study(seed, 40).case(), Dispatch(make("placements", "earliest_finish"))
-        one, other = (
+        first, other = (
             simulate(case.workload, case.machine, scheduler, model=case.model, estimate=estimate).schedule
             for estimate in (Affinity(), Touching())
         )
-        assert difference(one, other) == ""
+        assert difference(first, other) == ""
 
 
 def test_unit_speeds_do_not_depend_on_time_or_on_known_run_times() -> None:
@@ -313,7 +313,7 @@ def test_unit_speeds_do_not_depend_on_time_or_on_known_run_times() -> None:
 
     case = only_on_the_gpu()
     table, free = replace(case.workload, requested=np.full(4, UNKNOWN)).table, case.machine.capacity
-    one, other = (
+    first, other = (
         Units(Snapshot(now, case.machine, table, free, free, RunTable(free.size), Slow())).offers(0) for now in (0, 10**15)
     )
-    assert one == other and one
+    assert first == other and first

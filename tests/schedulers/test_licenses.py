@@ -55,14 +55,14 @@ def test_job_without_free_licenses_is_skipped_and_blocks_no_other(backfill: str)
 
 def test_explanation_names_license_need_and_holders() -> None:
     jobs, on, scheduler = six_jobs(), licensed(matlab=2), ListScheduler()
-    found = explain_wait(jobs, on, scheduler, 2)
-    (episode,) = found.episodes
+    explanation = explain_wait(jobs, on, scheduler, 2)
+    (episode,) = explanation.episodes
     reason = episode.reason
     assert (reason.cause, reason.resource, reason.needed, reason.free) == (WaitCause.LIMIT, "license/matlab", 1, 0)
     assert reason.text == "it needs 1 of the 2 licenses 'matlab'"
     assert [(holder.job, holder.amount) for holder in episode.holders] == [(0, 2)]
-    assert "all of it short of licenses 'matlab' (it needed 1, and nothing was free)" in answer_sentence(found)
-    assert "job 1 (2 licenses 'matlab', expected to end after 1 min 39 s)" in holders_sentence(found)
+    assert "all of it short of licenses 'matlab' (it needed 1, and nothing was free)" in answer_sentence(explanation)
+    assert "job 1 (2 licenses 'matlab', expected to end after 1 min 39 s)" in holders_sentence(explanation)
     assert explain_wait(jobs, on, scheduler, 4).rejected == "requests 3 licenses 'matlab', and the machine has 2"
 
 
@@ -149,8 +149,8 @@ def test_kernels_run_unless_some_job_requests_a_license() -> None:
     jobs = six_jobs()
     none = replace(jobs, attributes={"license/matlab": np.zeros(6, dtype=np.int64)})
     for workload, expected in ((jobs, "jobs request licenses (matlab)"), (none, None)):
-        found = unsupported_by_all(RunSpec(workload, licensed(matlab=2), ListScheduler(), Ideal(), Ideal()))
-        assert (found and found.why) == expected
+        obstacle = unsupported_by_all(RunSpec(workload, licensed(matlab=2), ListScheduler(), Ideal(), Ideal()))
+        assert (obstacle and obstacle.why) == expected
     assert simulate(jobs, licensed(matlab=2), ListScheduler()).engine == "reference"
 
 

@@ -37,29 +37,29 @@ seeds = st.integers(0, 2**32 - 1)
 
 def naive_first_fit(judge: Judge, jobs: Workload, on: Machine) -> dict[int, tuple[int, tuple[int, ...]]]:
     """Return job -> (start, nodes) if every job, by tier, length and submission, is tried at each second."""
-    found: dict[int, tuple[int, tuple[int, ...]]] = {}
+    placed: dict[int, tuple[int, tuple[int, ...]]] = {}
     waiting = {job for job in range(len(jobs)) if not judge.never(job) and judge.fits(job)}
     order = sorted(waiting, key=lambda job: (-judge.tier(job), int(jobs.requested[job]), int(jobs.submit[job]), job))
     for now in range(0, 3000 * SECOND, SECOND):
-        running = [job for job, (start, _) in found.items() if start + int(jobs.duration[job]) > now]
+        running = [job for job, (start, _) in placed.items() if start + int(jobs.duration[job]) > now]
         for job in [job for job in order if job in waiting and int(jobs.submit[job]) <= now]:
             if not judge.beside(job, running):
                 continue
             nodes = []
             for node in range(on.n_owner):
-                here = [other for other in running if node in found[other][1]]
-                asked = {name: int(jobs.request(name)[job]) for name in ("cores", "memory")}
-                used = {name: sum(int(jobs.request(name)[other]) for other in here) for name in asked}
-                room = all(used[name] + asked[name] <= int(on.capacity[node, on.resource(name)]) for name in asked)
+                here = [other for other in running if node in placed[other][1]]
+                requested = {name: int(jobs.request(name)[job]) for name in ("cores", "memory")}
+                used = {name: sum(int(jobs.request(name)[other]) for other in here) for name in requested}
+                room = all(used[name] + requested[name] <= int(on.capacity[node, on.resource(name)]) for name in requested)
                 if room and judge.may_use(job, node) and not judge.shut(job, node, now):
                     nodes.append(node)
             if len(nodes) >= int(jobs.nodes[job]):
-                found[job] = now, tuple(nodes[: int(jobs.nodes[job])])
+                placed[job] = now, tuple(nodes[: int(jobs.nodes[job])])
                 running.append(job)
                 waiting.discard(job)
         if not waiting:
             break
-    return found
+    return placed
 
 
 @settings(max_examples=40)

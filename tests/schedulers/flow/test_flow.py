@@ -174,7 +174,7 @@ def test_kept_residual_graph_gives_the_cost_of_a_cold_solver(name, machine, work
         patch.setattr(graph.Graph, "_flow", both)
         _, loop = simulate(workload, machine, FlowScheduler(costs=name, solver="kept"))
     assert not loop.waiting
-    assert all(kept == cold for kept, cold in seen)
+    assert all(warm == cold for warm, cold in seen)
 
 
 def test_pooled_gpu_is_used_from_a_node_without_one():

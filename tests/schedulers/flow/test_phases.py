@@ -85,8 +85,8 @@ def test_devices_are_assigned_at_least_cost(data):
             d: cost(kind, remote=True, preferred=False, load=max(load[node], load[at]), aware=aware) for d, at in spot.items()
         }
         near = {d: cost(kind, remote=False, preferred=True, aware=aware) for d, at in spot.items() if at == node}
-        found = {d: c for d, c in {**far, **near}.items() if c is not None}
-        slots.append(found)
+        costs = {d: c for d, c in {**far, **near}.items() if c is not None}
+        slots.append(costs)
         waits.append(
             1 + int(state.passes[job]) + max([c for c in (*far.values(), *near.values()) if c is not None], default=0.0)
         )
@@ -107,13 +107,13 @@ def test_equal_tasks_are_placed_on_nodes_at_least_cost(data):
     # A node has as many slots as its cores allow; the first of them have a GPU, and only those are preferred.
     slots, waits = [], []
     for kind in kinds:
-        found = {}
+        costs = {}
         for n, count in enumerate(gpus):
             for k in range((4 - taken[n][2]) // 2):
-                found[n, k] = cost(kind, remote=k >= count, preferred=k < count)
-        slots.append(found)
-        dear = [cost(kind, remote=True, preferred=False)] if found else []
-        dear += [cost(kind, remote=False, preferred=True)] if any(k < gpus[n] for n, k in found) else []
+                costs[n, k] = cost(kind, remote=k >= count, preferred=k < count)
+        slots.append(costs)
+        dear = [cost(kind, remote=True, preferred=False)] if costs else []
+        dear += [cost(kind, remote=False, preferred=True)] if any(k < gpus[n] for n, k in costs) else []
         waits.append(max(dear, default=0.0))
     waits = [1 + int(passes) + dear for passes, dear in zip(state.passes, waits, strict=True)]
     best = cheapest(slots, waits)
@@ -155,14 +155,14 @@ def test_merging_equal_rows_does_not_change_the_cost(data):
     load = [data.draw(st.sampled_from([0.0, 0.4])) for _ in range(len(gpus) + 1)]
     settings_ = {"network_aware": True} if costs == "utility" else {}
     home = np.array([data.draw(st.integers(0, len(gpus) - 1)) for _ in range(n)])
-    found = []
+    solutions = []
     for aggregated in (True, False):
         state = round_of(workload, machine, load=load, aggregated=aggregated, costs=costs, settings=settings_)
         nodes = node_graph(state, np.arange(n), state.free[: len(gpus)].copy())
         devices = device_graph(state, "gpu", np.arange(n), home)
-        found.append((len(nodes.graph.capacity), value(nodes), value(devices)))
-    assert found[0][0] <= found[1][0]
-    assert np.allclose(found[0][1:], found[1][1:], atol=1e-5)
+        solutions.append((len(nodes.graph.capacity), value(nodes), value(devices)))
+    assert solutions[0][0] <= solutions[1][0]
+    assert np.allclose(solutions[0][1:], solutions[1][1:], atol=1e-5)
 
 
 def test_max_placed_leaves_no_task_waiting_that_could_be_placed():
@@ -225,10 +225,10 @@ def test_merged_rows_are_the_equal_ones(rows):
 
 
 def test_names_follow_from_values_and_tag():
-    one, two = np.arange(50).repeat(50), np.tile(np.arange(50), 50).astype(float)
-    names = np.concatenate([named(tag, one, two) for tag in range(8)])
+    integers, floats = np.arange(50).repeat(50), np.tile(np.arange(50), 50).astype(float)
+    names = np.concatenate([named(tag, integers, floats) for tag in range(8)])
     assert len(np.unique(names)) == len(names)
-    assert (named(3, one, two)[::7] == named(3, one[::7], two[::7])).all()
+    assert (named(3, integers, floats)[::7] == named(3, integers[::7], floats[::7])).all()
     assert (names >= 0).all()
 
 
