@@ -120,13 +120,13 @@ def test_interrupted_plan_resumes_with_the_same_result(file):
     out = file.parent / "out"
     plan.plan(plan.load_plan(file), out, jobs=1)
     names = ("plan.json", "candidates.csv", "candidates.parquet", "provenance.json")
-    kept = {name: (out / name).read_bytes() for name in names}
+    contents = {name: (out / name).read_bytes() for name in names}
     before = written(out)
     removed, spoiled, *_ = before
     forget(out, removed)
     spoil(out, spoiled)
     plan.plan(plan.load_plan(file), out, jobs=1)
-    assert {name: (out / name).read_bytes() for name in names} == kept
+    assert {name: (out / name).read_bytes() for name in names} == contents
     assert {key for key, number in written(out).items() if number != before[key]} == {removed, spoiled}
 
 
@@ -153,8 +153,8 @@ def test_undecided_candidate_is_compared_in_utility_and_latency(file, utility, l
         for element, (each, cost, joules) in runs.items()
         if utility is not None or element == (1, 0, 0)
     }
-    found = MeasuredDeployments.of(problem.section, problem.sizes, records)
-    sentences = list(_because(found, found.ranking()))
+    deployments = MeasuredDeployments.of(problem.section, problem.sizes, records)
+    sentences = list(_because(deployments, deployments.ranking()))
     undecided = [line for line in sentences if "is not shown to meet or to miss the target with these seeds" in line]
     assert len(undecided) == 1 and undecided[0].startswith(words)
 

@@ -58,31 +58,31 @@ def place(folder: Path) -> Path:
 
 
 def test_decisive_jobs_are_named_with_the_answer_without_them(place):
-    found = answer_plan(place, {50: 90, 120: 80})
-    (decisive,) = found.content["sanity"]["decisive"]
+    answer = answer_plan(place, {50: 90, 120: 80})
+    (decisive,) = answer.content["sanity"]["decisive"]
     rest = answer_plan(place, {50: 0, 120: 0})
     assert decisive["tried"] and decisive["ids"] == [50, 120] and decisive["largest_by"] == "memory per node"
-    assert decisive["answer_without_them"]["sizes"] == rest.content["chosen"]["sizes"] != found.content["chosen"]["sizes"]
+    assert decisive["answer_without_them"]["sizes"] == rest.content["chosen"]["sizes"] != answer.content["chosen"]["sizes"]
     assert decisive["answer_without_them"]["cost_dollars"] == rest.content["chosen"]["cost_dollars"]
     small = rest.content["chosen"]["sizes"]["machine.pool.memory.memory"]
     assert (
-        found.first[-1]
+        answer.first[-1]
         == decisive["text"]
         == (
             "2 of 220 jobs (jobs 50, 120) request more than 34 GiB of memory per node; without them "
             f"{small} of pool memory in each rack is enough instead of 96 GiB of pool memory in each rack."
         )
     )
-    assert found.first[0].startswith("Load ")
+    assert answer.first[0].startswith("Load ")
 
 
 def test_indecisive_jobs_are_reported(place):
-    found = answer_plan(
+    answer = answer_plan(
         place,
         {50: 35},
         {"plan.size": [{"key": "machine.pool.memory.memory", "values": ["1 MiB", "96 GiB"], "price": "5 $/GiB"}]},
     )
-    (decisive,) = found.content["sanity"]["decisive"]
+    (decisive,) = answer.content["sanity"]["decisive"]
     assert decisive["tried"] and decisive["ids"] == [] and decisive["answer_without_them"] is None
     assert decisive["text"].endswith(
         "(job 50) requests more than 34 GiB of memory per node; without them the answer is the same."
@@ -97,13 +97,13 @@ def test_skipped_check_is_reported(place, monkeypatch):
     )
     monkeypatch.setattr("poolwise.diagnostics.leave_out.CHEAP", 219)
     before = len(list((place / "out").rglob("*.parquet")))
-    found = answer_plan(place, {50: 90, 120: 80, 121: 70})
-    assert "was not tested: it would repeat at least" in found.first[-1]
-    assert not found.content["sanity"]["decisive"][0]["tried"]
-    runs = found.content["simulations"]["runs"]
+    answer = answer_plan(place, {50: 90, 120: 80, 121: 70})
+    assert "was not tested: it would repeat at least" in answer.first[-1]
+    assert not answer.content["sanity"]["decisive"][0]["tried"]
+    runs = answer.content["simulations"]["runs"]
     assert len(list((place / "out").rglob("*.parquet"))) <= before + runs, "nothing else was run"
 
 
 def test_smallest_candidate_needs_no_check(place):
-    found = answer_plan(place, {50: 35}, {"plan.target": [{"metric": "mean_bounded_slowdown", "at_most": 1e9}]})
-    assert found.first[-1] == "The answer does not depend on a few jobs: it is already the cheapest candidate."
+    answer = answer_plan(place, {50: 35}, {"plan.target": [{"metric": "mean_bounded_slowdown", "at_most": 1e9}]})
+    assert answer.first[-1] == "The answer does not depend on a few jobs: it is already the cheapest candidate."

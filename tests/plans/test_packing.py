@@ -122,12 +122,12 @@ def test_granted_plus_idle_equals_installed(file, tmp_path):
     ]
     (tmp_path / "pods.csv").write_text("\n".join([HEADER, *rows, "pod-40,9000,1,2,1000,,LS,Running,0,9,0"]) + "\n")
     for cell in plan.load_plan(file).problem.cells:
-        found = pack(cell, "gpu_milli", 1.5)
-        idle = sum(kind["idle"] for kind in found["types"].values())
-        assert found["granted"] + idle == pytest.approx(5)
-        assert found["curve"][-1] == pytest.approx([found["asked"] / 5, found["granted"] / 5])
-        assert 0 < found["device_fit"] < found["device_jobs"] < found["jobs"]
-        assert found["fit"] - found["device_fit"] <= found["jobs"] - found["device_jobs"]
+        packed = pack(cell, "gpu_milli", 1.5)
+        idle = sum(kind["idle"] for kind in packed["types"].values())
+        assert packed["granted"] + idle == pytest.approx(5)
+        assert packed["curve"][-1] == pytest.approx([packed["asked"] / 5, packed["granted"] / 5])
+        assert 0 < packed["device_fit"] < packed["device_jobs"] < packed["jobs"]
+        assert packed["fit"] - packed["device_fit"] <= packed["jobs"] - packed["device_jobs"]
 
 
 def test_packing_answer_is_reproducible_and_cached(file, tmp_path, monkeypatch):

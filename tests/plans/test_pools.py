@@ -147,22 +147,22 @@ def test_answers_at_other_prices_are_the_cheapest_of_the_grid(folder):
     _, verdicts, _ = grid(problem, CellStore(folder / "grid"))
     answer = answer_of(problem, folder)
     answers = answer.content["prices"]
-    assert [(one["size"].rpartition(".")[0], one["price"]) for one in answers] == [
+    assert [(other["size"].rpartition(".")[0], other["price"]) for other in answers] == [
         ("machine.pool.memory", 5.0), ("machine.pool.memory", 200.0), ("machine.node.thin", 1.0), ("machine.node.thin", 60.0),
     ]  # fmt: skip
     amount = {"machine.pool.memory.memory": 2, "machine.node.thin.memory": 8}  # pools and nodes of the machine
-    for one in answers:
-        price = dict.fromkeys(amount, 5.0) | {one["size"]: one["price"]}
+    for other in answers:
+        price = dict.fromkeys(amount, 5.0) | {other["size"]: other["price"]}
         keeping = [
             (sum(price[s.key] * amount[s.key] * s.amount[k] / 1024 for s, k in zip(problem.sizes, e, strict=True)), e)
             for e, verdict in verdicts.items() if verdict.state == "keeps"
         ]  # fmt: skip
         cheapest = min(keeping)[1]
-        assert one["sizes"] == {s.key: s.written[k] for s, k in zip(problem.sizes, cheapest, strict=True)}
+        assert other["sizes"] == {s.key: s.written[k] for s, k in zip(problem.sizes, cheapest, strict=True)}
     chosen = answer.content["chosen"]["sizes"]
-    assert {one["sizes"] == chosen for one in answers} == {True, False}, "some prices change the answer, some do not"
+    assert {other["sizes"] == chosen for other in answers} == {True, False}, "some prices change the answer, some do not"
     lines = answer.sections["Cost"]
-    assert sum("the answer is" in line for line in lines) == sum(one["sizes"] != chosen for one in answers)
+    assert sum("the answer is" in line for line in lines) == sum(other["sizes"] != chosen for other in answers)
     assert any("the answer stays the same" in line for line in lines)
     assert [shown.name for shown, _ in answer.charts][-1] == "tornado"
 
@@ -220,14 +220,14 @@ def test_interrupted_plan_resumes(folder):
     loaded = plan.load_plan(write(folder, PLAN))
     first = plan.plan(loaded, folder / "one", jobs=1)
     names = ("plan.json", "candidates.csv", "candidates.parquet", "provenance.json")
-    kept = {name: (folder / "one" / name).read_bytes() for name in names}
+    contents = {name: (folder / "one" / name).read_bytes() for name in names}
     (folder / "two").mkdir()
     shutil.copy(Store(folder / "one").file, folder / "two")
     before = written(folder / "two")
     removed = [key for key, number in before.items() if number < max(before.values())][::3]  # the last number would be reused
     forget(folder / "two", *removed)
     second = plan.plan(plan.load_plan(folder / "plan.toml"), folder / "two", jobs=1)
-    assert {name: (folder / "two" / name).read_bytes() for name in names} == kept
+    assert {name: (folder / "two" / name).read_bytes() for name in names} == contents
     assert second.to_dict() == first.to_dict()
     assert removed and [key for key, number in written(folder / "two").items() if number != before[key]] == removed
 
