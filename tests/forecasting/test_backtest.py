@@ -35,12 +35,12 @@ def test_requests_are_kept_as_submitted(log: Workload) -> None:
 
 @pytest.mark.parametrize("order", ["fcfs", "sjf", "fm"])
 def test_forecasts_beat_both_reference_plans(log: Workload, order: str) -> None:
-    found = Backtest.of(log, Machine.flat(128), simulation.list_scheduler(order, "easy"), FEW).to_dict()
-    assert found["pinball_ratio_plan"] < 0.7
-    assert found["pinball_ratio_calibrated"] < 1.05
-    assert 0.65 < found["coverage_80"] < 0.95
-    assert found["instants"] >= 8 and found["jobs"] > 150
-    assert any("policy or on a machine other" in text for text in found["notes"])
+    score = Backtest.of(log, Machine.flat(128), simulation.list_scheduler(order, "easy"), FEW).to_dict()
+    assert score["pinball_ratio_plan"] < 0.7
+    assert score["pinball_ratio_calibrated"] < 1.05
+    assert 0.65 < score["coverage_80"] < 0.95
+    assert score["instants"] >= 8 and score["jobs"] > 150
+    assert any("policy or on a machine other" in text for text in score["notes"])
 
 
 def test_same_log_gives_same_scores(log: Workload) -> None:
@@ -64,13 +64,13 @@ def test_forecast_uses_no_future_data(log: Workload) -> None:
     begun = schedule.start < time
     changed = replace_end(schedule, other, np.where(schedule.end < time, schedule.end, schedule.end + 50 * HOUR))
     assert begun.sum() > 1000
-    found = []
-    for one in (schedule, changed):
-        situation, _ = situation_at(one, scheduler, time)
+    all_starts = []
+    for past in (schedule, changed):
+        situation, _ = situation_at(past, scheduler, time)
         assert len(situation.waiting) > 10
         starts, _ = sample_starts(RuntimeDistributions.of(situation), situation.waiting, 12, 5, 24 * HOUR)
-        found.append(starts)
-    assert np.array_equal(*found)
+        all_starts.append(starts)
+    assert np.array_equal(*all_starts)
 
 
 def replace_end(schedule: Schedule, workload: Workload, end: np.ndarray) -> Schedule:

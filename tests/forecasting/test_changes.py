@@ -42,14 +42,14 @@ def answer(cores: int, limit: int) -> ForecastAnswer:
 
 
 def test_job_starts_at_once_in_the_idle_partition() -> None:
-    found = answer(cores=8, limit=HOUR)
-    (other,) = [one.forecast for one in found.changes if one.words == "in partition idle"]
+    forecast = answer(cores=8, limit=HOUR)
+    (other,) = [change.forecast for change in forecast.changes if change.words == "in partition idle"]
     assert other.wait_s.tolist() == [0.0, 0.0, 0.0] and other.chance_by == 1.0
-    assert float(found.jobs[0].wait_s[0]) > 0 and "in partition idle" in " ".join(found.change_sentences())
-    assert not any(one.words == "in partition busy" for one in found.changes), "it is in that partition already"
+    assert float(forecast.jobs[0].wait_s[0]) > 0 and "in partition idle" in " ".join(forecast.change_sentences())
+    assert not any(change.words == "in partition busy" for change in forecast.changes), "it is in that partition already"
 
 
 def test_shortest_first_lets_a_shorter_job_start_earlier() -> None:
-    found = answer(cores=8, limit=HOUR // 2)
-    (other,) = [one.forecast for one in found.changes if "shortest job first" in one.words]
-    assert float(other.wait_s[1]) < float(found.jobs[0].wait_s[1])
+    forecast = answer(cores=8, limit=HOUR // 2)
+    (other,) = [change.forecast for change in forecast.changes if "shortest job first" in change.words]
+    assert float(other.wait_s[1]) < float(forecast.jobs[0].wait_s[1])

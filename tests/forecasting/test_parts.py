@@ -27,10 +27,10 @@ def naive_survival(times: list[int], over: list[bool], at: int) -> float:
 @given(st.lists(st.tuples(st.integers(1, 12), st.booleans()), min_size=1, max_size=30))
 def test_kaplan_meier_matches_the_naive_product(seen: list[tuple[int, bool]]) -> None:
     times, over = [t for t, _ in seen], [done for _, done in seen]
-    found = kaplan_meier(np.array(times, dtype=np.float64), np.array(over))
+    estimator = kaplan_meier(np.array(times, dtype=np.float64), np.array(over))
     for at in range(14):
-        assert np.isclose(1 - found.mass[found.value <= at].sum(), naive_survival(times, over, at))
-    assert np.isclose(found.beyond, naive_survival(times, over, 99))
+        assert np.isclose(1 - estimator.mass[estimator.value <= at].sum(), naive_survival(times, over, at))
+    assert np.isclose(estimator.beyond, naive_survival(times, over, 99))
 
 
 def model_of(user: list[int], request: list[float], seen: list[float], over: list[bool]) -> tuple[RuntimeModel, JobFeatures]:
@@ -42,8 +42,8 @@ def test_own_jobs_of_a_user_weigh_most_and_others_fill_in() -> None:
     user = [1] * 30 + [2] * 30 + [1, 2, 3]
     seen = [100.0] * 30 + [1000.0] * 30 + [0.0] * 3
     model, _ = model_of(user, [3600.0] * 63, seen, [True] * 60 + [False] * 3)
-    one, two, new = (mean_of(model.lifetimes(row, 3600.0)) for row in (60, 61, 62))
-    assert 100 <= one < 150 and 900 < two <= 1000
+    first, second, new = (mean_of(model.lifetimes(row, 3600.0)) for row in (60, 61, 62))
+    assert 100 <= first < 150 and 900 < second <= 1000
     assert 500 < new < 600  # the third user is unknown: the jobs of all users count
 
 
@@ -56,9 +56,9 @@ def test_running_and_overrunning_jobs_last_longer_than_their_elapsed_time() -> N
 
 
 def test_running_jobs_lengthen_estimated_runtimes() -> None:
-    known = model_of([1] * 6, [np.inf] * 6, [10.0] * 5 + [0.0], [True] * 5 + [False])[0].lifetimes(5, np.inf)
+    estimate = model_of([1] * 6, [np.inf] * 6, [10.0] * 5 + [0.0], [True] * 5 + [False])[0].lifetimes(5, np.inf)
     more = model_of([1] * 8, [np.inf] * 8, [10.0] * 5 + [0.0, 5e3, 5e3], [True] * 5 + [False] * 3)[0].lifetimes(5, np.inf)
-    assert known.beyond < 1e-9 < more.beyond
+    assert estimate.beyond < 1e-9 < more.beyond
 
 
 @settings(max_examples=60, deadline=None)
@@ -67,14 +67,14 @@ def test_arrivals_are_copies_of_earlier_jobs_at_the_same_time_of_day(seed: int, 
     g = np.random.default_rng(seed)
     now = days * DAY + int(g.integers(0, DAY))
     submit = np.sort(g.integers(0, now, 200))
-    found = draw_arrivals(submit, now, 3 * DAY, np.random.default_rng(seed + 1))
-    assert len(found.like) == len(found.submit)
-    if not len(found.like):
+    arrivals = draw_arrivals(submit, now, 3 * DAY, np.random.default_rng(seed + 1))
+    assert len(arrivals.like) == len(arrivals.submit)
+    if not len(arrivals.like):
         return
-    assert found.submit.min() > now and found.submit.max() <= now + 3 * DAY
-    assert (np.diff(found.submit) >= 0).all() and found.like.max() < len(submit)
+    assert arrivals.submit.min() > now and arrivals.submit.max() <= now + 3 * DAY
+    assert (np.diff(arrivals.submit) >= 0).all() and arrivals.like.max() < len(submit)
     if now - int(submit[0]) >= 2 * DAY:
-        assert ((found.submit - submit[found.like]) % DAY == 0).all()
+        assert ((arrivals.submit - submit[arrivals.like]) % DAY == 0).all()
 
 
 def test_corrections_use_no_future_data() -> None:
