@@ -28,8 +28,8 @@ from poolwise.traces import vinesim
 @given(st.integers(1, 2**40), st.integers(1, 10**7))
 def test_whole_rates_round_up_exactly(operations: int, rate: int) -> None:
     exact = Fraction(operations * 1000, rate)
-    found = compute_ns(operations, rate)
-    assert found == max(1, ceil(exact)) or (found == round(exact) and abs(exact - found) <= exact * Fraction(1, 10**9))
+    time = compute_ns(operations, rate)
+    assert time == max(1, ceil(exact)) or (time == round(exact) and abs(exact - time) <= exact * Fraction(1, 10**9))
 
 
 @given(st.integers(1, 2**40))
@@ -40,8 +40,8 @@ def test_reciprocal_rate_gives_the_exact_time(microseconds: int) -> None:
 
 @given(st.integers(1, 2**51), st.integers(1, 2**51))
 def test_slowdown_reaches_any_time_from_any_duration(time: int, work: int) -> None:
-    found = slowdown(time, work)
-    assert found > -1 and with_slowdown(float(work), found) == time
+    factor = slowdown(time, work)
+    assert factor > -1 and with_slowdown(float(work), factor) == time
 
 
 def test_times_are_at_least_a_nanosecond() -> None:

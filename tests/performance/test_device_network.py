@@ -85,29 +85,29 @@ def test_kinds_without_a_profile_take_their_duration():
 
 def test_sites_of_a_placement_with_local_and_remote_devices():
     machine = gpu_nodes((1, 1), rack_gpus=1)  # owners: n0 n1, gpu0 gpu1 gpu2, link0 link1 link2
-    found = sites(Placement.of([(0, 0, 0, 4), (0, 2, 2, 1), (0, 3, 2, 1), (0, 4, 2, 1)]), machine)
-    assert (found.nodes, found.devices, found.device_nodes) == ((0,), (2, 3, 4), (0, 1))
-    assert dict(zip(found.links, found.shares, strict=True)) == {5: 1.0, 6: 0.5, 7: 0.5}
-    assert found.remote
+    used = sites(Placement.of([(0, 0, 0, 4), (0, 2, 2, 1), (0, 3, 2, 1), (0, 4, 2, 1)]), machine)
+    assert (used.nodes, used.devices, used.device_nodes) == ((0,), (2, 3, 4), (0, 1))
+    assert dict(zip(used.links, used.shares, strict=True)) == {5: 1.0, 6: 0.5, 7: 0.5}
+    assert used.remote
     assert not sites(Placement.of([(0, 0, 0, 4), (0, 2, 2, 1)]), machine).remote
 
 
 def test_shipped_profiles_match_the_numbers_of_the_paper():
-    known = read_device_profiles("catalog:rodinia")
-    assert len(known) == 8
-    assert known["nw"].loaded_s / known["nw"].remote_s == pytest.approx((1 - 0.17) / (1 - 0.49), abs=1e-4)
-    assert known["hotspot"].loaded_s / known["hotspot"].remote_s == pytest.approx((1 - 0.002) / (1 - 0.01), abs=1e-4)
-    assert np.mean([p.local_s for p in known.values()]) == 75
-    assert all(1.3 <= p.remote_s / p.local_s <= 1.65 for p in known.values())
-    assert [kind for kind, p in known.items() if "loaded_s" not in p.assumed] == ["hotspot", "nw"]
-    assert all(set(NUMBERS) - set(p.assumed) <= {"loaded_s"} for p in known.values())
+    profiles = read_device_profiles("catalog:rodinia")
+    assert len(profiles) == 8
+    assert profiles["nw"].loaded_s / profiles["nw"].remote_s == pytest.approx((1 - 0.17) / (1 - 0.49), abs=1e-4)
+    assert profiles["hotspot"].loaded_s / profiles["hotspot"].remote_s == pytest.approx((1 - 0.002) / (1 - 0.01), abs=1e-4)
+    assert np.mean([p.local_s for p in profiles.values()]) == 75
+    assert all(1.3 <= p.remote_s / p.local_s <= 1.65 for p in profiles.values())
+    assert [kind for kind, p in profiles.items() if "loaded_s" not in p.assumed] == ["hotspot", "nw"]
+    assert all(set(NUMBERS) - set(p.assumed) <= {"loaded_s"} for p in profiles.values())
 
 
 def test_profiles_round_trip_through_a_file(tmp_path):
-    known = read_device_profiles("catalog:rodinia")
+    profiles = read_device_profiles("catalog:rodinia")
     path = tmp_path / "again.csv"
-    path.write_text(device_profiles_csv(known.values()))
-    assert dict(read_device_profiles(path)) == dict(known)
+    path.write_text(device_profiles_csv(profiles.values()))
+    assert dict(read_device_profiles(path)) == dict(profiles)
 
 
 @pytest.mark.parametrize(
@@ -134,13 +134,13 @@ def test_invalid_profile_is_named_by_file_line_and_field(tmp_path, old, new, lin
 
 
 def test_times_are_learned_from_finished_jobs_by_the_location_of_their_devices(profiles):
-    known = read_device_profiles(profiles)
-    wrong = replace(known["job"], local_s=50)
+    profiles_of = read_device_profiles(profiles)
+    wrong = replace(profiles_of["job"], local_s=50)
     schedule = simulate(workload(2), gpu_nodes((1, 0), cores=4), FlowScheduler(), model=DeviceNetwork(profiles)).schedule
-    mine = learn_device_profiles(schedule, {"job": wrong, "other": known["job"]})
+    mine = learn_device_profiles(schedule, {"job": wrong, "other": profiles_of["job"]})
     assert (mine["job"].local_s, mine["job"].remote_s) == (100, 150)  # they run one after the other on the node with the GPU
-    assert mine["other"] == known["job"]
+    assert mine["other"] == profiles_of["job"]
     far = simulate(workload(1), gpu_nodes((0,), rack_gpus=1), FlowScheduler(), model=DeviceNetwork(profiles)).schedule
-    learned = learn_device_profiles(far, known)["job"]
+    learned = learn_device_profiles(far, profiles_of)["job"]
     assert (learned.local_s, learned.remote_s, learned.loaded_s) == (100, 150, 300)
     assert learned.assumed == ("local_s", "goal_s")

@@ -34,13 +34,13 @@ def test_inverse_is_the_largest_fraction_within_a_slowdown(profile, slowdown):
 
 
 def test_shipped_profiles_match_the_papers():
-    known = shipped_profiles()
-    assert float(known["kmeans"].at(0.75)) == 3.0
-    assert float(known["hpcg"].at(0.75)) == 2.5
-    assert max(float(known[n].at(0.75)) for n in ("spark_wordcount", "hadoop_wordcount")) < 0.5
-    assert all("read off the figure" in known[n].source for n in ("kmeans", "hpcg"))
-    assert [n for n, p in known.items() if n.startswith("cfm_") and p.is_convex] == ["cfm_kmeans"]
-    assert not known["cfm_quicksort"].is_monotone
+    profiles = shipped_profiles()
+    assert float(profiles["kmeans"].at(0.75)) == 3.0
+    assert float(profiles["hpcg"].at(0.75)) == 2.5
+    assert max(float(profiles[n].at(0.75)) for n in ("spark_wordcount", "hadoop_wordcount")) < 0.5
+    assert all("read off the figure" in profiles[n].source for n in ("kmeans", "hpcg"))
+    assert [n for n, p in profiles.items() if n.startswith("cfm_") and p.is_convex] == ["cfm_kmeans"]
+    assert not profiles["cfm_quicksort"].is_monotone
     lines = (PUBLISHED / "cfm_profiles.csv").read_text().splitlines()
     header = lines[0].split(",")
     for line in lines[1:]:
@@ -48,7 +48,7 @@ def test_shipped_profiles_match_the_papers():
         base = float(row["runtime_s_at_local_ratio_1.0"])
         for local in ("0.9", "0.8", "0.7", "0.6", "0.5", "0.4"):
             if row[local]:
-                ours = float(known[f"cfm_{row['workload']}"].at(1 - float(local)))
+                ours = float(profiles[f"cfm_{row['workload']}"].at(1 - float(local)))
                 assert ours == pytest.approx(float(row[local]) / base - 1, abs=1e-6)
 
 
@@ -86,27 +86,27 @@ def test_fitted_profile_is_still_convex_after_a_round_trip(seconds, tmp_path_fac
 
 @given(curves(convex=True))
 def test_fit_recovers_a_convex_curve_from_its_points(profile):
-    found = fit(CompletionTimes("p", SHARES, np.ones(7), 10 * (1 + profile.at(SHARES))))
-    assert np.abs(found.profile.at(SHARES) - profile.at(SHARES)).max() < 1e-6
-    assert found.errors.most < 1e-12
-    assert found.profile.is_convex
+    fitted = fit(CompletionTimes("p", SHARES, np.ones(7), 10 * (1 + profile.at(SHARES))))
+    assert np.abs(fitted.profile.at(SHARES) - profile.at(SHARES)).max() < 1e-6
+    assert fitted.errors.most < 1e-12
+    assert fitted.profile.is_convex
 
 
 @settings(deadline=None)
 @given(st.lists(st.floats(5, 40), min_size=7, max_size=7), st.integers(1, 3), st.booleans())
 def test_fits_are_monotone_and_convex_if_requested_and_no_worse_than_scaled_ones(seconds, pieces, convex):
     measured = CompletionTimes("p", SHARES, np.ones(7), np.array(seconds))
-    found = fit(measured, pieces, convex=convex)
-    assert found.profile.is_monotone
-    assert found.profile.is_convex or not convex
-    assert found.errors.least <= found.errors.mean <= found.errors.most
-    assert found.extra >= 0
+    fitted = fit(measured, pieces, convex=convex)
+    assert fitted.profile.is_monotone
+    assert fitted.profile.is_convex or not convex
+    assert fitted.errors.least <= fitted.errors.mean <= fitted.errors.most
+    assert fitted.extra >= 0
     slowdown = measured.seconds / measured.seconds[0] - 1
     for scale in (0.9, 1.1):  # the best curve is at least as good as a scaled one
-        other = scale * found.profile.at(SHARES) - slowdown
-        assert found.errors.mean <= float((other**2).mean()) + 1e-9
+        other = scale * fitted.profile.at(SHARES) - slowdown
+        assert fitted.errors.mean <= float((other**2).mean()) + 1e-9
     if pieces == 3:
-        assert found.errors.mean <= fit(measured, 1, convex=convex).errors.mean + 1e-9
+        assert fitted.errors.mean <= fit(measured, 1, convex=convex).errors.mean + 1e-9
 
 
 def test_frequency_share_is_recovered():
@@ -118,10 +118,10 @@ def test_frequency_share_is_recovered():
         np.concatenate([frequency, [1, 1]]),
         np.concatenate([seconds, [12, 16]]),
     )
-    found = fit(measured, 2)
-    assert found.profile.frequency_share == pytest.approx(0.7)
-    assert found.frequency is not None
-    assert found.frequency.most < 1e-12
+    fitted = fit(measured, 2)
+    assert fitted.profile.frequency_share == pytest.approx(0.7)
+    assert fitted.frequency is not None
+    assert fitted.frequency.most < 1e-12
 
 
 def test_too_few_points_are_rejected():
@@ -136,10 +136,10 @@ def test_too_few_points_are_rejected():
 def test_measurements_and_profiles_round_trip_through_files(tmp_path):
     file = tmp_path / "runs.csv"
     file.write_text("workload,remote,seconds\na,0,10\na,0.25,11\na,0.5,13\na,0.75,19\na,0.75,21\n")
-    found = fit(read_measurements(file)[0])
-    (tmp_path / "profiles.csv").write_text(to_csv([found.profile]))
+    fitted = fit(read_measurements(file)[0])
+    (tmp_path / "profiles.csv").write_text(to_csv([fitted.profile]))
     again = read_profiles(tmp_path / "profiles.csv")["a"]
-    assert again.at(SHARES) == pytest.approx(found.profile.at(SHARES))
+    assert again.at(SHARES) == pytest.approx(fitted.profile.at(SHARES))
     file.write_text("workload,remote,seconds\na,0,10\na,2,11\n")
     with pytest.raises(InputError, match=r"runs.csv, line 3, field 'remote'"):
         read_measurements(file)
