@@ -171,8 +171,8 @@ class Over(RackPlacement):
 @dataclass(frozen=True)
 class Stingy(RackPlacement):
     def place(self, job: Job, snapshot: Snapshot) -> Placement | Refusal:
-        found = super().place(job, snapshot)
-        return found if isinstance(found, Refusal) else Placement.of(found.rows()[:1])
+        placement = super().place(job, snapshot)
+        return placement if isinstance(placement, Refusal) else Placement.of(placement.rows()[:1])
 
 
 @dataclass(frozen=True)
@@ -230,8 +230,8 @@ class Forward(Easy):
 
     def select(self, cycle):
         snapshot = cycle.snapshot
-        found = ((job, cycle.placement.place(snapshot.table.job(job), snapshot)) for job in cycle.queue.jobs.tolist())
-        return [Start(job, (0,), place) for job, place in found if isinstance(place, Placement)]
+        placements = ((job, cycle.placement.place(snapshot.table.job(job), snapshot)) for job in cycle.queue.jobs.tolist())
+        return [Start(job, (0,), place) for job, place in placements if isinstance(place, Placement)]
 
 
 @dataclass(frozen=True)
@@ -306,8 +306,8 @@ class StatedModel(RemoteMemory):
     factor: float = 1.0
 
     def fixed(self, table: JobTable, rows: slice, machine: Machine) -> FixedSlowdown | None:
-        found = super().fixed(table, rows, machine)
-        return None if found is None else found._replace(weight=found.weight * self.factor)
+        fixed = super().fixed(table, rows, machine)
+        return None if fixed is None else fixed._replace(weight=fixed.weight * self.factor)
 
 
 def test_placement_and_model_with_wrong_rules_are_detected() -> None:

@@ -30,7 +30,7 @@ CASES = {"racks": racks, "devices": devices, "modules": modules, "units": units}
 
 def suited() -> list[tuple[str, str]]:
     """Return the registered schedulers with the cases on which they work."""
-    found = []
+    cases = []
     for name in registry.names("schedulers"):
         for where, make in CASES.items():
             case, scheduler = make(), registry.make("schedulers", name)
@@ -39,8 +39,8 @@ def suited() -> list[tuple[str, str]]:
                 simulate(case.workload, case.machine, scheduler, model=case.model, engine="reference")
             except InputError:
                 continue
-            found.append((name, where))
-    return found
+            cases.append((name, where))
+    return cases
 
 
 SUITED = suited()
@@ -104,13 +104,13 @@ def test_reused_rows_do_not_change_decisions(which: Any, faults: Fault, seed: in
     scheduler = registry.make("schedulers", name) if name else which
     if scheduler.keeps_state:
         return  # a replaced table opens the dispatcher again
-    known, reusing = (FakeCluster(CASES[where](seed=seed % 7), replace(faults, recycled=k), seed) for k in (0, 6))
-    for cluster in (known, reusing):
+    plain, reusing = (FakeCluster(CASES[where](seed=seed % 7), replace(faults, recycled=k), seed) for k in (0, 6))
+    for cluster in (plain, reusing):
         loop = Loop(cluster, scheduler, seed)
         for _, batch in zip(range(2000), cluster.events(), strict=False):  # some schedulers retry forever under some faults
             loop.step(batch)
-    assert reusing.started_ids == known.started_ids and reusing.done == known.done and reusing.gone == known.gone
-    assert len(reusing.table) <= len(known.table)
+    assert reusing.started_ids == plain.started_ids and reusing.done == plain.done and reusing.gone == plain.gone
+    assert len(reusing.table) <= len(plain.table)
 
 
 def test_of_all_kinds_sets_every_fault() -> None:
@@ -146,19 +146,19 @@ def forgetful(absorb):
 )
 def test_problems_reports_a_broken_loop(monkeypatch: pytest.MonkeyPatch, what: str) -> None:
     broken(monkeypatch, what)
-    found = []
+    deviations = []
     for seed in range(4):
         try:
-            found += survive(ListScheduler(), racks(), Fault.of_all_kinds(), seed)[1]
+            deviations += survive(ListScheduler(), racks(), Fault.of_all_kinds(), seed)[1]
         except PolicyError as error:
-            found.append(str(error))
-    assert found
+            deviations.append(str(error))
+    assert deviations
 
 
 def test_schedulers_declare_what_they_remember() -> None:
-    kept = ListScheduler(backfill=Conservative(keep_reservations=True))
-    assert kept.keeps_state and not ListScheduler().keeps_state
-    assert survive(kept, racks(), Fault.of_all_kinds(), 1)[1] == []
+    scheduler = ListScheduler(backfill=Conservative(keep_reservations=True))
+    assert scheduler.keeps_state and not ListScheduler().keeps_state
+    assert survive(scheduler, racks(), Fault.of_all_kinds(), 1)[1] == []
 
 
 def test_no_job_is_rejected_while_the_machine_may_grow() -> None:
@@ -191,10 +191,10 @@ class TestContinuation:
         queue.add(3)
         queue.count_pass()
         queue.add(5)
-        kept = Continuation.of(queue, 7)
-        assert Continuation.from_json(kept.to_json()) == kept
-        assert (kept.seed, kept.passes, kept.next_draw) == (7, {"4": 1, "6": 0}, len(queue.table))
-        assert kept.draw("4") == 3 and kept.draw("x") is None
+        continuation = Continuation.of(queue, 7)
+        assert Continuation.from_json(continuation.to_json()) == continuation
+        assert (continuation.seed, continuation.passes, continuation.next_draw) == (7, {"4": 1, "6": 0}, len(queue.table))
+        assert continuation.draw("4") == 3 and continuation.draw("x") is None
 
     def test_invalid_text_is_refused(self) -> None:
         for text in ("", "[]", "{}", '{"version": 99}', '{"version": 1, "surprise": 2}'):
