@@ -22,14 +22,14 @@ def test_choice_is_unbeaten_and_adds_the_least_wait(drawn: list[tuple[list[int],
         return mean_interval([a - b for a, b in zip(drawn[one][0], drawn[other][0], strict=True)])
 
     added = [float(wait) if known else math.nan for _, wait in drawn]
-    found = fairest(list(rows), lambda k: added[k], difference)
+    choice = fairest(list(rows), lambda k: added[k], difference)
     unbeaten = [k for k in rows if not any(difference(other, k).high < 0 for other in rows)]
-    assert found in unbeaten and not difference(found, 0).low > 0
+    assert choice in unbeaten and not difference(choice, 0).low > 0
     if known:
         tied = [k for k in unbeaten if difference(k, 0).low <= 0]
-        assert added[found] == min(added[k] for k in tied)
+        assert added[choice] == min(added[k] for k in tied)
     else:
-        assert found == 0
+        assert choice == 0
 
 
 def test_lowest_is_chosen_with_one_value_each() -> None:

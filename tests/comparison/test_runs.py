@@ -34,8 +34,8 @@ def test_cells_that_differ_only_in_the_seed_are_one_run(ran):
     runs = read_runs(str(out))
     assert [sorted(run.outcomes) for run in runs] == [[0, 1, 2]] * 4
     assert {tuple(run.parameters.values()) for run in runs} == {tuple(map(str, c.parameters.values())) for c in result.cells}
-    one = read_runs(f"{out}:order=fm,memory=64 GiB,seed=1")
-    assert len(one) == 1 and list(one[0].outcomes) == [1]
+    selected = read_runs(f"{out}:order=fm,memory=64 GiB,seed=1")
+    assert len(selected) == 1 and list(selected[0].outcomes) == [1]
     key = result.cells[0].key
     (by_key,) = read_runs(f"{out}:{key[:12]}")
     assert np.array_equal(by_key.outcomes[0].start, result.outcomes(result.cells[0]).start)
@@ -45,34 +45,36 @@ def test_run_does_not_differ_from_itself(ran):
     out, _ = ran
     (run,) = read_runs(f"{out}:order=fm,memory=64 GiB")
     for over in ("seeds", "jobs"):
-        found = Comparison.of([run, run], over)
-        assert {d.verdict for d in found.differences} == {"alike"} and not found.changed(5)
-        assert all(d.interval.mean == 0 for d in found.differences)
-    assert len(set(found.labels)) == 2
+        comparison = Comparison.of([run, run], over)
+        assert {d.verdict for d in comparison.differences} == {"alike"} and not comparison.changed(5)
+        assert all(d.interval.mean == 0 for d in comparison.differences)
+    assert len(set(comparison.labels)) == 2
 
 
 def test_metrics_match_the_study(ran):
     """The study measures the jobs that all runs finish, so all four runs are compared."""
     out, result = ran
-    found = Comparison.of(read_runs(str(out)))
-    for k, run in enumerate(found.runs):
+    comparison = Comparison.of(read_runs(str(out)))
+    for k, run in enumerate(comparison.runs):
         mine = [c for c in result.cells if list(map(str, c.parameters.values())) == list(run.parameters.values())]
         assert [c.seed for c in mine] == [0, 1, 2]
         for name in ("mean_bounded_slowdown", "p99_wait_s", "throughput_per_100s", "utilization", "mean_degradation"):
-            assert found.metrics[k][name].tolist() == pytest.approx([c.metrics[name] for c in mine], rel=0, abs=0)
+            assert comparison.metrics[k][name].tolist() == pytest.approx([c.metrics[name] for c in mine], rel=0, abs=0)
 
 
 def test_differences_are_paired(ran):
     out, _ = ran
     runs = [read_runs(f"{out}:order={order},memory=64 GiB")[0] for order in ("fcfs", "fm")]
-    found = Comparison.of(runs)
+    comparison = Comparison.of(runs)
     per_job = [np.stack([bounded_slowdown(run.outcomes[seed])[5:] for seed in (0, 1, 2)]) for run in runs]
-    over_seeds = next(d for d in found.differences if d.metric == "mean_bounded_slowdown")
+    over_seeds = next(d for d in comparison.differences if d.metric == "mean_bounded_slowdown")
     assert over_seeds.interval == mean_interval(per_job[1].mean(axis=1) - per_job[0].mean(axis=1))
-    assert over_seeds.verdict == "better" and found.labels == ("order=fcfs", "order=fm")
-    found = {d.metric: d for d in Comparison.of(runs, "jobs").differences}
-    assert found["mean_bounded_slowdown"].interval == paired_block_bootstrap(per_job[1].mean(axis=0) - per_job[0].mean(axis=0))
-    assert math.isnan(found["p99_wait_s"].interval.low) and found["p99_wait_s"].verdict == "unknown"
+    assert over_seeds.verdict == "better" and comparison.labels == ("order=fcfs", "order=fm")
+    over_jobs = {d.metric: d for d in Comparison.of(runs, "jobs").differences}
+    assert over_jobs["mean_bounded_slowdown"].interval == paired_block_bootstrap(
+        per_job[1].mean(axis=0) - per_job[0].mean(axis=0)
+    )
+    assert math.isnan(over_jobs["p99_wait_s"].interval.low) and over_jobs["p99_wait_s"].verdict == "unknown"
 
 
 def test_verdict_follows_the_direction_of_the_metric(ran):
@@ -106,11 +108,11 @@ def test_schedule_file_is_a_run_with_times_only(ran, tmp_path):
     rows = [f"{i},{s},{a},{e},0:1:0" for i, s, a, e in zip(o.id, o.submit, o.start, o.end, strict=True)]
     (tmp_path / "a.csv").write_text("\n".join(["id,submit_ns,start_ns,end_ns,placement", *rows[:20], *rows[21:]]) + "\n")
     (schedule,) = read_runs(str(tmp_path / "a.csv"))
-    found = Comparison.of([cell, schedule])
-    assert set(found.metrics[0]) >= {"mean_wait_s", "p99_bounded_slowdown", "makespan_s"}
-    assert not {"mean_degradation", "utilization", "mean_bounded_slowdown_local"} & set(found.metrics[0])
-    assert found.metrics[0]["measured_jobs"].tolist() == found.metrics[1]["measured_jobs"].tolist() == [54.0]
-    assert not found.changed(3) and found.labels == ("out order=fm memory=64 GiB", "a.csv")
+    comparison = Comparison.of([cell, schedule])
+    assert set(comparison.metrics[0]) >= {"mean_wait_s", "p99_bounded_slowdown", "makespan_s"}
+    assert not {"mean_degradation", "utilization", "mean_bounded_slowdown_local"} & set(comparison.metrics[0])
+    assert comparison.metrics[0]["measured_jobs"].tolist() == comparison.metrics[1]["measured_jobs"].tolist() == [54.0]
+    assert not comparison.changed(3) and comparison.labels == ("out order=fm memory=64 GiB", "a.csv")
 
 
 def test_saved_schedules_keep_their_warm_up(tmp_path):
@@ -121,31 +123,31 @@ def test_saved_schedules_keep_their_warm_up(tmp_path):
         with contextlib.chdir(tmp_path), contextlib.redirect_stdout(io.StringIO()):
             assert cli.run(words) == 0
     files = [tmp_path / "fcfs.csv", tmp_path / "sjf.csv"]
-    found = Comparison.of([run for file in files for run in read_runs(str(file))])
-    assert int(found.population(0, 0).sum()) == 53
-    assert "after a warm-up of 7 jobs" in population_sentence(found)
+    comparison = Comparison.of([run for file in files for run in read_runs(str(file))])
+    assert int(comparison.population(0, 0).sum()) == 53
+    assert "after a warm-up of 7 jobs" in population_sentence(comparison)
     for file in files:  # a warm-up job that was rejected
         lines = file.read_text().splitlines()
         file.write_text("\n".join(line for line in lines if not line.startswith("3,")) + "\n")
-    found = Comparison.of([run for file in files for run in read_runs(str(file))])
-    assert int(found.population(0, 0).sum()) == 53
+    comparison = Comparison.of([run for file in files for run in read_runs(str(file))])
+    assert int(comparison.population(0, 0).sum()) == 53
 
 
 def test_incomparable_runs_are_rejected(ran, tmp_path):
     out, _ = ran
-    (one,) = read_runs(f"{out}:order=fm,memory=64 GiB,seed=0")
+    (first,) = read_runs(f"{out}:order=fm,memory=64 GiB,seed=0")
     (other,) = read_runs(f"{out}:order=fm,memory=64 GiB,seed=1")
-    o = one.outcomes[0]
-    moved = replace(one, outcomes={0: replace(o, submit=o.submit + 1)})
+    o = first.outcomes[0]
+    moved = replace(first, outcomes={0: replace(o, submit=o.submit + 1)})
     for runs, words in (
-        ([one], "cannot compare 1 runs"),
-        ([one, other], "share no seed"),
-        ([one, moved], "differ from those of the other runs"),
+        ([first], "cannot compare 1 runs"),
+        ([first, other], "share no seed"),
+        ([first, moved], "differ from those of the other runs"),
     ):
         with pytest.raises(InputError, match=words):
             Comparison.of(runs)
     with pytest.raises(InputError, match="an interval over seeds needs at least two"):
-        Comparison.of([one, one], "seeds")
+        Comparison.of([first, first], "seeds")
     for reference, words in (
         (f"{out}:order=sjf", "no run matches 'order=sjf'"),
         (str(tmp_path), "has no study results"),
