@@ -63,27 +63,27 @@ def test_added_resource_is_not_reported() -> None:
     run = poolwise.simulate(four_jobs(), two_nodes(), placement="first_fit", engine="reference")
     assert run.schedule.machine.resources == ("memory", "cores")
     assert {*run.schedule.workload.requests} == {"cores", "memory"}
-    found = resource_use(run.schedule, Window(0, 100 * SECOND))
-    assert [use.resource for use in found] == ["cores", "memory"]
+    uses = resource_use(run.schedule, Window(0, 100 * SECOND))
+    assert [use.resource for use in uses] == ["cores", "memory"]
     assert SHARE not in run._repr_html_()
 
 
 def test_explanation_names_whole_nodes() -> None:
-    found = poolwise.explain_wait(four_jobs(), two_nodes(), FIRST, job=4)
-    answer = wait_answer(found, "log")
+    explanation = poolwise.explain_wait(four_jobs(), two_nodes(), FIRST, job=4)
+    answer = wait_answer(explanation, "log")
     assert "Job 4 waited 48 s, all of it short of nodes" in answer.headline
-    assert found.episodes[0].reason.text == "the job needs whole nodes, and too few are empty"
+    assert explanation.episodes[0].reason.text == "the job needs whole nodes, and too few are empty"
     assert "job 1 (1 node" in " ".join(answer.because)
-    assert found.to_dict()["placement"] == [
+    assert explanation.to_dict()["placement"] == [
         {"owner": "c2", "resource": "memory", "amount": 1024}, {"owner": "c2", "resource": "cores", "amount": 2},
     ]  # fmt: skip
-    assert "1,048,576" not in str(answer) and "1048576" not in str(found.to_dict())
+    assert "1,048,576" not in str(answer) and "1048576" not in str(explanation.to_dict())
 
 
 def test_explanation_of_an_ordinary_job_names_the_exclusive_ones() -> None:
-    found = poolwise.explain_wait(four_jobs((1, 1, 0, 0)), two_nodes(), FIRST, job=3)
-    assert found.episodes[0].reason.text == "exclusive jobs hold too many of the nodes"
-    assert found.wait == 49 * SECOND
+    explanation = poolwise.explain_wait(four_jobs((1, 1, 0, 0)), two_nodes(), FIRST, job=3)
+    assert explanation.episodes[0].reason.text == "exclusive jobs hold too many of the nodes"
+    assert explanation.wait == 49 * SECOND
 
 
 def test_job_without_cores_keeps_its_node() -> None:

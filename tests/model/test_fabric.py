@@ -46,10 +46,10 @@ def test_path_has_the_fewest_hops_and_the_lowest_links(ends: list[tuple[int, int
     fabric = fabric_of(ends)
     for here, there in product(range(VERTICES + 1), repeat=2):
         a, b = here % VERTICES, there % VERTICES
-        known = simple_paths(ends, a, b, frozenset([a]))
+        paths = simple_paths(ends, a, b, frozenset([a]))
         for _ in range(2):  # the second call uses the cache
-            if known:
-                assert fabric.path(here, there) == min(known, key=lambda way: (len(way), way))
+            if paths:
+                assert fabric.path(here, there) == min(paths, key=lambda way: (len(way), way))
             else:
                 with pytest.raises(InputError, match=f"no path between owners {here} and {there}") as caught:
                     fabric.path(here, there)

@@ -67,8 +67,8 @@ def test_of_racks_makes_nodes_and_pools(racks: int, nodes: int, local: int, pool
         "capacity": np.stack([np.where(is_node, nodes, 0), np.where(is_node, 0, pool or 0)], axis=1),
     }
     for name, values in expected.items():
-        found = getattr(machine, name)
-        assert found.dtype == INT and np.array_equal(found, values), name
+        array = getattr(machine, name)
+        assert array.dtype == INT and np.array_equal(array, values), name
     for name, each in (("memory", local), ("cores", cores)):
         assert machine.per_node[name].dtype == INT
         assert machine.per_node[name].tolist() == np.where(is_node, each, 0).tolist()

@@ -65,22 +65,22 @@ def test_queue_holds_tasks_that_were_added_and_not_removed(
         if move == "add" and job in plain.tasks and drawn is None:
             continue  # a job arrives only once
         tasks = every if drawn is None else (drawn & every or every)
-        given = None if drawn is None else tuple(sorted(tasks))
+        removed = None if drawn is None else tuple(sorted(tasks))
         if move == "pass":
             queue.count_pass()
             plain.count_pass()
         elif move == "take" and job in plain.tasks:
-            queue.remove_tasks(job, given)
+            queue.remove_tasks(job, removed)
             plain.remove_tasks(job, tasks)
         elif move == "add":
-            queue.add(job, given)
+            queue.add(job, removed)
             plain.add(job, tasks)
         assert_same(queue, plain)
-    kept = PlainQueue()
-    kept.tasks = {job: tasks for job, tasks in plain.tasks.items() if job in part}
-    kept.passes = {job: plain.passes[job] for job in kept.tasks}
+    narrowed = PlainQueue()
+    narrowed.tasks = {job: tasks for job, tasks in plain.tasks.items() if job in part}
+    narrowed.passes = {job: plain.passes[job] for job in narrowed.tasks}
     only = queue.only(np.array(sorted(part), dtype=np.int64))
-    assert_same(only, kept)
+    assert_same(only, narrowed)
     only.count_pass()
     assert_same(queue, plain)  # the restricted queue is a separate object
 

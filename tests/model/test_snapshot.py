@@ -164,9 +164,9 @@ def compare(snapshot: Snapshot, reference: Reference, time: int) -> None:
     for block, wide in ((1, 1024), (256, 1024), (16, 1)):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(releases, "WIDE", wide)
-            found = [(ends, free.copy()) for ends, free in snapshot.futures(block)]
-        assert [end for ends, _ in found for end in ends.tolist()] == expected
-        for ends, free in found:
+            states = [(ends, free.copy()) for ends, free in snapshot.futures(block)]
+        assert [end for ends, _ in states for end in ends.tolist()] == expected
+        for ends, free in states:
             for k, end in enumerate(ends.tolist()):
                 np.testing.assert_array_equal(free[k], reference.free(end))
     for end in expected:
