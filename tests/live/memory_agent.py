@@ -73,11 +73,11 @@ def stage(tmp_path: Path) -> Iterator[Stage]:
         swap = ZramSwap.add()
         owned.add(swap)
         swap.enable(128 * MIB)
-        found = Stage(owned, [])
+        opened = Stage(owned, [])
         try:
-            yield found
+            yield opened
         finally:
-            for program in found.programs:
+            for program in opened.programs:
                 program.kill()
                 program.wait()
 
@@ -85,9 +85,12 @@ def stage(tmp_path: Path) -> Iterator[Stage]:
 @pytest.fixture
 def two(stage: Stage, tmp_path: Path) -> dict[str, WatchedGroup]:
     """Start a program that cycles through 40 MiB, and one that holds 40 MiB without using them."""
-    found = {name: stage.start(name, text, tmp_path / name) for name, text in {"hot": HOT, "cold": COLD}.items()}
-    until(lambda: all(one.read_counters()[1].local > 42 * MIB for one in found.values()), "both programs hold their memory")
-    return found
+    started = {name: stage.start(name, text, tmp_path / name) for name, text in {"hot": HOT, "cold": COLD}.items()}
+    until(
+        lambda: all(program.read_counters()[1].local > 42 * MIB for program in started.values()),
+        "both programs hold their memory",
+    )
+    return started
 
 
 def until(condition, what: str, longest_s: float = 30) -> None:
@@ -101,7 +104,7 @@ def until(condition, what: str, longest_s: float = 30) -> None:
 
 def agent(tmp_path: Path, two: dict[str, WatchedGroup], *options: str, memory: int = 75) -> subprocess.Popen[str]:
     """Start an agent."""
-    groups = {name: one.group.memory.name for name, one in two.items()}
+    groups = {name: program.group.memory.name for name, program in two.items()}
     file = tmp_path / "agent.toml"
     file.write_text(FILE.format(memory=memory, state=tmp_path / "state", **groups))
     words = [sys.executable, "-m", "poolwise", "agent", "memory", file, *options]
@@ -115,7 +118,7 @@ def events(tmp_path: Path) -> list[dict]:
 
 
 def limits(two: dict[str, WatchedGroup]) -> dict[str, int | None]:
-    return {name: one.limit() for name, one in two.items()}
+    return {name: program.limit() for name, program in two.items()}
 
 
 def settled(two: dict[str, WatchedGroup], for_s: float = 2.0) -> bool:

@@ -72,8 +72,8 @@ def test_live_run_is_driven_measured_recorded_and_reported(tmp_path: Path, monke
         value("poolwise_decisions_total", {"kind": "start"}) == runs == value("poolwise_wait_seconds_count", {"class": "all"})
     )
     assert value("poolwise_runs") == 0 and value("poolwise_queue_jobs", {"class": "all"}) == 0
-    said = [json.loads(line) for line in stream.getvalue().splitlines()]
-    assert sum(line["event"] == "start" for line in said) == runs
+    events = [json.loads(line) for line in stream.getvalue().splitlines()]
+    assert sum(line["event"] == "start" for line in events) == runs
     read = LiveRecord.read(tmp_path / "r.jsonl")
     started = [job for job in read.jobs.values() if job.started is not None]
     assert len(started) == runs and all(job.decided == job.started and job.would == job.placement for job in started)
@@ -92,8 +92,8 @@ def test_inexplicable_wait_does_not_end_the_run(monkeypatch: pytest.MonkeyPatch)
     cluster, scheduler = ReportingCluster(racks()), ListScheduler()
     result = drive(cluster, scheduler, observers=(WaitReporter(cluster, scheduler, interval=0.0),))
     assert not result.waiting and len(cluster.recorder) > 10 and not cluster.told
-    said = [json.loads(line) for line in stream.getvalue().splitlines()]
-    assert said and {line["event"] for line in said} == {"wait_reason_missing"} and "was left waiting" in said[0]["why"]
+    events = [json.loads(line) for line in stream.getvalue().splitlines()]
+    assert events and {line["event"] for line in events} == {"wait_reason_missing"} and "was left waiting" in events[0]["why"]
 
 
 def test_every_log_event_is_documented() -> None:

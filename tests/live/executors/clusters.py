@@ -45,9 +45,9 @@ def end(process: subprocess.Popen[bytes]) -> None:
         children = psutil.Process(process.pid).children(recursive=True)
     except psutil.NoSuchProcess:
         children = []
-    for one in (process, *children):
+    for member in (process, *children):
         try:
-            one.kill()
+            member.kill()
         except psutil.NoSuchProcess:
             continue
     process.wait()
@@ -80,10 +80,13 @@ class DaskProcesses:
 
     def processes(self) -> list[psutil.Process]:
         """Return the processes that run cells: children of nannies, which restart them when they die."""
-        found = [
-            child for one in self.started if one.poll() is None for child in psutil.Process(one.pid).children(recursive=True)
+        children = [
+            child
+            for process in self.started
+            if process.poll() is None
+            for child in psutil.Process(process.pid).children(recursive=True)
         ]
-        return [one for one in found if "spawn_main" in " ".join(_words(one))]
+        return [process for process in children if "spawn_main" in " ".join(_words(process))]
 
     def __enter__(self) -> DaskProcesses:
         self.start_scheduler()
@@ -130,12 +133,12 @@ def every(seconds: float, action: Callable[[], None]) -> Iterator[None]:
 def kill_one(processes: list[psutil.Process], killed: list[int], draw: random.Random) -> None:
     """Kill a random process with SIGKILL, like a failing computer."""
     if processes:
-        one = draw.choice(sorted(processes, key=lambda process: process.pid))
+        victim = draw.choice(sorted(processes, key=lambda process: process.pid))
         try:
-            os.kill(one.pid, signal.SIGKILL)
+            os.kill(victim.pid, signal.SIGKILL)
         except ProcessLookupError:
             return
-        killed.append(one.pid)
+        killed.append(victim.pid)
 
 
 def wait_until(condition: Callable[[], bool], seconds: float) -> None:

@@ -61,9 +61,9 @@ def test_run_survives_a_restart_of_the_scheduler(tmp_path: Path) -> None:
                     cluster.start_worker(number)
 
         with (store := Store(tmp_path / "out")).writing(), every(0.2, restart):
-            found = TaskRunner(store, executor, progress).records(Squares(seconds=0.5), range(30))
+            records = TaskRunner(store, executor, progress).records(Squares(seconds=0.5), range(30))
     assert scheduler.poll() is not None and progress.done == 30, "a cell was saved twice"
-    assert [one["square"] for one in found] == [n**2 for n in range(30)]
+    assert [record["square"] for record in records] == [n**2 for n in range(30)]
 
 
 def test_restarted_client_computes_only_missing_cells(tmp_path: Path) -> None:
