@@ -59,10 +59,10 @@ async def _search(tab: Tab) -> None:
     await tab.click("input.md-search__input")
     await tab.write("conservative backfilling")
     await tab.until("document.querySelectorAll('.md-search-result__item').length > 3")
-    found = await tab.run(
+    text = await tab.run(
         "[...document.querySelectorAll('.md-search-result__item a')].map(a => a.getAttribute('href')).join(' ')"
     )
-    assert "backfill" in found
+    assert "backfill" in text
 
 
 async def _dark(tab: Tab, home: str) -> None:

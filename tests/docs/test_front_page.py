@@ -49,8 +49,8 @@ def log_objectives(order: str, form: str, *logs: str) -> FloatArray:
 
 def expected_cells(order: str, form: str, *logs: str) -> str:
     """Return the cells of a row: number of windows, and ratios to Fair Memory with their intervals."""
-    found = log_objectives(order, form, *logs)
-    return " | ".join([str(len(found)), *map(str, ratios(found, log_objectives("fm-easy", form, *logs)).values())])
+    objectives = log_objectives(order, form, *logs)
+    return " | ".join([str(len(objectives)), *map(str, ratios(objectives, log_objectives("fm-easy", form, *logs)).values())])
 
 
 def log_rows() -> list[str]:
@@ -92,6 +92,6 @@ def test_rows_on_real_logs_match_windows(rows: Callable[[], list[str]]) -> None:
 
 
 def test_shipped_order_belongs_to_described_family() -> None:
-    found = scheduler_of(load_scheduler(catalog.find("schedulers", "backlog-easy")))
-    assert isinstance(found, ListScheduler) and isinstance(found.order, Capped) and isinstance(found.backfill, Easy)
-    assert found.order.backlogs > 1 and found.backfill.order is not None
+    scheduler = scheduler_of(load_scheduler(catalog.find("schedulers", "backlog-easy")))
+    assert isinstance(scheduler, ListScheduler) and isinstance(scheduler.order, Capped) and isinstance(scheduler.backfill, Easy)
+    assert scheduler.order.backlogs > 1 and scheduler.backfill.order is not None

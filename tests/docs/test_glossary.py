@@ -27,13 +27,13 @@ def test_definitions_are_sentences() -> None:
 
 
 def test_links_to_glossary_lead_to_terms() -> None:
-    known = {anchor(term) for term in glossary()}
+    anchors = {anchor(term) for term in glossary()}
     links = [
         (page.name, target)
         for page in DOCS.rglob("*.md")
         for target in re.findall(r"glossary\.md#([\w-]+)", page.read_text(encoding="utf-8"))
     ]
-    assert [link for link in links if link[1] not in known] == []
+    assert [link for link in links if link[1] not in anchors] == []
 
 
 def test_terms_are_found_as_whole_words() -> None:

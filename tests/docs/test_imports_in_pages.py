@@ -27,8 +27,8 @@ def imports(code: str) -> Iterator[tuple[str, str]]:
 
 def violations(text: str) -> list[str]:
     """Return the imports in the Python blocks of a page that are not public."""
-    found = [pair for block in BLOCK.findall(text) for pair in imports(block)]
-    return [f"{module}: {name}" for module, name in found if module not in OFFERED or name not in ("", *OFFERED[module])]
+    names = [pair for block in BLOCK.findall(text) for pair in imports(block)]
+    return [f"{module}: {name}" for module, name in names if module not in OFFERED or name not in ("", *OFFERED[module])]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

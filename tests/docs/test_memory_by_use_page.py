@@ -30,8 +30,8 @@ def values(column: str, **chosen: object) -> Mapping[int, float]:
 
 def ratio(one: Mapping[int, float], other: Mapping[int, float]) -> str:
     """Return the mean ratio per seed and its interval, over all seeds of `one`."""
-    found = mean_interval([one[seed] / other[seed] for seed in sorted(one)])
-    return f"{found.mean:.2f} ({found.low:.2f} to {found.high:.2f})"
+    interval = mean_interval([one[seed] / other[seed] for seed in sorted(one)])
+    return f"{interval.mean:.2f} ({interval.low:.2f} to {interval.high:.2f})"
 
 
 def throughput(generator: str, allocation: str, overestimate: float, size: str, rule: str = SHIPPED) -> Mapping[int, float]:

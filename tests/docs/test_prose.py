@@ -22,8 +22,8 @@ from tests.helpers import prose
     ],
 )
 def test_texts_avoid_listed_phrases(root: str) -> None:
-    found = [str(finding) for path in prose.texts(root) for finding in prose.findings(path)]
-    assert not found, "\n".join(found)
+    findings = [str(finding) for path in prose.texts(root) for finding in prose.findings(path)]
+    assert not findings, "\n".join(findings)
 
 
 @pytest.mark.parametrize("phrase", prose.PHRASES, ids=lambda phrase: phrase.pattern.pattern)

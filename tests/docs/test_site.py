@@ -42,9 +42,9 @@ class BuiltPage(HTMLParser):
         super().__init__()
 
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
-        found = dict(attributes)
-        self.anchors.update(value for value in (found.get("id"), found.get("name")) if value)
-        self.targets += [value for value in (found.get("href"), found.get("src")) if value]
+        values = dict(attributes)
+        self.anchors.update(value for value in (values.get("id"), values.get("name")) if value)
+        self.targets += [value for value in (values.get("href"), values.get("src")) if value]
 
 
 def read_site(site: Path) -> dict[str, BuiltPage]:
