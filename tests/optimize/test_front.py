@@ -29,15 +29,15 @@ def test_front_contains_the_nondominated_points(points):
 
 @given(POINTS)
 def test_layers_are_successive_fronts(points):
-    found = layers(points)
+    depths = layers(points)
     left = np.arange(len(points))
     for depth in itertools.count():
         here = left[front(points[left])]
         if not len(here):
             break
-        assert set(left[found[left] == depth].tolist()) == set(here.tolist())
+        assert set(left[depths[left] == depth].tolist()) == set(here.tolist())
         left = np.setdiff1d(left, here)
-    assert np.isnan(points[left]).any(axis=1).all() and (found[left] == len(points)).all()
+    assert np.isnan(points[left]).any(axis=1).all() and (depths[left] == len(points)).all()
 
 
 def test_search_finds_a_smooth_front_without_evaluating_everything():
@@ -50,10 +50,10 @@ def test_search_finds_a_smooth_front_without_evaluating_everything():
         noise = 3 * (2 - rung)  # lower rungs are less exact
         return np.array([[x + y + noise * ((7 * x + 3 * y) % 5), (29 - x) ** 2 + (29 - y)] for x, y in elements], dtype=float)
 
-    found = search_front(grid, measure, 3, 60, seed=0)
-    assert sorted(found) == sorted(evaluated) and len(set(evaluated)) == len(evaluated) < len(grid)
+    tried = search_front(grid, measure, 3, 60, seed=0)
+    assert sorted(tried) == sorted(evaluated) and len(set(evaluated)) == len(evaluated) < len(grid)
     model = {grid[k] for k in np.flatnonzero(front(measure(grid, 2))).tolist()}
-    mine = {found[k] for k in np.flatnonzero(front(measure(found, 2))).tolist()}
+    mine = {tried[k] for k in np.flatnonzero(front(measure(tried, 2))).tolist()}
     assert mine == model
     evaluated.clear()
-    assert search_front(grid, measure, 3, 60, seed=0) == found
+    assert search_front(grid, measure, 3, 60, seed=0) == tried

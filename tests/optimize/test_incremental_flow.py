@@ -146,9 +146,9 @@ def test_cost_matches_a_cold_solver_over_scheduling_rounds(arrivals, departures)
         twin.add_nodes([1] * arrivals)
         for task in sorted(set(twin.supply) - before):
             preferred = rng.choice(machines, 8, replace=False)
-            known = set(twin.arcs)
+            arcs = set(twin.arcs)
             twin.add_arcs([(task, sink, 1, 100), *((task, int(m), 1, int(rng.integers(0, 99))) for m in preferred)])
-            waiting[task] = min(set(twin.arcs) - known)
+            waiting[task] = min(set(twin.arcs) - arcs)
         twin.set("cost", list(waiting.values()), [twin.arcs[arc][3] + 10 for arc in waiting.values()])
         freed = rng.integers(0, 30, departures)
         for k, count in zip(*np.unique(freed, return_counts=True), strict=True):

@@ -28,13 +28,13 @@ def test_grown_program_matches_one_built_at_once(n_row, n_column, data):
         whole.add_column(cost[j], 0, 3, range(n_row), matrix[:, j])
         grown.add_column(cost[j], 0, 3, range(n_row), matrix[:, j])
         last = grown.solve()
-    one = whole.solve()
-    assert one.status == last.status == "optimal"
-    assert one.objective == pytest.approx(last.objective, abs=1e-6)
-    assert (matrix @ one.values <= np.array(limit) + 1e-6).all()
+    solved = whole.solve()
+    assert solved.status == last.status == "optimal"
+    assert solved.objective == pytest.approx(last.objective, abs=1e-6)
+    assert (matrix @ solved.values <= np.array(limit) + 1e-6).all()
     # complementary slackness at the optimum: reduced costs of columns inside their bounds are 0
-    reduced = np.array(cost) - matrix.T @ one.duals
-    inside = (one.values > 1e-6) & (one.values < 3 - 1e-6)
+    reduced = np.array(cost) - matrix.T @ solved.duals
+    inside = (solved.values > 1e-6) & (solved.values < 3 - 1e-6)
     assert np.abs(reduced[inside]).max(initial=0) < 1e-5
 
 
@@ -136,11 +136,11 @@ def test_program_that_grows_and_shrinks_matches_a_fresh_one(data):
             fresh.add_row(-math.inf, grown._rows[row].upper_bound)
         for _, cost, high, entries in columns:
             fresh.add_column(cost, 0, high, range(len(entries)), entries)
-        one, other = grown.solve(), fresh.solve()
-        assert one.status == other.status == "optimal"  # 0 is feasible, and columns are bounded
-        assert one.objective == pytest.approx(other.objective, abs=1e-6)
+        warm, other = grown.solve(), fresh.solve()
+        assert warm.status == other.status == "optimal"  # 0 is feasible, and columns are bounded
+        assert warm.objective == pytest.approx(other.objective, abs=1e-6)
         remaining = [column for column, *_ in columns]
-        assert one.values.sum() == pytest.approx(one.values[remaining].sum(), abs=1e-7)
+        assert warm.values.sum() == pytest.approx(warm.values[remaining].sum(), abs=1e-7)
 
 
 def test_output_of_libraries_does_not_reach_stdout(capfd: pytest.CaptureFixture[str]) -> None:

@@ -48,10 +48,10 @@ def test_search_matches_exhaustive_evaluation(grid, data):
     cost, model = grid
     oracle = Oracle(model)
     elements = list(itertools.product(*map(range, cost.shape)))
-    known = {e: bool(model[e]) for e in data.draw(st.lists(st.sampled_from(elements), max_size=3))}
+    answers = {e: bool(model[e]) for e in data.draw(st.lists(st.sampled_from(elements), max_size=3))}
     among = np.array(data.draw(st.lists(st.booleans(), min_size=cost.size, max_size=cost.size))).reshape(cost.shape)
-    assert cheapest(cost, oracle, known, among) == exhaustive(cost, model, among)
-    assert len(set(oracle.calls)) == len(oracle.calls) and not set(oracle.calls) & set(known)
+    assert cheapest(cost, oracle, answers, among) == exhaustive(cost, model, among)
+    assert len(set(oracle.calls)) == len(oracle.calls) and not set(oracle.calls) & set(answers)
     assert cheapest(cost, Oracle(model)) == exhaustive(cost, model)
 
 
@@ -76,11 +76,11 @@ def test_search_over_two_axes_evaluates_only_the_boundary():
 def test_result_is_correct_despite_contradictory_answers(grid, data):
     cost, _ = grid
     model = np.array(data.draw(st.lists(st.booleans(), min_size=cost.size, max_size=cost.size))).reshape(cost.shape)
-    known = {e: bool(model[e]) for e in itertools.product(*map(range, cost.shape)) if data.draw(st.booleans())}
-    if contradictions(known):
+    answers = {e: bool(model[e]) for e in itertools.product(*map(range, cost.shape)) if data.draw(st.booleans())}
+    if contradictions(answers):
         oracle = Oracle(model)
-        assert cheapest(cost, oracle, known) == exhaustive(cost, model)
-        assert not set(oracle.calls) & set(known)
+        assert cheapest(cost, oracle, answers) == exhaustive(cost, model)
+        assert not set(oracle.calls) & set(answers)
 
 
 def test_contradictions_are_listed():

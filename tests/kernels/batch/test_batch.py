@@ -46,15 +46,15 @@ def test_pricing_finds_the_most_valuable_set(problem, data):
             items = np.array(chosen)
             if fill(problem, 0, list(chosen)) is not None:
                 best = max(best, float(prize[items].sum()) - set_cost(costs, 0, items)[0])
-    found = BestSets(np.empty((9, n), dtype=np.int64), np.empty(9, dtype=np.int64), np.empty(9))
+    best_sets = BestSets(np.empty((9, n), dtype=np.int64), np.empty(9, dtype=np.int64), np.empty(9))
     price = np.array([data.draw(st.sampled_from([0.0, 1e-4, 0.01, 1.0]))])  # the result is exact from any initial price
-    most, kept, looked = price_out(costs, 0, prize, 0.0, 10_000, 5, price, found)
+    most, n_set, looked = price_out(costs, 0, prize, 0.0, 10_000, 5, price, best_sets)
     assert looked <= 10_000
     assert most == pytest.approx(best, abs=1e-7)
-    for k in range(kept):
-        items = found.items[k, : found.size[k]]
-        assert found.value[k] == pytest.approx(float(prize[items].sum()) - set_cost(costs, 0, items)[0], abs=1e-9)
-    cut, _, _ = price_out(costs, 0, prize, 0.0, data.draw(st.integers(0, 9)), 5, price, found)
+    for k in range(n_set):
+        items = best_sets.items[k, : best_sets.size[k]]
+        assert best_sets.value[k] == pytest.approx(float(prize[items].sum()) - set_cost(costs, 0, items)[0], abs=1e-9)
+    cut, _, _ = price_out(costs, 0, prize, 0.0, data.draw(st.integers(0, 9)), 5, price, best_sets)
     assert cut >= best - 1e-9  # a valid bound even if the search stops early
 
 
@@ -64,12 +64,12 @@ def test_local_search_keeps_consistent_totals(problem, seed):
     costs = costs_of(problem)
     start, bins = fit(costs, PackingPrices.of(costs))
     assume(not start.left)
-    found, done = improve(costs, start, bins, 4000, seed, lambda: False)
+    improved, done = improve(costs, start, bins, 4000, seed, lambda: False)
     assert done
-    assert found.cost <= start.cost + 1e-12
-    assert total(rebuild(costs, found, most_items(costs))) == pytest.approx(found.cost, abs=1e-9)
-    assert sum(set_cost(costs, g, items)[0] for g, items in found.sets()) == pytest.approx(found.cost, abs=1e-9)
-    used = np.bincount([g for g, _ in found.sets()], minlength=len(costs.available))
+    assert improved.cost <= start.cost + 1e-12
+    assert total(rebuild(costs, improved, most_items(costs))) == pytest.approx(improved.cost, abs=1e-9)
+    assert sum(set_cost(costs, g, items)[0] for g, items in improved.sets()) == pytest.approx(improved.cost, abs=1e-9)
+    used = np.bincount([g for g, _ in improved.sets()], minlength=len(costs.available))
     assert (used <= costs.available).all()
     for slot in range(len(bins.place)):  # the annealing's final state is consistent too
         rows = np.flatnonzero(bins.where == slot)

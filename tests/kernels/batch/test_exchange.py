@@ -33,13 +33,13 @@ def test_exchange_never_increases_cost_or_loses_items(problem, seed):
     costs = costs_of(problem)
     start, _ = fit(costs, PackingPrices.of(costs))
     assume(not start.left)
-    found = exchange_all(costs, start, 6, seed, lambda: False)
-    assert found.cost <= start.cost + 1e-12
-    assert (found.slot >= 0).all()
-    assert sum(set_cost(costs, g, items)[0] for g, items in found.sets()) == pytest.approx(found.cost, abs=1e-9)
-    used = np.bincount([g for g, _ in found.sets()], minlength=len(costs.available))
+    exchanged = exchange_all(costs, start, 6, seed, lambda: False)
+    assert exchanged.cost <= start.cost + 1e-12
+    assert (exchanged.slot >= 0).all()
+    assert sum(set_cost(costs, g, items)[0] for g, items in exchanged.sets()) == pytest.approx(exchanged.cost, abs=1e-9)
+    used = np.bincount([g for g, _ in exchanged.sets()], minlength=len(costs.available))
     assert (used <= costs.available).all()
-    for g, items in found.sets():
+    for g, items in exchanged.sets():
         assert costs.load[items].sum() <= costs.capacity[g]
         assert costs.allowed[g, items].all()
         assert costs.need[g, items].sum() <= costs.room[g] * (1 + 1e-6)

@@ -33,15 +33,15 @@ def _pop(ends, row):
 def due(ends: Ends, push: Callable[..., object] = _push) -> set[int]:
     """Remove the units with the least end, as the event loop does."""
     row = _lowest(ends)
-    unit, found = _pop(ends, row), set[int]()
+    unit, units = _pop(ends, row), set[int]()
     while unit >= 0:
         follower = int(ends.next[unit])
         if ends.end[unit] == ends.last[0]:
-            found.add(unit)
+            units.add(unit)
         else:
             push(ends, unit, int(ends.end[unit]))
         unit = follower
-    return found
+    return units
 
 
 durations = st.one_of(st.integers(0, 3), st.sampled_from([64, 4096, 25_000]), st.integers(0, 2**20), st.integers(0, 2**61))

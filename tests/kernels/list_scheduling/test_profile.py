@@ -114,17 +114,17 @@ def _try_each_instant(first, limit, profile, jobs, rules, found):
 def test_earliest_interval_matches_exhaustive_search(seed):
     g = np.random.default_rng(seed)
     for _ in range(20):
-        profile, jobs, rules, found = _draw(g)
+        profile, jobs, rules, interval = _draw(g)
         count = int(profile.status.instants)
         first = int(g.integers(0, count)) if g.random() < 0.5 else 0
         limit = int(profile.time[g.integers(0, count)]) if g.random() < 0.5 else NEVER
-        k = earliest(0, first, limit, jobs, rules, found, profile)
-        also = _Racks(*(np.zeros_like(column) for column in found))
+        k = earliest(0, first, limit, jobs, rules, interval, profile)
+        also = _Racks(*(np.zeros_like(column) for column in interval))
         wanted, length, least = _try_each_instant(first, limit, profile, jobs, rules, also)
         assert k == wanted
         if k >= 0:
             assert int(profile.status.length_found) == length
-            assert (found.take.tolist(), found.borrow.tolist()) == (also.take.tolist(), also.borrow.tolist())
+            assert (interval.take.tolist(), interval.borrow.tolist()) == (also.take.tolist(), also.borrow.tolist())
             assert (profile.least_free.tolist(), profile.least_pool.tolist()) == tuple(some.tolist() for some in least)
 
 
@@ -132,14 +132,14 @@ def test_earliest_interval_matches_exhaustive_search(seed):
 def test_reserve_and_release_restore_the_profile(seed):
     g = np.random.default_rng(seed)
     for _ in range(5):
-        profile, _, _, found = _draw(g)
+        profile, _, _, use = _draw(g)
         time, before = profile.time, _steps(profile)
         begin = int(time[g.integers(profile.status.instants)])
         end = min(begin + int(g.integers(0, 30)), HORIZON)
-        found.take[:], found.borrow[:] = g.integers(0, 3), g.integers(0, 9)
-        change(begin, end, found.take, found.borrow, -1, profile)
+        use.take[:], use.borrow[:] = g.integers(0, 3), g.integers(0, 9)
+        change(begin, end, use.take, use.borrow, -1, profile)
         _check_sums(profile)
-        change(begin, end, found.take, found.borrow, 1, profile)
+        change(begin, end, use.take, use.borrow, 1, profile)
         for time_ in (end, begin):
             drop_instant(time_, profile)
         _check_sums(profile)
@@ -150,7 +150,7 @@ def test_reserve_and_release_restore_the_profile(seed):
 def test_advancing_a_profile_keeps_its_future(seed):
     g = np.random.default_rng(seed)
     for _ in range(5):
-        profile, _, _, found = _draw(g)
+        profile, _, _, use = _draw(g)
         now = record(RackNow)
         count = int(profile.status.instants)
         now.time = int(profile.time[g.integers(count)]) + int(g.integers(0, 3))
@@ -159,10 +159,10 @@ def test_advancing_a_profile_keeps_its_future(seed):
         before = _steps(profile)
         for _ in range(int(g.integers(0, 2))):  # instants at which nothing changes
             begin = int(now.time) + int(g.integers(0, 9))
-            found.take[:], found.borrow[:] = 1, 1
+            use.take[:], use.borrow[:] = 1, 1
             if begin < profile.time[count - 1] - 1:
                 for sign in (-1, 1):
-                    change(begin, begin + 1, found.take, found.borrow, sign, profile)
+                    change(begin, begin + 1, use.take, use.borrow, sign, profile)
         assert _steps(profile) == before
         merge(profile)
         assert _steps(profile) == before and int(profile.status.instants) == len(before)

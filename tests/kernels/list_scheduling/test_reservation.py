@@ -74,9 +74,9 @@ def test_resumed_reservation_search_matches_a_search_from_scratch() -> None:
         if not len(able):
             continue
         heads = np.repeat(g.choice(able, n), int(g.integers(1, 4)))[:n]
-        tracked, found = np.zeros(n, dtype=np.int64), np.zeros((n, 2, 2 + 2 * RACKS), dtype=np.int64)
-        _reserve_both_ways(heads, arrays.state, tracked, found)
-        assert np.array_equal(found[:, 0], found[:, 1])
+        tracked, reserved = np.zeros(n, dtype=np.int64), np.zeros((n, 2, 2 + 2 * RACKS), dtype=np.int64)
+        _reserve_both_ways(heads, arrays.state, tracked, reserved)
+        assert np.array_equal(reserved[:, 0], reserved[:, 1])
         resumed += int(tracked.sum())
-        moved += int((np.diff(found[:, 0, 0][tracked > 0]) < 0).sum())
+        moved += int((np.diff(reserved[:, 0, 0][tracked > 0]) < 0).sum())
     assert resumed > 3000 and moved > 300  # searches resume, and the shadow time also moves back
