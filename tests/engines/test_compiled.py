@@ -98,11 +98,11 @@ def test_backfill_is_replayed_by_its_stated_rule() -> None:
     jobs = Workload.of(
         np.sort(g.integers(0, 60, 80)) * SECOND, g.integers(1, 20, 80) * SECOND, requests={"nodes": g.integers(1, 9, 80)}
     )
-    found = [
+    schedules = [
         simulate(jobs, MACHINE, ListScheduler(backfill=backfill), engine="compiled").schedule
         for backfill in (Renamed(), EasyNoExtra(), Easy())
     ]
-    assert found[0].job_start.tolist() == found[1].job_start.tolist() != found[2].job_start.tolist()
+    assert schedules[0].job_start.tolist() == schedules[1].job_start.tolist() != schedules[2].job_start.tolist()
 
 
 def test_rules_are_inherited_unless_a_method_is_overridden() -> None:
@@ -129,9 +129,9 @@ def test_empty_subclasses_run_compiled_with_the_same_schedule() -> None:
     class MyList(ListScheduler):
         pass
 
-    found = simulate(JOBS, MACHINE, MyList(backfill=Mine(), placement=MyRacks()))
-    assert found.engine == "compiled"
-    assert found.schedule.job_start.tolist() == simulate(JOBS, MACHINE, ListScheduler()).schedule.job_start.tolist()
+    result = simulate(JOBS, MACHINE, MyList(backfill=Mine(), placement=MyRacks()))
+    assert result.engine == "compiled"
+    assert result.schedule.job_start.tolist() == simulate(JOBS, MACHINE, ListScheduler()).schedule.job_start.tolist()
 
 
 def test_linear_order_without_pace_is_an_error() -> None:

@@ -23,11 +23,13 @@ def state(*, ids: bool = True) -> MachineState:
 
 @pytest.mark.parametrize("ids", [True, False])
 def test_current_runs_continue_and_waiting_jobs_start(ids: bool) -> None:
-    found = state_run(state(ids=ids), HOUR)
-    assert (found.without_limit, found.overdue) == (1, 1)
-    schedule = simulate(found.workload, state().machine, list_scheduler(), engine="reference", initial=found.initial).schedule
+    continued = state_run(state(ids=ids), HOUR)
+    assert (continued.without_limit, continued.overdue) == (1, 1)
+    schedule = simulate(
+        continued.workload, state().machine, list_scheduler(), engine="reference", initial=continued.initial
+    ).schedule
     ran = {
-        int(found.workload.id[job]): (start, end)
+        int(continued.workload.id[job]): (start, end)
         for job, start, end in zip(schedule.job, schedule.start, schedule.end, strict=True)
     }
     names = [30, 10, 50, 20, 40] if ids else [1, 2, 3, 4, 5]

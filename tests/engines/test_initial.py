@@ -88,10 +88,10 @@ def two_at_work(end: int = 5) -> tuple[Machine, Workload, Initial]:
 @pytest.mark.parametrize("engine", ["reference", "compiled"])
 def test_initial_runs_come_first_and_waiting_jobs_are_scheduled_at_once(engine: str) -> None:
     on, load, initial = two_at_work()
-    found = simulate(load, on, ListScheduler(), engine=engine, initial=initial).schedule
-    assert (found.start // SECOND).tolist() == [0, 1, 5, 10]
-    assert found.job.tolist() == [0, 1, 3, 2]
-    assert found.passes == 5  # at 4, 5, 9, 10 and 14 s
+    schedule = simulate(load, on, ListScheduler(), engine=engine, initial=initial).schedule
+    assert (schedule.start // SECOND).tolist() == [0, 1, 5, 10]
+    assert schedule.job.tolist() == [0, 1, 3, 2]
+    assert schedule.passes == 5  # at 4, 5, 9, 10 and 14 s
 
 
 @pytest.mark.parametrize("engine", ["reference", "compiled"])
@@ -128,6 +128,6 @@ def test_settings_incompatible_with_an_initial_state_are_errors() -> None:
 def test_initial_runs_with_other_placements_use_the_reference_engine() -> None:
     on, load, initial = two_at_work()
     other = Initial(initial.now, [initial.runs[0]._replace(placement=Placement.of([(0, 0, 0, 1)])), initial.runs[1]])
-    found = simulate(load, on, ListScheduler(), initial=other)
-    assert found.engine == "reference"
-    assert found.obstacle is not None and "resources other than" in found.obstacle.why
+    result = simulate(load, on, ListScheduler(), initial=other)
+    assert result.engine == "reference"
+    assert result.obstacle is not None and "resources other than" in result.obstacle.why

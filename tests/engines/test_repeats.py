@@ -42,11 +42,11 @@ def test_repeated_runs_match_independent_runs(seed: int) -> None:
         backfill = backfills[int(g.integers(len(backfills)))]
         listed = ListScheduler(order, backfill)
         scheduler = WarmUp.before(listed, 10) if g.random() < 0.2 else listed
-        found = repeats.under(scheduler)
+        repeated = repeats.under(scheduler)
         alone = simulate(load, machine, scheduler, model=RemoteMemory()).schedule
         start, end = np.full(len(load), NEVER), np.full(len(load), NEVER)
         start[alone.job], end[alone.job] = alone.start, alone.end
-        assert np.array_equal(found.start, start) and np.array_equal(found.end, end), scheduler
+        assert np.array_equal(repeated.start, start) and np.array_equal(repeated.end, end), scheduler
 
 
 @pytest.mark.parametrize("by_machine", [True, False])
@@ -63,10 +63,10 @@ def test_failures_apply_to_each_repeated_run(by_machine: bool) -> None:
     changes = () if by_machine else (change,)
     scheduler = ListScheduler(FM())
     repeats = Repeats(RunSpec(load, machine, ListScheduler(FCFS()), RemoteMemory(), RemoteMemory(), disturbances=changes))
-    found = repeats.under(scheduler)
+    repeated = repeats.under(scheduler)
     alone = simulate(load, machine, scheduler, model=RemoteMemory(), disturbances=changes).schedule
     whole = simulate(load, replace(machine, failures=None), scheduler, model=RemoteMemory()).schedule
     start, last = np.full(len(load), NEVER), np.full(len(load), NEVER)
     start[alone.job[::-1]], last[whole.job] = alone.start[::-1], whole.start
-    assert np.array_equal(found.start, start)
+    assert np.array_equal(repeated.start, start)
     assert not np.array_equal(start, last)  # the failure affects the schedule

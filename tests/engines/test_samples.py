@@ -111,7 +111,7 @@ def test_unsupported_variants_use_the_reference_engine() -> None:
 @pytest.mark.long
 def test_loading_an_engine_compiles_the_resume_kernel(family: str) -> None:
     """`poolwise compile` loads the signature that samplers call; another one would be compiled at the first forecast."""
-    engines = [one for one in ENGINES if one.name.replace(" ", "_").startswith(family)]
+    engines = [engine for engine in ENGINES if engine.name.replace(" ", "_").startswith(family)]
     for load in (shared_nodes.load,) if family == "shared_nodes" else (loading.load_all, partial(loading.load_all, True)):
         load()
     resume = import_module(f"poolwise.kernels.{family}.resume").resume

@@ -203,14 +203,14 @@ def test_explained_wait_begins_with_the_predecessors() -> None:
     case = on_cpus(1, [10, 10, 30, 5, 7], [[], [0], [0], [1, 2], []])
     workload = replace(case.workload, submit=np.array([0, 0, 0, 0, 15 * US]))
     run = {"model": case.model}
-    found = explain_wait(workload, case.machine, Dispatch(), 3, **run)
-    assert [(e.start // US, e.end // US, e.reason.cause) for e in found.episodes] == [
+    explanation = explain_wait(workload, case.machine, Dispatch(), 3, **run)
+    assert [(e.start // US, e.end // US, e.reason.cause) for e in explanation.episodes] == [
         (0, 50, WaitCause.PREDECESSORS),
         (50, 57, WaitCause.SHORT),
     ]
-    assert found.episodes[0].reason.text == "it waits for jobs 1, 2 to finish" and found.wait == 57 * US
+    assert explanation.episodes[0].reason.text == "it waits for jobs 1, 2 to finish" and explanation.wait == 57 * US
     other = explain_wait(workload, case.machine, Dispatch(), 4, **run)
-    assert other.wait == 35 * US and [one.job for one in other.episodes[0].holders] == [1]
+    assert other.wait == 35 * US and [holder.job for holder in other.episodes[0].holders] == [1]
     first = explain_wait(workload, case.machine, Dispatch(), 0, **run)
     assert first.wait == 0 and not first.episodes
     own = explain_wait(workload, case.machine, Dispatch(), 1, **run)
@@ -219,5 +219,5 @@ def test_explained_wait_begins_with_the_predecessors() -> None:
 
 def test_explanation_of_a_job_behind_a_rejected_one() -> None:
     jobs = Workload.of([0] * 3, [SECOND] * 3, requests={"nodes": [9, 1, 1]}, attributes={"predecessors": ["", "1", "2"]})
-    found = explain_wait(jobs, Machine.flat(2), ListScheduler(SJF()), 3)
-    assert found.rejected == "it waits for job 2, which was rejected"
+    explanation = explain_wait(jobs, Machine.flat(2), ListScheduler(SJF()), 3)
+    assert explanation.rejected == "it waits for job 2, which was rejected"

@@ -105,13 +105,22 @@ def test_cpus_alone_sustain_one_job_per_125_us(gap: float, queues: bool) -> None
 
 def test_latency_of_flat_falls_before_it_rises_as_load_grows() -> None:
     """At high load the CPUs stay busy and the GPUs get the tasks, so the latency is least near 6 us."""
-    found = {
+    latency_at = {
         gap: np.mean([latency(twenty_twenty(gap, "flat", seed=seed)) for seed in range(3)])
         for gap in (1000, 125, 25, 10, 6, 4, 2, 0)
     }
-    least = min(found, key=found.__getitem__)
+    least = min(latency_at, key=latency_at.__getitem__)
     assert least in (4, 6, 10)
-    assert found[1000] > found[125] > found[25] > found[10] > found[6] < found[4] < found[2] < found[0]
+    assert (
+        latency_at[1000]
+        > latency_at[125]
+        > latency_at[25]
+        > latency_at[10]
+        > latency_at[6]
+        < latency_at[4]
+        < latency_at[2]
+        < latency_at[0]
+    )
 
 
 def test_one_gpu_sustains_the_load_of_20_cpus() -> None:
@@ -162,8 +171,8 @@ def test_policies_converge_at_high_load() -> None:
     """At 64 KB and 50 us only CLOSER_TO_DATA sustains the load; with all jobs at once the policies hardly differ."""
     assert figure_15(50, 62_500, "high") >= 3 * figure_15(50, 62_500, "closer_to_data")
     for size in (7_812, 62_500, 1_000_000):
-        found = [figure_15(0, size, policy) for policy in ("high", "flat", "closer_to_data")]
-        assert max(found) <= 1.25 * min(found)
+        latencies = [figure_15(0, size, policy) for policy in ("high", "flat", "closer_to_data")]
+        assert max(latencies) <= 1.25 * min(latencies)
 
 
 NEURASMUS = np.zeros((9, 10))  # types 6, 7, 8 are PHI, DFE, GPU; tasks 7, 8, 9 are SGJ, RGJ, NGJ of one operation (Table 3)

@@ -91,7 +91,7 @@ def test_merged_intervals_cover_the_same_instants_and_are_disjoint(spans):
     intervals = [(down, down + length) for down, length in spans]
     joined = list(merged(intervals))
     assert {t for a, b in joined for t in range(a, b)} == {t for a, b in intervals for t in range(a, b)}
-    assert all(one[1] < other[0] for one, other in pairwise(joined))
+    assert all(earlier[1] < other[0] for earlier, other in pairwise(joined))
 
 
 def test_future_failures_are_hidden_and_waits_for_repair_are_explained():

@@ -76,9 +76,9 @@ def test_erlang_c_matches_hand_computed_values():
 def test_mean_wait_matches_theory(c, rho, exponential):
     theory = mean_wait_s(c, rho, exponential)
     runs = [simulated(c, jobs_of(c, rho, exponential, seed)) for seed in range(10)]
-    found = mean_interval([float(wait_s(run)[WARM_UP:].mean()) for run in runs], level=0.99)
-    assert found.low <= theory <= found.high
-    assert (found.high - found.low) / 2 < 0.3 * theory  # the interval is narrow enough to be a test
+    interval = mean_interval([float(wait_s(run)[WARM_UP:].mean()) for run in runs], level=0.99)
+    assert interval.low <= theory <= interval.high
+    assert (interval.high - interval.low) / 2 < 0.3 * theory  # the interval is narrow enough to be a test
 
 
 # Ten runs leave room for errors of some percent. The recursion is fast enough for hundreds: theory and recursion agree
@@ -99,6 +99,6 @@ def test_recursion_matches_theory(c, rho, exponential):
         workload = jobs_of(c, rho, exponential, seed)
         waits = np.array(recursion(c, workload)) - workload.submit
         means.append(float(waits[WARM_UP:].mean()) / SECOND)
-    found = mean_interval(means, level=0.99)
-    assert found.low <= theory <= found.high
-    assert (found.high - found.low) / 2 < 0.05 * theory
+    interval = mean_interval(means, level=0.99)
+    assert interval.low <= theory <= interval.high
+    assert (interval.high - interval.low) / 2 < 0.05 * theory

@@ -55,17 +55,17 @@ class GivenDecisions(Scheduler, Dispatcher):
 
 
 def simulated(plans: dict[int, list[Decision]], memory: tuple[int, ...] = (80,)) -> tuple[Schedule, GivenDecisions]:
-    said = GivenDecisions(plans)
+    scheduler = GivenDecisions(plans)
     jobs = split_jobs([0] * len(memory), [1000] * len(memory), memory)
-    return simulate(jobs, split_machine(), said, model=MODEL).schedule, said
+    return simulate(jobs, split_machine(), scheduler, model=MODEL).schedule, scheduler
 
 
 def test_pace_follows_the_placement() -> None:
-    schedule, said = simulated({0: [Start(0, (0,), split(0, 80, 0))], 100: [Resize(0, split(0, 40, 40))], 560: []})
+    schedule, scheduler = simulated({0: [Start(0, (0,), split(0, 80, 0))], 100: [Resize(0, split(0, 40, 40))], 560: []})
     # 100 ns of work at full speed, then 900 ns at the slowdown of half its memory
     assert schedule.end.tolist() == [100 + 900 + int(np.ceil(900 * HALF))]
     assert schedule.resizes[0].time == 100 and schedule.resizes[0].placement == split(0, 40, 40)
-    assert said.seen[2][1] == (0,) and said.seen[2][2] == (schedule.end[0],)
+    assert scheduler.seen[2][1] == (0,) and scheduler.seen[2][2] == (schedule.end[0],)
 
 
 def test_regained_memory_restores_the_pace() -> None:

@@ -180,11 +180,11 @@ def studies(draw: st.DrawFn) -> tuple[Machine, Workload]:
             min_size=1, max_size=14,
         )
     )  # fmt: skip
-    submit, length, nodes, memory, asked, u = (np.array(column) for column in zip(*jobs, strict=True))
+    submit, length, nodes, memory, limit, u = (np.array(column) for column in zip(*jobs, strict=True))
     return machine, Workload.of(
         submit * SECOND,
         length * SECOND,
-        requested=asked * SECOND,
+        requested=limit * SECOND,
         requests={"nodes": nodes, "memory": memory},
         attributes={"u": u},
     )
