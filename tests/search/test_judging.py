@@ -22,12 +22,12 @@ def test_best_rows_are_allowed_and_begin_with_the_front(rows: list[tuple[int, in
     array = np.array(rows, dtype=np.float64)
     allowed = np.array(data.draw(st.lists(st.booleans(), min_size=len(rows), max_size=len(rows))))
     count = data.draw(st.integers(1, 12))
-    found = best(array, allowed, count)
+    best_rows = best(array, allowed, count)
     able = np.flatnonzero(allowed) if allowed.any() else np.arange(len(rows))
-    assert len(set(found)) == len(found) == min(count, len(able)) and set(found) <= set(able.tolist())
+    assert len(set(best_rows)) == len(best_rows) == min(count, len(able)) and set(best_rows) <= set(able.tolist())
     first = able[front(array[able])]
-    assert set(found[: len(first)]) <= set(first.tolist())
-    assert array[found[0], 0] == array[able, 0].min()
+    assert set(best_rows[: len(first)]) <= set(first.tolist())
+    assert array[best_rows[0], 0] == array[able, 0].min()
 
 
 def test_interval_that_includes_one_is_not_significant() -> None:
@@ -52,8 +52,8 @@ def test_fairest_of_the_orders_that_are_not_distinguishable_is_chosen(noise: flo
         JudgedOrder(SimpleNamespace(name=name), "found", True, True, {"validation": ratios(rows, np.zeros_like(rows))})
         for name, rows in logs.items()
     ]  # type: ignore[arg-type]
-    evaluator = SimpleNamespace(logs=lambda candidates, split: np.stack([logs[one.name] for one in candidates]))
+    evaluator = SimpleNamespace(logs=lambda candidates, split: np.stack([logs[candidate.name] for candidate in candidates]))
     search = SimpleNamespace(objectives=SimpleNamespace(minimize=["bounded_slowdown"]))
-    found = _choose(search, evaluator, judged)  # type: ignore[arg-type]
-    assert found is not None and found.candidate.name == chosen
+    chosen_row = _choose(search, evaluator, judged)  # type: ignore[arg-type]
+    assert chosen_row is not None and chosen_row.candidate.name == chosen
     assert _choose(search, evaluator, []) is None  # type: ignore[arg-type]

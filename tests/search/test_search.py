@@ -106,7 +106,7 @@ def test_killed_search_resumes_to_the_same_result(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("where", ["processes", "dask"])
 def test_search_on_any_executor_gives_the_same_result(where: str, tmp_path: Path) -> None:
-    one = search(tmp_path / "one")
+    locally = search(tmp_path / "one")
     with ExitStack() as stack:
         if where == "dask":
             cluster = LocalCluster(n_workers=2, processes=False, dashboard_address="127.0.0.1:0")
@@ -114,7 +114,7 @@ def test_search_on_any_executor_gives_the_same_result(where: str, tmp_path: Path
         else:
             executor = Local(2)
         other = run_search(load_search(SMALL), tmp_path / "other", executor, open_test=False, report=lambda line: None)
-    assert content(other) == content(one)
+    assert content(other) == content(locally)
     assert bytes_of(tmp_path / "other") == bytes_of(tmp_path / "one")
 
 
@@ -136,16 +136,16 @@ def test_test_workloads_are_used_on_demand_and_counted(tmp_path: Path) -> None:
 
 def test_objectives_match_a_separate_run() -> None:
     """Objectives from prepared arrays equal those of a simulation and of the metrics of studies."""
-    found: OrderSearchProblem = load_search(SMALL)
-    cell = found.splits["train"][0]
-    fares = evaluate(replace(cell, scheduler=found.baseline.section), 10.0)
+    problem: OrderSearchProblem = load_search(SMALL)
+    cell = problem.splits["train"][0]
+    fares = evaluate(replace(cell, scheduler=problem.baseline.section), 10.0)
     model, estimate = models_of(cell.performance, cell.seed)
 
     def outcomes(section: Any) -> Outcomes:
         how = scheduler_of(section, cell.warm_up)
         return Outcomes.of(simulate(workload_of(cell), cell.machine, how, model=model, estimate=estimate).schedule)
 
-    mine, fcfs = outcomes(found.baseline.section), outcomes(cell.baseline().scheduler)
+    mine, fcfs = outcomes(problem.baseline.section), outcomes(cell.baseline().scheduler)
     waits = slowdown.wait_s(mine)
     assert fares.bounded_slowdown == pytest.approx(float(np.exp(np.log(slowdown.bounded_slowdown(mine)).mean())), rel=1e-12)
     assert fares.longest_wait == waits.max() > 0 and fares.p99_wait == np.percentile(waits, 99)

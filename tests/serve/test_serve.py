@@ -145,20 +145,20 @@ def test_requested_runs_are_kept_named_and_removed(studies: Path) -> None:
     question = {"study": "small.toml", "size_path": "machine.pool.memory.memory", "size": "200"}
 
     async def visit(client: TestClient) -> None:
-        asked = await request(client, "/ask", **question)
-        assert asked["code"] == 0 and asked["done"] == asked["total"] == 3, asked
+        reply = await request(client, "/ask", **question)
+        assert reply["code"] == 0 and reply["done"] == reply["total"] == 3, reply
         again = await request(client, "/ask", **question)
-        assert again["answer"] == asked["answer"] and again["total"] == 0, "the kept run is the answer"
-        (kept,) = await (await client.get("/runs")).json()
-        folder = kept["folder"]
-        assert folder == asked["answer"]["results"] and kept["name"] == "200 GiB" and kept["report"]
-        assert kept["study"] == "small" and datetime.fromisoformat(kept["at"]).tzinfo is not None
-        assert [run["settings"] for run in kept["runs"]] == ["FCFS, 200 GiB", "SJF, 200 GiB"]
+        assert again["answer"] == reply["answer"] and again["total"] == 0, "the kept run is the answer"
+        (saved,) = await (await client.get("/runs")).json()
+        folder = saved["folder"]
+        assert folder == reply["answer"]["results"] and saved["name"] == "200 GiB" and saved["report"]
+        assert saved["study"] == "small" and datetime.fromisoformat(saved["at"]).tzinfo is not None
+        assert [run["settings"] for run in saved["runs"]] == ["FCFS, 200 GiB", "SJF, 200 GiB"]
         frame = pl.read_csv(studies / folder / "results.csv")
-        assert [run["mean_wait_s"] for run in kept["runs"]] == pytest.approx(frame["mean_wait_s"].to_list())
+        assert [run["mean_wait_s"] for run in saved["runs"]] == pytest.approx(frame["mean_wait_s"].to_list())
         assert (await post(client, "/keep", results=folder, name="small pool", tags="draft")).status == 200
-        (kept,) = await (await client.get("/runs")).json()
-        assert (kept["name"], kept["asked"]["tags"]) == ("small pool", "draft")
+        (saved,) = await (await client.get("/runs")).json()
+        assert (saved["name"], saved["asked"]["tags"]) == ("small pool", "draft")
         for outside in ("../secret", "small.asked", "small.asked/none"):
             assert (await post(client, "/remove", results=outside)).status == 400
         assert (await post(client, "/remove", results=folder)).status == 200
@@ -176,12 +176,12 @@ def test_numbers_of_a_study_are_asked_and_a_repeated_question_simulates_nothing(
     async def visit(client: TestClient) -> None:
         page = await (await client.get("/")).text()
         assert 'name="number:machine.rack.0.count"' in page and 'placeholder="4, 5"' in page
-        asked = await request(client, "/ask", **question)
-        assert asked["code"] == 0 and asked["done"] == asked["total"] == 2, "the run and its baseline"
+        reply = await request(client, "/ask", **question)
+        assert reply["code"] == 0 and reply["done"] == reply["total"] == 2, "the run and its baseline"
         again = await request(client, "/ask", **question)
-        assert again["answer"] == asked["answer"] and again["total"] == 0
-        (kept,) = await (await client.get("/runs")).json()
-        assert kept["name"] == "SJF, count 6" and kept["runs"][0]["settings"] == "SJF, count 6"
+        assert again["answer"] == reply["answer"] and again["total"] == 0
+        (saved,) = await (await client.get("/runs")).json()
+        assert saved["name"] == "SJF, count 6" and saved["runs"][0]["settings"] == "SJF, count 6"
         for value in ("six", "-1", "1e9", "'catalog:x'"):
             answer = await post(client, "/ask", **{**question, "number:machine.rack.0.count": value})
             assert answer.status == 400 and "is not a number" in await answer.text(), value
@@ -201,14 +201,14 @@ def test_a_changed_study_or_policy_runs_again(studies: Path) -> None:
     (studies / "small.toml").write_text(text)
 
     async def visit(client: TestClient) -> None:
-        found = []
+        folders = []
         for change in ("", "-"):
             policy.write_text(order.format(change))
-            asked = await request(client, "/ask", study="small.toml")
-            assert asked["code"] == 0, asked["messages"]
-            found.append(asked["answer"]["results"])
-        assert found[0] != found[1], "the code of the user is read again for each question"
+            reply = await request(client, "/ask", study="small.toml")
+            assert reply["code"] == 0, reply["messages"]
+            folders.append(reply["answer"]["results"])
+        assert folders[0] != folders[1], "the code of the user is read again for each question"
         (studies / "small.toml").write_text(text.replace("jobs = 300", "jobs = 310"))
-        assert (await request(client, "/ask", study="small.toml"))["answer"]["results"] not in found
+        assert (await request(client, "/ask", study="small.toml"))["answer"]["results"] not in folders
 
     served(studies, visit)
