@@ -52,8 +52,8 @@ def _swap(content: bytes, dice: random.Random) -> bytes:
     cells = [match.group() for match in _CELL.finditer(content)]
     if len(cells) < 2:
         return content
-    one, other = dice.choice(cells), dice.choice(cells)
-    return content.replace(one, other, dice.choice((1, 1, 3, -1))) if one else content
+    cell, other = dice.choice(cells), dice.choice(cells)
+    return content.replace(cell, other, dice.choice((1, 1, 3, -1))) if cell else content
 
 
 def _digit(content: bytes, dice: random.Random) -> bytes:

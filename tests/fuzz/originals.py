@@ -51,8 +51,8 @@ def _first(path: object, rows: int = ROWS, comment: str = ";") -> bytes:
 
 def _swf() -> tuple[Original, ...]:
     more = ({}, {"memory_unknown": "4 GiB", "memory_field": "requested"}, {"memory_scale": 0.5}, {"memory_unknown": "exclude"})
-    found = [Original("log.swf", _first(LOGS / name), (WHOLE, Machine.flat(64)), more) for name in _LOGS]
-    return (*found, Original("log.swf.gz", gzip.compress(found[0].content, mtime=0), (WHOLE,), more))
+    logs = [Original("log.swf", _first(LOGS / name), (WHOLE, Machine.flat(64)), more) for name in _LOGS]
+    return (*logs, Original("log.swf.gz", gzip.compress(logs[0].content, mtime=0), (WHOLE,), more))
 
 
 _LOGS = ("hpc2n-2002.swf.gz", "nasa-ipsc-1993.swf.gz", "unilu-gaia-2014.swf.gz")

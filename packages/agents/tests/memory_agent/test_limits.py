@@ -54,11 +54,11 @@ def test_increase_stays_within_memory_that_another_workload_did_not_give_up(
         original(self, limit)
 
     monkeypatch.setattr(WatchedGroup, "set_limit", reject)
-    one, two = agent.tracked["one"], agent.tracked["two"]
-    agent.mover.move([(one, 60 * MIB), (two, 90 * MIB)], 150 * MIB, 1.0)
+    first, second = agent.tracked["one"], agent.tracked["two"]
+    agent.mover.move([(first, 60 * MIB), (second, 90 * MIB)], 150 * MIB, 1.0)
     assert (node.limit("one"), node.limit("two")) == (str(100 * MIB), str(50 * MIB))
-    assert one.curve.at(60 * MIB) > 100  # memory that could not be reclaimed is needed
-    agent.mover.move([(one, 60 * MIB), (two, 90 * MIB)], 120 * MIB, 2.0)
+    assert first.curve.at(60 * MIB) > 100  # memory that could not be reclaimed is needed
+    agent.mover.move([(first, 60 * MIB), (second, 90 * MIB)], 120 * MIB, 2.0)
     assert node.limit("two") == str(50 * MIB)  # a workload that was to get more loses nothing
 
 
