@@ -22,14 +22,14 @@ def misordered(code: str) -> Iterator[str]:
             ]
         else:
             continue
-        found = [name for name in names if name in ORDER]
-        if found != sorted(found, key=ORDER.index):
+        ordered = [name for name in names if name in ORDER]
+        if ordered != sorted(ordered, key=ORDER.index):
             yield node.name
 
 
 def test_arguments_have_one_order() -> None:
-    found = {name for file in FILES for name in misordered(file.read_text(encoding="utf-8"))}
-    assert found == TABLES
+    functions = {name for file in FILES for name in misordered(file.read_text(encoding="utf-8"))}
+    assert functions == TABLES
 
 
 def test_another_order_would_be_found() -> None:

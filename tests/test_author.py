@@ -38,20 +38,20 @@ run.plot("slowdown").save("run.svg")
 def first_file(page: str) -> tuple[str, str]:
     """Return name and content of the first file on a page."""
     text = (PAGES / f"{page}.md").read_text(encoding="utf-8")
-    found = re.search(r'^```python title="([^"]+)"\n(.*?)^```', text, re.MULTILINE | re.DOTALL)
-    assert found is not None
-    return found[1], found[2]
+    match = re.search(r'^```python title="([^"]+)"\n(.*?)^```', text, re.MULTILINE | re.DOTALL)
+    assert match is not None
+    return match[1], match[2]
 
 
 def imported_modules(code: str) -> set[str]:
     """Return the modules of Poolwise that a file imports from."""
-    found: set[str] = set()
+    modules: set[str] = set()
     for node in ast.walk(ast.parse(code)):
         if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
+            modules |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
-            found.add(str(node.module))
-    return {name for name in found if name.partition(".")[0] == "poolwise"}
+            modules.add(str(node.module))
+    return {name for name in modules if name.partition(".")[0] == "poolwise"}
 
 
 @pytest.mark.parametrize(

@@ -12,18 +12,18 @@ MACHINE = machine(nodes=(25,) * 5, devices=((2000, 600),) * 10)
 @pytest.mark.parametrize("scenario", ["high_bandwidth", "high_compute"])
 @pytest.mark.parametrize("target", [0.5, 0.8])
 def test_calibrated_load_is_within_the_tolerance(scenario, target):
-    found = calibrate(NvmeMix(scenario, jobs=400, seed=3), MACHINE, target)
-    assert found.reached
-    assert abs(found.ideal.load - target) <= TOLERANCE
-    assert ideal_load(found.mix.generate(), MACHINE) == found.ideal
+    calibration = calibrate(NvmeMix(scenario, jobs=400, seed=3), MACHINE, target)
+    assert calibration.reached
+    assert abs(calibration.ideal.load - target) <= TOLERANCE
+    assert ideal_load(calibration.mix.generate(), MACHINE) == calibration.ideal
 
 
 def test_calibration_scales_only_the_gaps():
     mix = NvmeMix(jobs=200, seed=1)
-    one, other = mix.generate(), calibrate(mix, MACHINE, 0.6).mix.generate()
-    assert np.array_equal(one.attributes["kind"], other.attributes["kind"])
-    assert np.array_equal(one.attributes["high_priority"], other.attributes["high_priority"])
-    ratio = other.submit[1:] / one.submit[1:]
+    original, other = mix.generate(), calibrate(mix, MACHINE, 0.6).mix.generate()
+    assert np.array_equal(original.attributes["kind"], other.attributes["kind"])
+    assert np.array_equal(original.attributes["high_priority"], other.attributes["high_priority"])
+    ratio = other.submit[1:] / original.submit[1:]
     assert np.allclose(ratio, ratio[-1], rtol=1e-6)
 
 
@@ -31,9 +31,9 @@ def test_calibration_scales_only_the_gaps():
 def test_unreachable_load_is_reported_as_not_reached():
     """Compute-bound jobs take 15 cores each, so at most 8 x 15 of 125 cores are busy: the load cannot exceed 0.96."""
     mix = NvmeMix("high_compute", jobs=300, high_priority=0)
-    found = calibrate(mix, MACHINE, 0.999, most=12)
-    assert not found.reached
-    assert found.runs <= 12
+    calibration = calibrate(mix, MACHINE, 0.999, most=12)
+    assert not calibration.reached
+    assert calibration.runs <= 12
 
 
 def test_window_opens_at_an_ideal_load_of_0_7():
@@ -41,12 +41,12 @@ def test_window_opens_at_an_ideal_load_of_0_7():
     from tests.helpers.nvme_examples import workload
 
     jobs = workload([(100 * k, "compute") for k in range(8)])
-    found = ideal_load(jobs, MACHINE)
-    assert found.opened
-    assert found.window.begin == 500 * 10**9
-    assert found.window.end == 700 * 10**9
-    assert found.load == pytest.approx((6 * 15 + 7 * 15) / 2 / 125)
-    assert found.population(jobs).tolist() == [False] * 5 + [True] * 3
+    ideal = ideal_load(jobs, MACHINE)
+    assert ideal.opened
+    assert ideal.window.begin == 500 * 10**9
+    assert ideal.window.end == 700 * 10**9
+    assert ideal.load == pytest.approx((6 * 15 + 7 * 15) / 2 / 125)
+    assert ideal.population(jobs).tolist() == [False] * 5 + [True] * 3
     light = ideal_load(workload([(1000 * k, "compute") for k in range(4)]), MACHINE)
     assert not light.opened
     assert (light.window.begin, light.window.end) == (0, 3000 * 10**9)

@@ -62,12 +62,12 @@ def test_only_reachable_files_change_the_fingerprint(copied):
 
 def test_every_import_is_followed():
     """Compare with all imported files as found by Python's own parser."""
-    found, left = set(), [PACKAGE / "studies" / "cell_simulation.py"]
+    followed, left = set(), [PACKAGE / "studies" / "cell_simulation.py"]
     while left:
         file = left.pop()
-        if file in found:
+        if file in followed:
             continue
-        found.add(file)
+        followed.add(file)
         for node in ast.walk(ast.parse(file.read_text())):
             if isinstance(node, ast.ImportFrom) and str(node.module).split(".")[0] == "poolwise":
                 assert node.level == 0
@@ -76,7 +76,7 @@ def test_every_import_is_followed():
             elif isinstance(node, ast.Import):
                 names = [name.name for name in node.names if name.name.startswith("poolwise.")]
                 left += [code_fingerprint._file(name, PACKAGE) for name in names]
-    assert {file.relative_to(PACKAGE).as_posix() for file in found} <= reached(RUN)
+    assert {file.relative_to(PACKAGE).as_posix() for file in followed} <= reached(RUN)
 
 
 @pytest.mark.parametrize("order", ["fm", "wfp3"])

@@ -31,14 +31,14 @@ NAMES = sorted({id(thing): name for name, thing in PUBLIC.items()}.values())
 
 def documented(docstring: str) -> set[str]:
     """Return the names under the headings Parameters and Attributes."""
-    found: set[str] = set()
+    names: set[str] = set()
     sections = re.split(r"(?m)^(\w[\w ]*)\n-+\n", inspect.cleandoc(docstring))
     for heading, text in zip(sections[1::2], sections[2::2], strict=True):
         if heading in ("Parameters", "Attributes"):
             for line in text.splitlines():
                 if line and not line.startswith(" "):
-                    found |= {name.strip().lstrip("*") for name in line.partition(" : ")[0].split(",")}
-    return found
+                    names |= {name.strip().lstrip("*") for name in line.partition(" : ")[0].split(",")}
+    return names
 
 
 def parameters(thing: Any) -> set[str]:
@@ -80,9 +80,9 @@ def test_functions_document_what_they_return(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_examples_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    found = [test for test in doctest.DocTestFinder().find(PUBLIC[name], name, globs={}) if test.examples]
-    assert found, f"{name} has no example"
-    for test in found:
+    examples = [test for test in doctest.DocTestFinder().find(PUBLIC[name], name, globs={}) if test.examples]
+    assert examples, f"{name} has no example"
+    for test in examples:
         report: list[str] = []
         result = doctest.DocTestRunner(optionflags=FLAGS, verbose=False).run(test, out=report.append)
         assert result.failed == 0, "".join(report)

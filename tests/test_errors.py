@@ -9,7 +9,7 @@ def test_each_known_name_is_listed_once():
 
 
 def test_only_the_closest_of_many_names_are_listed():
-    known = [f"rack{rack}.thin{node}" for rack in range(50) for node in range(50)]
-    remedy = UnknownNameError.of("owner", "rack7.thin77", known).remedy
+    owners = [f"rack{rack}.thin{node}" for rack in range(50) for node in range(50)]
+    remedy = UnknownNameError.of("owner", "rack7.thin77", owners).remedy
     assert remedy is not None and "rack7.thin7" in remedy and remedy.endswith(" and 2,490 others")
     assert remedy.count(", ") == 9

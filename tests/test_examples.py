@@ -23,9 +23,9 @@ def test_numbers(number):
 def run(folder: Path, *options: str, **environment: str) -> tuple[list[str], str]:
     """Return the numbers that a property test draws, and the output."""
     (folder / "test_numbers.py").write_text(TEST)
-    kept = {name: value for name, value in os.environ.items() if name not in ("CI", "POOLWISE_EXAMPLES")}
+    variables = {name: value for name, value in os.environ.items() if name not in ("CI", "POOLWISE_EXAMPLES")}
     command = (sys.executable, "-m", "pytest", "-s", "-p", "conftest", "-p", "no:cacheprovider", folder, *options)
-    done = subprocess.run(command, cwd=ROOT, env=kept | environment, capture_output=True, text=True, check=True)
+    done = subprocess.run(command, cwd=ROOT, env=variables | environment, capture_output=True, text=True, check=True)
     return re.findall(r"drawn (-?\d+)", done.stdout), done.stdout
 
 

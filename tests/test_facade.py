@@ -54,8 +54,8 @@ def test_packages_offer_every_registered_class() -> None:
     registered = set()
     for group in ("orders", "backfills", "placements", "admissions", "preemptions", "costs", "models", "schedulers"):
         for name in registry.names(group):
-            found = registry.find(group, name)
-            registered.add(found if isinstance(found, type) else type(found))
+            entry = registry.find(group, name)
+            registered.add(entry if isinstance(entry, type) else type(entry))
     offered = {getattr(package, name) for package in (performance, policies, schedulers) for name in package.__all__}
     assert {kind for kind in registered if kind.__module__.startswith("poolwise")} <= offered
     assert {kind.__name__ for kind in offered - registered} == {"CostModel", "Places", "TaskClasses", "Waiting"}
@@ -121,10 +121,10 @@ def test_runs_in_memory_are_compared(run: poolwise.SimulatedRun, tmp_path: Path)
         "class Late:\n    metrics = {'late_jobs': __import__('poolwise').Metric('jobs that wait', 'jobs', 'lower')}\n\n"
         "    def of(self, run):\n        return {'late_jobs': float((run.outcomes.start > run.outcomes.submit).sum())}\n"
     )
-    found = poolwise.compare(fcfs, run, metrics=[f"{tmp_path / 'late.py'}:Late"])
-    assert {d.metric for d in found.differences} >= {"late_jobs", "mean_wait_s"}
-    assert "FCFS()" in found.labels[0] and "FM()" in found.labels[1]
-    wait = next(d for d in found.differences if d.metric == "mean_wait_s")
+    comparison = poolwise.compare(fcfs, run, metrics=[f"{tmp_path / 'late.py'}:Late"])
+    assert {d.metric for d in comparison.differences} >= {"late_jobs", "mean_wait_s"}
+    assert "FCFS()" in comparison.labels[0] and "FM()" in comparison.labels[1]
+    wait = next(d for d in comparison.differences if d.metric == "mean_wait_s")
     assert (wait.first, wait.value) == pytest.approx((fcfs.metrics["mean_wait_s"], run.metrics["mean_wait_s"]))
     with pytest.raises(InputError, match="cannot compare 1 runs"):
         poolwise.compare(run)
@@ -133,8 +133,8 @@ def test_runs_in_memory_are_compared(run: poolwise.SimulatedRun, tmp_path: Path)
 def test_run_in_memory_is_compared_with_a_file(tmp_path: Path, run: poolwise.SimulatedRun) -> None:
     columns = ("id", "submit_ns", "start_ns", "end_ns")
     run.frame().select(columns).write_csv(tmp_path / "saved.csv")
-    found = poolwise.compare(run, tmp_path / "saved.csv")
-    assert {d.value - d.first for d in found.differences if d.metric.endswith("wait_s")} == {0.0}
+    comparison = poolwise.compare(run, tmp_path / "saved.csv")
+    assert {d.value - d.first for d in comparison.differences if d.metric.endswith("wait_s")} == {0.0}
 
 
 @pytest.mark.parametrize("kind", ["slowdown", "utilization", "waiting", "gantt"])
@@ -252,8 +252,8 @@ def test_note_says_that_few_jobs_need_remote_memory() -> None:
     small = poolwise.Workload.of(
         np.arange(5) * 10**9, np.full(5, 10**9), requests={"nodes": np.ones(5, int), "memory": np.full(5, 10)}
     )
-    found = poolwise.simulate(small, machine, engine="reference")
-    assert any("memory pools can have little effect" in note for note in found.notes)
+    result = poolwise.simulate(small, machine, engine="reference")
+    assert any("memory pools can have little effect" in note for note in result.notes)
 
 
 def test_order_is_loaded_from_a_file(tmp_path: Path, run: poolwise.SimulatedRun) -> None:
@@ -280,10 +280,10 @@ def test_remote_memory_is_the_default_model_on_racks_with_pools() -> None:
     machine = poolwise.Machine.of_racks(2, 4, local=1024, pool=65536)
     for engine in ("reference", "compiled"):
         default = poolwise.simulate(MEMORY, machine, seed=7, engine=engine).schedule
-        given = poolwise.simulate(MEMORY, machine, model=RemoteMemory(seed=7), engine=engine).schedule
+        explicit = poolwise.simulate(MEMORY, machine, model=RemoteMemory(seed=7), engine=engine).schedule
         other = poolwise.simulate(MEMORY, machine, seed=8, engine=engine).schedule
         ideal = poolwise.simulate(MEMORY, machine, model=Ideal(), engine=engine).schedule
-        assert default.end.tolist() == given.end.tolist() != other.end.tolist()
+        assert default.end.tolist() == explicit.end.tolist() != other.end.tolist()
         assert (ideal.job_end - ideal.job_start == 10**11).all()
         assert ((default.job_end - default.job_start)[default.done] > 10**11).all()
 

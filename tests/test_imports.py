@@ -58,12 +58,12 @@ def text_imports(code: str) -> Iterator[str]:
 
 
 def test_modules_are_imported_by_text_only_where_it_is_justified() -> None:
-    found = {
+    importers = {
         file.relative_to(folder).as_posix(): [*text_imports(file.read_text("utf-8"))]
         for folder in FOLDERS.values()
         for file in folder.rglob("*.py")
     }
-    assert {name for name, arguments in found.items() if arguments} == {*IMPORTERS}
+    assert {name for name, arguments in importers.items() if arguments} == {*IMPORTERS}
 
 
 def test_an_import_by_text_would_be_found() -> None:

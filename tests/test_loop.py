@@ -46,6 +46,6 @@ def test_rejecting_a_job_that_does_not_wait_is_an_error(reject: Callable[..., li
 
 
 def test_rejected_waiting_job_is_counted_by_reason() -> None:
-    found = simulate(LATER, Machine.flat(1), Deciding(lambda number, queue, snapshot: [1] if number == 1 else [])).schedule
-    assert (found.rejected, found.waiting) == ({1: "because"}, ())
-    assert found.done.tolist() == [True, False, True]
+    schedule = simulate(LATER, Machine.flat(1), Deciding(lambda number, queue, snapshot: [1] if number == 1 else [])).schedule
+    assert (schedule.rejected, schedule.waiting) == ({1: "because"}, ())
+    assert schedule.done.tolist() == [True, False, True]

@@ -142,8 +142,8 @@ def _words(text: str) -> set[str]:
 
 def similarity(first: str, second: str) -> float:
     """Return the share of the words of two texts that occur in both."""
-    one, two = _words(first), _words(second)
-    return len(one & two) / len(one | two) if one and two else 0.0
+    left, right = _words(first), _words(second)
+    return len(left & right) / len(left | right) if left and right else 0.0
 
 
 def options_of(command: Any) -> Iterator[tuple[str, str]]:

@@ -43,8 +43,12 @@ def test_every_dependency_is_pinned() -> None:
 
     files = (ROOT / "pyproject.toml", *ROOT.glob("packages/*/pyproject.toml"))
     projects = [tomllib.loads(file.read_text(encoding="utf-8"))["project"] for file in files]
-    extras = {name: words for one in projects for name, words in one["optional-dependencies"].items() if name != "measure"}
-    wanted = [name for one in projects for name in one["dependencies"]] + [name for words in extras.values() for name in words]
+    extras = {
+        name: words for project in projects for name, words in project["optional-dependencies"].items() if name != "measure"
+    }
+    wanted = [name for project in projects for name in project["dependencies"]] + [
+        name for words in extras.values() for name in words
+    ]
     names = {re.split(r"[<>=~! \[]", name)[0].lower().replace("_", "-") for name in wanted}
     pinned = {line.partition("==")[0].lower().replace("_", "-") for line in (ROOT / "constraints.txt").read_text().splitlines()}
     assert names - {"poolwise", "poolwise-agents"} <= pinned

@@ -48,9 +48,9 @@ def test_studies_are_compared_and_drawn(kept_folder, tmp_path):
     study = poolwise.load(next(kept_folder.glob("*study*.toml")))
     result = poolwise.run(study, tmp_path / "out", jobs=1)
     keys = result.frame()["key"].to_list()
-    found = poolwise.compare(*(f"{tmp_path / 'out'}:{key[:12]}" for key in keys[:2]))
-    assert len(found.runs) == 2
-    assert len(poolwise.figures(found)) >= 1
+    comparison = poolwise.compare(*(f"{tmp_path / 'out'}:{key[:12]}" for key in keys[:2]))
+    assert len(comparison.runs) == 2
+    assert len(poolwise.figures(comparison)) >= 1
     names = [figure.name for figure in poolwise.figures(result)]
     paths = poolwise.save_figures(result, tmp_path / "drawn")
     assert {path.stem for path in paths} == set(names)

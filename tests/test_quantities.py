@@ -67,9 +67,9 @@ def test_times_can_be_written_out(written: str) -> None:
 def test_quantity_is_number_times_unit_rounded_up(dimension: str, unit: str, number) -> None:
     """Up to one part in 1e9, which counts as a rounding error of the multiplication."""
     exact = Fraction(number) * WANTED[dimension][unit]
-    found = parse(f"{number} {unit}", dimension)
-    assert found == math.ceil(exact) or abs(found - exact) <= Fraction(1, 10**9) * max(1, exact)
-    assert parse(f"  {number}{unit} ", dimension) == found
+    parsed = parse(f"{number} {unit}", dimension)
+    assert parsed == math.ceil(exact) or abs(parsed - exact) <= Fraction(1, 10**9) * max(1, exact)
+    assert parse(f"  {number}{unit} ", dimension) == parsed
 
 
 @pytest.mark.parametrize(
@@ -98,8 +98,8 @@ def test_quantity_is_number_times_unit_rounded_up(dimension: str, unit: str, num
     ],
 )
 def test_parse_matches_hand_computed_values(text: str | float, dimension: str, base: int) -> None:
-    found = parse(text, dimension)
-    assert found == base and type(found) is int
+    parsed = parse(text, dimension)
+    assert parsed == base and type(parsed) is int
 
 
 @pytest.mark.parametrize(

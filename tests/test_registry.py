@@ -72,9 +72,9 @@ def test_entry_points_of_other_distributions_are_listed_in_their_group() -> None
 
 
 def test_entry_point_is_found_configured_and_simulated() -> None:
-    found = registry.find("orders", "elsewhere-shortest")
-    assert (found.__module__, found.__name__) == ("poolwise_elsewhere", "Shortest")
-    assert registry.make("orders", "elsewhere-shortest", power=3.0) == found(3.0)
+    order_class = registry.find("orders", "elsewhere-shortest")
+    assert (order_class.__module__, order_class.__name__) == ("poolwise_elsewhere", "Shortest")
+    assert registry.make("orders", "elsewhere-shortest", power=3.0) == order_class(3.0)
     with pytest.raises(InputError, match="unknown setting of order 'elsewhere-shortest': 'powr'") as caught:
         registry.make("orders", "elsewhere-shortest", powr=3.0)
     assert caught.value.remedy == "did you mean 'power'? known: power"
@@ -154,6 +154,6 @@ def test_settings_are_those_of_the_classs_own_initializer(tmp_path: Path) -> Non
 
 
 def test_class_in_a_file_of_its_name_is_found_without_importing_the_other_files() -> None:
-    found = "from poolwise import registry; import sys; registry.find('methods', 'first-fit')"
-    code = f"{found}; assert 'poolwise.batch.methods.opt' not in sys.modules"
+    find_one = "from poolwise import registry; import sys; registry.find('methods', 'first-fit')"
+    code = f"{find_one}; assert 'poolwise.batch.methods.opt' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
