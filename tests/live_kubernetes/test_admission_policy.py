@@ -14,7 +14,7 @@ from tests.live.kubernetes.shipped_files import DEPLOY
 
 Item = dict[str, Any]
 USER = "system:serviceaccount:poolwise:poolwise"
-OBJECTS = {(one["kind"], one["metadata"]["name"]): one for one in yaml.safe_load_all((DEPLOY / "rbac.yaml").read_text())}
+OBJECTS = {(item["kind"], item["metadata"]["name"]): item for item in yaml.safe_load_all((DEPLOY / "rbac.yaml").read_text())}
 POLICY = OBJECTS["ValidatingAdmissionPolicy", "poolwise-scheduler"]["spec"]
 PROTECTION = "resource.kubernetes.io/delete-protection"
 EXTENDED = "resource.kubernetes.io/extended-resource-claim"
