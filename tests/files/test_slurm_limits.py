@@ -24,7 +24,7 @@ def test_limits_per_user_need_the_users_of_the_log(tmp_path: Path, capsys: pytes
 RESERVING = "bf_min_prio_reserve=500,bf_job_part_count_reserve=3,bf_max_job_assoc=2,bf_busy_nodes"
 
 
-def test_limits_on_reservations_are_kept_and_bf_busy_nodes_is_left_out(
+def test_settings_of_reservations_are_kept_and_bf_busy_nodes_only_on_shared_nodes(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     conf = edited(tmp_path, ("bf_max_job_user=10", RESERVING), (" PriorityTier=2", ""))
@@ -33,9 +33,14 @@ def test_limits_on_reservations_are_kept_and_bf_busy_nodes_is_left_out(
     assert {name: settings[name] for name in settings if "reserve" in name or "assoc" in name} == {
         "bf_min_prio_reserve": "500", "bf_job_part_count_reserve": "3", "bf_max_job_assoc": "2",
     }  # fmt: skip
-    assert "bf_busy_nodes" not in settings
-    assert "SchedulerParameters=bf_busy_nodes is left out" in capsys.readouterr().err
+    assert settings["bf_busy_nodes"] == "" and "bf_busy_nodes" not in capsys.readouterr().err
     assert cli.run(["validate", str(tmp_path / "out" / "slurm.toml")]) == 0
+    whole = tmp_path / "whole.conf"
+    whole.write_text(conf.read_text().replace("SelectType=select/cons_tres", "SelectType=select/linear"))
+    assert imported(tmp_path / "whole", conf=whole) == 0
+    assert "bf_busy_nodes" not in (tmp_path / "whole" / "slurm.conf").read_text()
+    error = " ".join(capsys.readouterr().err.split())
+    assert "SchedulerParameters=bf_busy_nodes is left out: SelectType=select/linear" in error
 
 
 @pytest.mark.parametrize(

@@ -271,7 +271,7 @@ def test_main_scheduler_interval_groups_events() -> None:
 @pytest.mark.parametrize(
     ("setting", "line", "words"),
     [
-        ("SchedulerParameters=bf_interval=10,bf_busy_nodes", 2, "bf_busy_nodes is not supported"),
+        ("SchedulerParameters=bf_interval=10,bf_node_space_size=5", 2, "bf_node_space_size is not supported"),
         ("SchedulerParameters=bf_interval=soon", 2, "not a whole number above 0"),
         ("SchedulerType=sched/builtin", 2, "does not backfill"),
     ],

@@ -32,6 +32,7 @@ class PassTimes(NamedTuple):
     window, resolution : planning horizon and time resolution of the reservations
     considered : number of jobs that a pass of the main scheduler considers, `NEVER` for all
     full_pass : time between two passes of the main scheduler that consider all jobs; 0 for none
+    busy_nodes : whether reservations prefer nodes in use
 
     Examples
     --------
@@ -49,6 +50,7 @@ class PassTimes(NamedTuple):
     resolution: int
     considered: int = NEVER
     full_pass: int = 0
+    busy_nodes: bool = False
 
 
 class BackfillRule(NamedTuple):

@@ -32,6 +32,7 @@ PUBLIC_KEYS = (
     "AccountingStorageEnforce",
     "DefMem",
     "Licenses",
+    "GresTypes",
     "Preempt",
     "NodeName",
     "PartitionName",
@@ -66,8 +67,8 @@ class Cluster:
         Licenses in addition to the pools of the racks, in the syntax of slurm.conf.
     nodes
         Number of nodes, in four racks.
-    weights
-        Weight of the nodes of each rack, separated by commas; "" for the default of 1.
+    weights, cpus, memory, gpus
+        Weight, CPUs, MiB and GPUs of a node of each rack, separated by commas; "" for the defaults: 1, 16, 65536 and none.
     """
 
     def __init__(
@@ -80,6 +81,9 @@ class Cluster:
         licenses: str = "",
         nodes: int = 16,
         weights: str = "",
+        cpus: str = "",
+        memory: str = "",
+        gpus: str = "",
     ) -> None:
         self.accounting = accounting
         self.folder = Path(tempfile.mkdtemp(prefix="slurm-up-"))
@@ -100,6 +104,9 @@ class Cluster:
             "SLURM_UP_LICENSES": licenses,
             "SLURM_UP_NODES": str(nodes),
             "SLURM_UP_WEIGHTS": weights,
+            "SLURM_UP_CPUS": cpus,
+            "SLURM_UP_MEM": memory,
+            "SLURM_UP_GPUS": gpus,
             "SLURM_CONF": str(self.folder / "etc" / "slurm.conf"),
             "PATH": f"{os.environ['PATH']}:/usr/sbin:/sbin",
         }
@@ -107,7 +114,11 @@ class Cluster:
         self.log = self.folder / "log" / "slurmctld.log"
 
     def __enter__(self) -> Cluster:
-        self.up("start")
+        try:
+            self.up("start")
+        except Exception:
+            self.up("clean")  # its daemons keep the ports
+            raise
         if not self.accounting:
             return self
         for name, (parent, shares) in ACCOUNTS.items():

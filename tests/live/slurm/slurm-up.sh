@@ -8,7 +8,9 @@
 set -eu
 DIR=${SLURM_UP_DIR:-${TMPDIR:-/tmp}/slurm-up-$(id -un)}
 NODES=${SLURM_UP_NODES:-16}; RACKS=${SLURM_UP_RACKS:-4}
-CPUS=${SLURM_UP_CPUS:-16}; MEM=${SLURM_UP_MEM:-65536}; POOL=${SLURM_UP_POOL:-1024}
+CPUS=${SLURM_UP_CPUS:-16}; MEM=${SLURM_UP_MEM:-65536}  # of a node; lists such as 16,16,32,8 have one value for each rack
+GPUS=${SLURM_UP_GPUS:-}                    # GPUs of a node of each rack, such as 0,0,0,4
+POOL=${SLURM_UP_POOL:-1024}
 PORT=${SLURM_UP_PORT:-17000}; DBD=${SLURM_UP_DBD:-0}
 PRIORITY=${SLURM_UP_PRIORITY:-basic}      # basic | multifactor
 SCHED=${SLURM_UP_SCHED:-sched_interval=2,batch_sched_delay=0,sched_min_interval=200000,bf_interval=2,bf_continue,bf_window=4320,bf_max_job_test=2000,bf_yield_interval=1000000}
@@ -35,17 +37,21 @@ alive() { # pid file: a process that was killed and not yet reaped does not coun
 }
 wait_for() { i=0; while ! eval "$1"; do i=$((i+1)); [ $i -gt "${2:-150}" ] && { echo "timed out: $1" >&2; return 1; }; sleep 0.1; done; }
 
+of_rack() { echo "$1" | cut -d, -f$((r+1)); } # list: a list without commas is the value of every rack
 write_conf() {
   umask 077
   mkdir -p "$DIR/etc" "$DIR/run" "$DIR/log" "$DIR/state" "$DIR/spool" "$DIR/munge" "$DIR/db"
   chmod 755 "$DIR" "$DIR/etc" "$DIR/run" "$DIR/spool"; umask 022  # jobs of other users read their scripts in spool
-  per=$(( (NODES + RACKS - 1) / RACKS )); lic=; nodes=; topo=; r=0
+  per=$(( (NODES + RACKS - 1) / RACKS )); lic=; nodes=; topo=; gres=; r=0
   while [ $r -lt "$RACKS" ]; do
     a=$((r*per)); b=$((a+per-1)); [ $b -ge "$NODES" ] && b=$((NODES-1))
     [ $a -gt $b ] && break
     rng=$(printf 'n[%03d-%03d]' $a $b)
+    g=$(of_rack "$GPUS"); [ "${g:-0}" = 0 ] && g=
     nodes="$nodes
-NodeName=$rng NodeHostname=localhost NodeAddr=127.0.0.1 Port=[$((PORT+100+a))-$((PORT+100+b))] CPUs=$CPUS RealMemory=$MEM Feature=rack$r${WEIGHTS:+ Weight=$(echo "$WEIGHTS" | cut -d, -f$((r+1)))} State=UNKNOWN"
+NodeName=$rng NodeHostname=localhost NodeAddr=127.0.0.1 Port=[$((PORT+100+a))-$((PORT+100+b))] CPUs=$(of_rack "$CPUS") RealMemory=$(of_rack "$MEM") Feature=rack$r${WEIGHTS:+ Weight=$(of_rack "$WEIGHTS")}${g:+ Gres=gpu:$g} State=UNKNOWN"
+    gres="$gres${g:+
+NodeName=$rng Name=gpu File=$DIR/gpu/[1-$g]}"
     topo="$topo
 SwitchName=rack$r Nodes=$rng"
     lic="$lic${lic:+,}pool_rack$r:$POOL"; r=$((r+1))
@@ -53,6 +59,10 @@ SwitchName=rack$r Nodes=$rng"
   lic="$lic${SLURM_UP_LICENSES:+,$SLURM_UP_LICENSES}"
   echo "$topo
 SwitchName=top Switches=rack[0-$((r-1))]" > "$DIR/etc/topology.conf"
+  if [ -n "$gres" ]; then # a file for each GPU, which stands for its device
+    mkdir -p "$DIR/gpu"; for n in 1 2 3 4 5 6 7 8; do : > "$DIR/gpu/$n"; done
+    echo "AutoDetect=off$gres" > "$DIR/etc/gres.conf"
+  fi
   cat > "$DIR/etc/cgroup.conf" <<X
 $(case $("$(find_bin slurmctld slurmctld-wlm)" -V) in *" 22."*|*" 23.02"*) echo CgroupPlugin=cgroup/v1;; *) echo CgroupPlugin=disabled;; esac)
 X
@@ -106,6 +116,7 @@ AccountingStoragePort=$((PORT+2))
 AccountingStoragePass=$DIR/run/munge.sock
 Y
 )
+${gres:+GresTypes=gpu}
 $nodes
 PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 $( [ -n "$EXTRA" ] && cat "$EXTRA")

@@ -53,6 +53,8 @@ def unsupported(spec: RunSpec, mixed: bool = False) -> Obstacle | None:
     if spec.disturbances and backfill is not None and has_several_heads(backfill, spec.machine, spec.workload.table):
         what = "jobs of several partitions have several heads, and the capacity changes during the run"
         return Obstacle(what, 'use a backfill with heads = "machine"')
+    if backfill is not None and backfill.times is not None and backfill.times.busy_nodes:
+        return Obstacle("reservations on nodes in use have no kernel on whole nodes", "run it on shared nodes")
     if mixed and backfill is not None and backfill.times is not None:
         what = "no kernel supports backfilling at intervals on mixed nodes"
         return Obstacle(what, "supported: nodes of one size without node sets")

@@ -11,7 +11,7 @@ from poolwise.engines.compiled_engine import RunSpec, limit_of_use
 from poolwise.engines.kernel_arrays import blank, read_only, zeros_of
 from poolwise.engines.list_columns import SPREADS, ListColumns, backfill_code, has_several_heads, stretched
 from poolwise.engines.shared_nodes.kinds import JobKinds, job_kinds
-from poolwise.engines.shared_nodes.node_arrays import node_arrays, separate_nodes
+from poolwise.engines.shared_nodes.node_arrays import as_words, never_nodes, node_arrays, separate_nodes
 from poolwise.engines.shared_nodes.outages import node_changes, outage_arrays
 from poolwise.engines.shared_nodes.windows import kinds_and_windows
 from poolwise.interfaces import ListRule, QueuePolicy, RecalculatedOrder
@@ -144,7 +144,7 @@ class SharedColumns(ListColumns):
             parts=PartArrays(first=blank(n + 1), node=blank(parts), borrow=blank(parts)),
             now=now,
         )
-        intervals = self._intervals(nodes, state.timeline.until.shape[1]) if rules.backfill == AT_INTERVALS else None
+        intervals = self._intervals(nodes, grouped, state.timeline.until.shape[1]) if rules.backfill == AT_INTERVALS else None
         heads = self._heads(nodes, len(grouped.parts)) if rules.backfill == SEVERAL_HEADS else None
         if outages is None and windows is None and intervals is None and heads is None:
             empty, outages = nodes, outage_arrays([], False, nodes, 0, 0)
@@ -164,13 +164,14 @@ class SharedColumns(ListColumns):
             keys[ranked] = np.arange(len(ranked))
         return keys
 
-    def _intervals(self, nodes: NodeArrays, slots: int) -> SharedIntervals:
+    def _intervals(self, nodes: NodeArrays, grouped: JobKinds, slots: int) -> SharedIntervals:
         """Return the arrays of backfilling at intervals."""
         rule, n, n_node = rule_of(self.scheduler.backfill), len(self.workload), len(nodes.owner)
         assert rule is not None and rule.times is not None
         status, depth = record(interval_state.SharedIntervalStatus), min(rule.times.depth, n)
         status.wake = NEVER
         status.version, status.best_renewal, n_word = -1, -1, -(-n_node // WORD)
+        never, class_of = never_nodes(nodes, grouped)
         return SharedIntervals(
             IntervalRules(**rule.times._asdict()),
             status,
@@ -191,6 +192,8 @@ class SharedColumns(ListColumns):
             zeros_of(
                 interval_state.TrialArrays,
                 n_word,
+                never=read_only(never),
+                class_of=read_only(class_of),
                 needed=blank(KEPT_KINDS, n_node),
                 fits_after=blank(n_node),
                 able=blank(n_node),
@@ -199,7 +202,8 @@ class SharedColumns(ListColumns):
                 least=blank(n_node),
                 kind=np.full(KEPT_KINDS, -1),
                 at=blank(KEPT_KINDS),
-                usable=np.bitwise_or.reduceat(1 << np.arange(n_node) % WORD, np.arange(0, n_node, WORD)),
+                weight=np.sort(node_layout(self.machine).weight),
+                usable=as_words(np.ones(n_node, dtype=np.bool_)),
                 ahead=separate_nodes(nodes),
             ),
         )

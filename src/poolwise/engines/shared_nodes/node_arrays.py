@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from poolwise.arrays import BoolArray, IntArray
 from poolwise.engines.kernel_arrays import blank
 from poolwise.engines.shared_nodes.kinds import JobKinds
 from poolwise.engines.shared_nodes.windows import open_sets, window_groups
-from poolwise.kernels.shared_nodes.state import CORES, WORD, NodeArrays
+from poolwise.kernels.shared_nodes.state import CORES, MEMORY, WORD, NodeArrays
 from poolwise.model import JobTable, Machine
 from poolwise.model.eligibility import eligible_owners, eligible_sets
 from poolwise.model.rules import NodeRule
@@ -89,3 +90,24 @@ def separate_nodes(nodes: NodeArrays) -> NodeArrays:
     return nodes._replace(
         **{name: getattr(nodes, name).copy() for name in ("top", "pool", "with_cores", "bits", "chosen", "borrow")}
     )
+
+
+def as_words(nodes: BoolArray) -> IntArray:
+    """Return sets of nodes, (..., n_node), as words of bits, (..., n_word)."""
+    n = nodes.shape[-1]
+    bits: IntArray = np.where(nodes, 1 << np.arange(n) % WORD, 0)
+    return np.bitwise_or.reduceat(bits, np.arange(0, n, WORD), axis=-1)
+
+
+def never_nodes(nodes: NodeArrays, grouped: JobKinds) -> tuple[IntArray, IntArray]:
+    """Return the nodes with too few cores or too little memory for a class of kinds, or outside its set of nodes.
+
+    The first array is (n_class, n_word); the second contains the class of each kind, (n_kind,). `nodes` are empty.
+    """
+    n, leaves = len(nodes.owner), len(nodes.top) // 2
+    sizes, size_of = np.unique(nodes.top[leaves : leaves + n, : MEMORY + 1], axis=0, return_inverse=True)
+    fits = (grouped.request[:, None, : MEMORY + 1] <= sizes).all(axis=2)
+    columns: IntArray = np.column_stack([grouped.eligible, fits])
+    classes, class_of = np.unique(columns, axis=0, return_inverse=True)
+    possible = nodes.open[classes[:, 0], leaves : leaves + n] & (classes[:, 1:] > 0)[:, size_of]
+    return as_words(~possible), class_of.astype(np.int64)

@@ -83,6 +83,8 @@ def _reason(spec: RunSpec, scheduler: ListRule) -> str:
     placed = rule_of(scheduler.placement)
     if isinstance(placed, NodeRule) and placed.prefers != "first" and layout.weight.any():
         return f"placement {scheduler.placement!r} on nodes of different weights has no kernel"
+    if rule.times is not None and rule.times.busy_nodes and isinstance(placed, NodeRule) and placed.prefers == "packed":
+        return "the placement 'packed' with reservations on nodes in use has no kernel"
     if rule.times is not None and bool((layout.pool >= 0).any()):
         return "backfilling at intervals on nodes with memory pools has no kernel"
     return _unsupported_machine(layout, rule.reserves == "all") or _unsupported_workload(spec.workload, layout)

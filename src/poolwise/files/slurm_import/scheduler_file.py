@@ -7,7 +7,16 @@ from typing import Final
 
 from poolwise.files.slurm_import.cluster import CONF, SCHEDULER, SlurmCluster, add, toml
 from poolwise.files.slurm_import.preemption import PARAMETERS, preemption_line
-from poolwise.policies.backfill.slurm import DEPTH, FULL_PASS, IGNORED, LEAST_PRIORITY, PER_GROUP, RESERVED_JOBS, SUPPORTED
+from poolwise.policies.backfill.slurm import (
+    BUSY_NODES,
+    DEPTH,
+    FULL_PASS,
+    IGNORED,
+    LEAST_PRIORITY,
+    PER_GROUP,
+    RESERVED_JOBS,
+    SUPPORTED,
+)
 from poolwise.policies.order.multifactor.rules import FLAGS, HARMLESS, KEYS, TRES
 from poolwise.slurm import hostlist
 from poolwise.slurm.associations import LIMITS, SlurmAssociation, read_associations, shares_text
@@ -115,6 +124,10 @@ def _parameters(cluster: SlurmCluster) -> str:
                 add(cluster.omitted.others.setdefault(f"SchedulerParameters={name}", []), place)
         elif name == LEAST_PRIORITY and (why := _why_no_least_priority(cluster)):
             cluster.leave_out(f"{place}: SchedulerParameters={name} is left out: {why}")
+        elif name == BUSY_NODES and cluster.whole[0]:
+            cluster.leave_out(f"{place}: SchedulerParameters={name} is left out: {cluster.whole[1]}")
+        elif name == BUSY_NODES:
+            applied.append(name)
         elif name in SUPPORTED or name in PER_GROUP or name in (DEPTH, FULL_PASS, LEAST_PRIORITY, RESERVED_JOBS):
             least = int(name in SUPPORTED or name == FULL_PASS)
             if not value.isdigit() or int(value) < least:

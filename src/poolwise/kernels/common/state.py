@@ -109,6 +109,7 @@ class IntervalRules(NamedTuple):
     resolution: int
     considered: int  # jobs that a pass of the main scheduler considers, NEVER for all
     full_pass: int  # between two passes of the main scheduler that consider all, 0 for none
+    busy_nodes: bool  # whether reservations prefer nodes in use
 
 
 class Now:

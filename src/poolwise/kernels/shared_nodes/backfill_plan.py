@@ -126,7 +126,7 @@ def reserve(job: int, state: SharedState, intervals: SharedIntervals) -> None:
     _hold_until(end, intervals)
     if end >= intervals.segments.end[status.segments - 1]:
         _hold_until((now // rules.resolution + 1) * rules.resolution, intervals)
-    add_reservation(begin, end, state.kinds.parts[state.jobs.kind[job]], now, intervals)
+    add_reservation(begin, end, status.chosen, now, intervals)
 
 
 @step
@@ -151,14 +151,17 @@ def _expected_start(job: int, state: SharedState, intervals: SharedIntervals) ->
             bound = _earliest_bound(begin, limit, parts, begin == now, intervals)
         if later < 0 or later >= bound:
             bound = -1
-            write_held(met, limit_end(begin, limit), intervals)
+            write_held(kind, met, limit_end(begin, limit), intervals)
             start = _first_fit(begin, later, parts, state, intervals)
             if start >= 0 and (later < 0 or start <= later):
-                if state.rules.placement == FIRST_FIT:
+                status.chosen = parts
+                if intervals.rules.busy_nodes and status.ended > 0:
+                    _place_on_busy(parts, intervals)
+                elif state.rules.placement == FIRST_FIT:
                     _place_first(parts, intervals)
                 else:
                     _place(kind, state, intervals)
-                if start == begin or not conflicts(start, limit, parts, intervals):
+                if start == begin or not conflicts(start, limit, status.chosen, intervals):
                     return start
                 later = start
         if later < 0:
@@ -270,6 +273,26 @@ def _place_first(parts: int, intervals: SharedIntervals) -> None:
         if trial.fits_after[n] <= intervals.status.ended:
             trial.ahead.chosen[part] = n
             part += 1
+
+
+@step
+def _place_on_busy(parts: int, intervals: SharedIntervals) -> None:
+    """Do the same as `policies.placement.nodes.busy`: of each weight, choose nodes in use first.
+
+    If they suffice, one idle node of their weight is chosen in addition.
+    """
+    trial, releases, status, first = intervals.trial, intervals.releases, intervals.status, 0
+    status.chosen = 0
+    while status.chosen < parts:
+        behind = count_by(trial.weight[first], trial.weight, trial.weight.size)
+        for idle in (False, True):
+            most = parts + int(idle and status.chosen == parts)
+            for n in range(first, behind):
+                able = trial.fits_after[n] <= status.ended and not is_reserved(n, trial.held)
+                if status.chosen < most and able and (releases.parts[n] == 0) == idle:
+                    trial.ahead.chosen[status.chosen] = n
+                    status.chosen += 1
+        first = behind
 
 
 @step

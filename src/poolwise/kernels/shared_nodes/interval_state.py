@@ -28,6 +28,7 @@ class SharedIntervalStatus:
     able: int  # nodes in `TrialArrays.able`
     reservations: int  # reservations of single nodes in use
     ended: int  # number of ends by the start found last
+    chosen: int  # number of nodes chosen for it, in `TrialArrays.ahead.chosen`
     # what a pass depends on besides time, as of the last change: `now.version`, `now.next`, `now.renewal`
     seen_version: int
     seen_next: int
@@ -87,7 +88,10 @@ class SharedSegments(NamedTuple):
 class TrialArrays(NamedTuple):
     """Scratch of the search for a start: when nodes can hold a part, and which are reserved in the interval."""
 
-    held: IntArray  # (n_word,) nodes that are reserved at any time of an interval
+    # (n_word,) nodes that are reserved at any time of an interval, and those that never fit a part of the job
+    held: IntArray
+    never: IntArray  # (n_class, n_word) nodes that never fit a part of a job of a class
+    class_of: IntArray  # (n_kind,) class of each kind
     # (n_row, n_node) parts on a node that have to end before it can hold a part of a kind, `NEVER` if it never can; (n_row,)
     # the kind of each row, and `SharedReleases.sorts` when it was computed
     needed: IntArray
@@ -101,6 +105,7 @@ class TrialArrays(NamedTuple):
     free_from: IntArray
     least: IntArray  # (n_node,) the least of the times, or numbers of ends, at which each node can hold a part
     usable: IntArray  # (n_word,) all nodes
+    weight: IntArray  # (n_node,) rank of each node's weight; with `rules.busy_nodes`, nodes are in this order
     ahead: NodeArrays  # the nodes with what is free then
 
 

@@ -126,11 +126,11 @@ def _holds_more(row: int, other: int, segments: SharedSegments) -> bool:
 
 
 @step
-def write_held(met: int, end: int, intervals: SharedIntervals) -> None:
-    """Write the nodes that are reserved in any of the segments from `met` to an end (ns) to `trial.held`."""
-    held, segments, s = intervals.trial.held, intervals.segments, met
+def write_held(kind: int, met: int, end: int, intervals: SharedIntervals) -> None:
+    """Write the nodes that a job of a kind cannot use in the segments from `met` to an end (ns) to `trial.held`."""
+    trial, held, segments, s = intervals.trial, intervals.trial.held, intervals.segments, met
     for word in range(held.size):
-        held[word] = 0
+        held[word] = trial.never[trial.class_of[kind], word]
     while s < intervals.status.segments and segments.begin[s] <= end:
         for word in range(held.size):
             held[word] |= segments.held[segments.row[s], word]

@@ -44,6 +44,8 @@ LEAST_PRIORITY: Final = "bf_min_prio_reserve"
 """Supported lowest priority of jobs for which resources are reserved; 0 for any."""
 RESERVED_JOBS: Final = "bf_job_part_count_reserve"
 """Supported number of jobs of each partition for which a backfill pass reserves resources; 0 for any number."""
+BUSY_NODES: Final = "bf_busy_nodes"
+"""Supported preference for nodes in use, a parameter without value; 0 or 1 in `settings`."""
 DEPTH: Final = "default_queue_depth"
 """Supported limit on the jobs that a pass of the main scheduler considers."""
 FULL_PASS: Final = "sched_interval"
@@ -64,7 +66,7 @@ class BackfillParameters:
     `limits` are the positive ones of `PER_GROUP`, as pairs of parameter and number of jobs. `considered` is the number of jobs
     that a pass of the main scheduler considers, None for all, and `full_pass` the ns between two passes that consider all, 0
     for none. Resources are reserved only for jobs of at least `least_priority`, and only for the first `reserved_jobs` of each
-    partition, 0 for all.
+    partition, 0 for all; on nodes in use if `busy_nodes`.
     """
 
     interval: int
@@ -76,6 +78,7 @@ class BackfillParameters:
     full_pass: int = 0
     least_priority: int = 0
     reserved_jobs: int = 0
+    busy_nodes: bool = False
 
 
 @register("backfills", "slurm")
@@ -89,7 +92,8 @@ class SlurmBackfill(BackfillPolicy):
     beyond `bf_max_job_part` of a partition, and beyond `bf_max_job_assoc` of a user in an account.
 
     With `bf_min_prio_reserve`, a job of lower priority has no reservation, and does not block others in the main scheduler.
-    With `bf_job_part_count_reserve`, a backfill pass reserves resources for that many jobs of each partition.
+    With `bf_job_part_count_reserve`, a backfill pass reserves resources for that many jobs of each partition. With
+    `bf_busy_nodes`, it reserves nodes in use rather than idle ones; this requires shared nodes.
 
     With preemption, both schedulers stop runs for a job that does not fit on the free nodes. The backfill does so before it
     looks for a later start, on nodes that are not reserved.
@@ -135,14 +139,15 @@ class SlurmBackfill(BackfillPolicy):
         if kind != "sched/backfill":
             raise conf.refuse("SchedulerType", f"{kind} does not backfill", 'use backfill = "none" instead')
         configured = conf.pairs("SchedulerParameters")
-        supported = (*SUPPORTED, *PER_GROUP, LEAST_PRIORITY, RESERVED_JOBS, DEPTH, FULL_PASS)
+        supported = (*SUPPORTED, *PER_GROUP, LEAST_PRIORITY, RESERVED_JOBS, BUSY_NODES, DEPTH, FULL_PASS)
         if unknown := sorted({*configured} - {*supported, *IGNORED}):
             remedy = f"remove it from a copy of the file; supported: {', '.join(supported)}"
             raise conf.refuse("SchedulerParameters", f"{unknown[0]} is not supported", remedy)
         if unknown := sorted({*self.settings} - {*supported}):
             raise InputError(f"'{unknown[0]}' is not supported", field="settings", remedy=f"supported: {', '.join(supported)}")
+        configured |= {BUSY_NODES: "1"} if BUSY_NODES in configured else {}
         settings = {**configured, **self.settings}
-        defaults = {**SUPPORTED, **dict.fromkeys((*PER_GROUP, LEAST_PRIORITY, RESERVED_JOBS), 0)}
+        defaults = {**SUPPORTED, **dict.fromkeys((*PER_GROUP, LEAST_PRIORITY, RESERVED_JOBS, BUSY_NODES), 0)}
         if DEPTH in settings:
             defaults |= {DEPTH: 0, FULL_PASS: FULL_PASS_S}
         values = {}
@@ -167,6 +172,7 @@ class SlurmBackfill(BackfillPolicy):
             values.get(FULL_PASS, 0) * SECOND,
             values[LEAST_PRIORITY],
             values[RESERVED_JOBS],
+            bool(values[BUSY_NODES]),
         )
 
     @property
@@ -193,6 +199,7 @@ class SlurmBackfill(BackfillPolicy):
             limits.resolution,
             NEVER if limits.considered is None else limits.considered,
             limits.full_pass,
+            limits.busy_nodes,
         )
         return BackfillRule("tested", times=times)
 
@@ -301,7 +308,13 @@ class SlurmBackfill(BackfillPolicy):
 
     def plan(self, snapshot: Snapshot) -> BackfillPlan:
         """Begin a backfill pass."""
-        return BackfillPlan(snapshot, self.parameters.window, self.parameters.resolution)
+        limits, machine = self.parameters, snapshot.machine
+        if limits.busy_nodes and ("nodes" in machine.resources and machine.capacity[:, machine.resource("nodes")].any()):
+            problem = f"{BUSY_NODES} is not supported on nodes that jobs use alone, which are only counted"
+            raise InputError(
+                problem, field="settings", remedy=f'remove {BUSY_NODES}, or set allocation = "shared" for all nodes'
+            )
+        return BackfillPlan(snapshot, limits.window, limits.resolution, busy_nodes=limits.busy_nodes)
 
     def _record_rounds(self, cycle: SchedulingPass, tested: list[int], starts: Sequence[Start]) -> None:
         """Record why jobs wait that fit now but that no scheduler tests now."""

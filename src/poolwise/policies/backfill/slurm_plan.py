@@ -14,6 +14,10 @@ import numpy as np
 from poolwise.arrays import BoolArray, IntArray
 from poolwise.interfaces import PlacementPolicy
 from poolwise.model import Job, Kind, Placement, Refusal, Snapshot
+from poolwise.model.eligibility import eligible_owners, eligible_sets
+from poolwise.policies.placement.avoid_windows import AvoidWindows
+from poolwise.policies.placement.nodes.busy import BusyNodes
+from poolwise.policies.placement.nodes.layout import node_layout
 from poolwise.quantities import HORIZON, NEVER, OVERDUE, SECOND
 
 PRECISION: Final = 30 * SECOND
@@ -41,10 +45,12 @@ class BackfillPlan:
         Planning horizon (ns), Slurm's bf_window.
     resolution
         Time resolution of reservations (ns), Slurm's bf_resolution.
+    busy_nodes
+        Whether to prefer nodes in use for reservations, Slurm's bf_busy_nodes (`BusyNodes`).
     """
 
-    def __init__(self, snapshot: Snapshot, window: int, resolution: int) -> None:
-        self.now, self._window, self._resolution = _seconds(snapshot.now), window, resolution
+    def __init__(self, snapshot: Snapshot, window: int, resolution: int, *, busy_nodes: bool = False) -> None:
+        self.now, self._window, self._resolution, self._busy_nodes = _seconds(snapshot.now), window, resolution, busy_nodes
         begin = self.now // resolution * resolution
         # segments of the window in order: ns, and the (n_segment, n_owner, n_resource) amounts reserved for waiting jobs
         self._begin, self._until, self._held = np.array([begin]), np.array([begin + window]), np.zeros_like(snapshot.free)[None]
@@ -146,7 +152,7 @@ class BackfillPlan:
         held = self._held[reserved]
         most = held.max(axis=0, initial=0)
         times, over = [self.now], [0]
-        for time, count in self._tested_instants(self._state.capacity > most):
+        for time, count in self._tested_instants((self._state.capacity > most) & self._large_enough(job)[:, None]):
             times.append(time)
             over.append(count)
         free, rows = self._free[over] - most, self._counted
@@ -157,10 +163,35 @@ class BackfillPlan:
         free = np.maximum(free, 0)
         row = np.array([job.index], dtype=np.int64)
         for k in np.flatnonzero(placement.prefilter(row, free, self._state)).tolist():
-            place = placement.place(job, self._state.imagined(max(times[k], self._state.now), free[k]))
+            chosen = self._on_busy_nodes() if self._busy_nodes and over[k] > 0 else placement
+            place = chosen.place(job, self._state.imagined(max(times[k], self._state.now), free[k]))
             if not isinstance(place, Refusal):
                 return ExpectedStart(times[k], place)
         return None
+
+    def _large_enough(self, job: Job) -> BoolArray:
+        """Return (n_owner,) False for shared nodes that never fit a part of a job, and for their devices.
+
+        Slurm compares cores and memory, and considers partitions and features, but not generic resources.
+        """
+        machine, capacity = self._state.machine, self._state.capacity
+        sets = eligible_sets(machine, job.table)
+        enough: BoolArray = eligible_owners(machine, *sets.value[int(sets.of[job.index])]).copy()
+        for name in ("cores", "memory"):
+            if name in machine.resources and not (machine.kind == Kind.POOL).any():
+                enough &= capacity[:, machine.resource(name)] >= job.request(name)
+        enough |= ~self._shared
+        inside = np.flatnonzero(machine.home >= 0)
+        enough[inside] = enough[machine.home[inside]]
+        return enough
+
+    def _on_busy_nodes(self) -> PlacementPolicy:
+        """Return the placement that prefers the nodes in use."""
+        machine = self._state.machine
+        used: BoolArray = np.asarray(self._holds.any(axis=(0, 2)))
+        used[machine.home[used & (machine.home >= 0)]] = True
+        placement = BusyNodes(~used[node_layout(machine).nodes])
+        return AvoidWindows(placement) if machine.windows else placement
 
     def _tested_instants(self, usable: BoolArray) -> Iterator[tuple[int, int]]:
         """Yield the instants at which a job is tried, and the number of runs that have ended by then.

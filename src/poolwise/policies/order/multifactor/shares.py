@@ -174,7 +174,7 @@ class ShareTree:
         """Return (n,) shares over usage, relative to the siblings; infinite for the root and without usage."""
         whole = usage[self.parent]  # of the root, which has no parent, any number
         used = np.divide(usage, whole, out=np.zeros(len(self)), where=whole != 0)
-        values = np.divide(self.level_share, used, out=np.full(len(self), math.inf), where=used != 0)
+        values: FloatArray = np.divide(self.level_share, used, out=np.full(len(self), math.inf), where=used != 0)
         values[self.level_share == 0] = 0.0
         values[self.parent < 0] = math.inf
         return values

@@ -43,6 +43,7 @@ class CandidateNodes:
     parts : number of parts to place
     weight : rank of its weight
     requested : cores of a part
+    devices : whether a part requests devices, or countable resources other than cores and memory
     """
 
     able: BoolArray
@@ -52,6 +53,7 @@ class CandidateNodes:
     parts: int
     weight: IntArray
     requested: int
+    devices: bool
 
 
 class NodePlacement(PlacementPolicy):
@@ -96,7 +98,7 @@ class NodePlacement(PlacementPolicy):
         self, job: Job, task: int, eligible: BoolArray, free: IntArray, layout: NodeLayout
     ) -> list[tuple[int, int, int, int]] | Refusal:
         """Return the rows of a task, and subtract them from the free amounts."""
-        nodes = _candidates(job, eligible, free, layout)
+        nodes = candidates(job, eligible, free, layout)
         able = np.flatnonzero(nodes.able)
         if len(able) < job.nodes:
             return _why_not(job, eligible, free, layout)
@@ -110,7 +112,7 @@ class NodePlacement(PlacementPolicy):
             pool, lack = int(layout.pool[node]), int(nodes.lack[node])
             if lack and free[pool, layout.memory] < lack:
                 continue
-            part = list(_rows(job, task, node, lack, free, layout))
+            part = list(rows_of_part(job, task, node, lack, free, layout))
             for _, owner, resource, amount in part:
                 free[owner, resource] -= amount
             rows += part
@@ -149,17 +151,22 @@ class NodePlacement(PlacementPolicy):
         return request_kinds(machine, table)
 
 
-def _candidates(job: Job, eligible: BoolArray, free: IntArray, layout: NodeLayout) -> CandidateNodes:
+def candidates(job: Job, eligible: BoolArray, free: IntArray, layout: NodeLayout) -> CandidateNodes:
+    """Return the nodes that could take a part of a job, given the (n_node,) eligible ones and what all owners have free."""
     able, cores = eligible, free[layout.nodes, layout.counted[0][1]]
     for name, offered in layout.offers(free):
         able = able & (offered >= job.request(name))
     lack = np.maximum(job.memory - layout.local(free), 0)
-    return CandidateNodes(
-        able & (lack <= layout.pooled(free)), lack, cores, layout.rack, job.nodes, layout.weight, job.request("cores")
+    devices = any(
+        job.request(name) > 0 for name in (*layout.inside, *(name for name, _ in layout.counted[1:])) if name != SHARE
     )
+    able = able & (lack <= layout.pooled(free))
+    return CandidateNodes(able, lack, cores, layout.rack, job.nodes, layout.weight, job.request("cores"), devices)
 
 
-def _rows(job: Job, task: int, node: int, lack: int, free: IntArray, layout: NodeLayout) -> Iterator[tuple[int, int, int, int]]:
+def rows_of_part(
+    job: Job, task: int, node: int, lack: int, free: IntArray, layout: NodeLayout
+) -> Iterator[tuple[int, int, int, int]]:
     """Yield the amounts that one part takes: of its node column by column, of the pool, of devices by type."""
     owner = int(layout.nodes[node])
     requested = {column: job.request(name) for name, column in layout.counted}
@@ -294,9 +301,13 @@ class TreeNodes(NodePlacement):
 class ConsecutiveNodes(NodePlacement):
     """Slurm's topology/none: use the consecutive able nodes that hold all remaining parts with the fewest free cores.
 
-    A sequence has nodes of one weight. While none holds all remaining parts, take the one with the most free cores. A single
-    part goes to the node with the fewest free cores of the sequence, several parts to its first nodes. Ties are broken by node
-    number.
+    A sequence has nodes of one weight. While none holds all remaining parts, take the one with the most free cores; Slurm also
+    takes one that does not if it has more free cores than all sequences before it. A single part goes to the node with the
+    fewest free cores of the sequence, several parts to its first nodes. Ties are broken by node
+    number. For a job that requests GPUs or other countable resources, each node counts with the cores that the job requests.
+
+    As in Slurm for jobs that request memory per node; for jobs that request memory per CPU, it rounds the free cores of a node
+    down to a multiple of the CPUs per task.
 
     Source: recorded days of a Slurm 22.05 with `topology/none` and `select/cons_tres` (`tests/live`).
     """
@@ -304,6 +315,8 @@ class ConsecutiveNodes(NodePlacement):
     def node_order(self, nodes: CandidateNodes) -> IntArray:
         """Return the turn of each node."""
         turn, left, position = np.full(len(nodes.able), len(nodes.able)), nodes.parts, 0
+        if nodes.devices:
+            nodes = replace(nodes, cores=np.full_like(nodes.cores, nodes.requested))
         for weight in np.unique(nodes.weight[nodes.able]).tolist():
             able = np.flatnonzero(nodes.able & (nodes.weight == weight))
             groups = np.split(able, np.flatnonzero(np.diff(able) > 1) + 1)
@@ -317,7 +330,11 @@ class ConsecutiveNodes(NodePlacement):
 
     @staticmethod
     def _next(groups: list[IntArray], nodes: CandidateNodes, left: int) -> int:
-        """Return the number of the sequence to use next for the remaining parts."""
-        cores = np.array([nodes.cores[group].sum() for group in groups])
-        enough = np.array([len(group) for group in groups]) >= left
-        return int(np.argmin(np.where(enough, cores, np.iinfo(np.int64).max)) if enough.any() else np.argmax(cores))
+        """Return the number of the sequence to use next for the remaining parts, found as Slurm does: one after the other."""
+        best, least, sufficient = -1, 0, False
+        for number, group in enumerate(groups):
+            cores, enough = int(nodes.cores[group].sum()), len(group) >= left
+            tighter = cores < least or not sufficient
+            if best < 0 or (tighter if enough else cores > least):
+                best, least, sufficient = number, cores, enough
+        return best
