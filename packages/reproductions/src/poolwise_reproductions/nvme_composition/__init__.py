@@ -10,11 +10,12 @@ from typing import ClassVar
 from poolwise_reproductions import catalog
 from poolwise_reproductions.cases import Measurer
 from poolwise_reproductions.claims_file import read_claims
-from poolwise_reproductions.nvme_composition import algorithms, claims, figures, packing
+from poolwise_reproductions.nvme_composition import algorithms, base_times, claims, figures, packing
 from poolwise_reproductions.nvme_composition.cells import NvmeCase, measure_cases
 from poolwise_reproductions.nvme_composition.claims import NvmeResults
 from poolwise_reproductions.nvme_composition.plan import ALGORITHMS, MODES, QUICK, SOURCES, TABLES, NvmePlan, seeded
 from poolwise_reproductions.reproduction import ALL, Part, Reproduction, ReproductionResult, Wanted, figures_of, rows_of
+from poolwise_reproductions.results import without_nan
 
 PARTS = (
     Part(("Abstract", "Section VI"), partial(NvmePlan.table, scenario="high_bandwidth"), (claims.abstract,)),
@@ -79,6 +80,9 @@ class NvmeComposition(Reproduction):
         packed = measure(packing.cases(plan.seeds if plan.packings and not figure else 0, measure))
         under = {mode: NvmeResults(runs, plan, mode) for mode in SOURCES}
         by_mode = {mode: rows_of(parts, results) for mode, results in under.items()}
+        by_algorithm = any(base_times.ARTIFACT in part.artifacts for part in parts)
+        timed = measure(base_times.cases(plan, measure) if by_algorithm else ())
+        by_mode["default"] |= without_nan(base_times.rows(under["default"], timed))
         results, rows = under["default"], read_claims(catalog.find("claims", "nvme-composition.csv"))
         drawn = [chart for mode in MODES for chart in figures_of(parts, under[mode])]
         drawn += [figures.origins(results)] if figure in ("", "Origin of the gap") else []

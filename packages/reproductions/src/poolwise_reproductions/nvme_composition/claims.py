@@ -223,11 +223,7 @@ def origins(results: NvmeResults) -> Iterator[KeyedRow]:
 
 def switches(results: NvmeResults) -> dict[str, dict[Key, Measured]]:
     """Return switch -> claim -> measurement with that switch alone, for the claims that each switch affects."""
-    faster: list[KeyedRow] = []
-    for case in nvme.FASTER:
-        scenario = case.load.scenario
-        condition = f"{scenario}, load 0.9, {case.infrastructure}, {case.policy}"
-        faster += [((TABLES[scenario], condition, metric), results.mean(case, metric)) for metric in COLUMNS]
+    faster = [*_columns(results, nvme.FASTER)]
     for scenario in nvme.SATURATED_EARLY:
         lead = results.lead(scenario, 0.9, gap_s=nvme.FASTER_S)
         faster.append(((TABLES[scenario], f"{scenario}, load 0.9, disaggregated", LEAD), lead))
@@ -244,9 +240,18 @@ def switches(results: NvmeResults) -> dict[str, dict[Key, Measured]]:
         "late workloads alone": without_nan(separate),
         "first_fit at load 0.6 alone": without_nan([alone]),
         "equal gaps": without_nan([(relaxed, results.mean(nvme.EQUAL_GAPS, MISSED))]),
+        **{name: without_nan(_columns(results, cells)) for name, cells in nvme.DIFFERENCES.items()},
         f"load {nvme.FULL_LOAD}": without_nan(_falls(results, nvme.FULL_LOAD)),
         "ratios rounded down": without_nan([(("Abstract", "high_bandwidth", SHARING), _greatest(ratios))]),
     }
+
+
+def _columns(results: NvmeResults, cells: Iterable[NvmeCase]) -> Iterator[KeyedRow]:
+    """Yield every column of Tables III to V in some cells, which may differ from those of the specification."""
+    for case in cells:
+        scenario, load = case.load.scenario, case.load.target
+        condition = f"{scenario}, load {load}, {case.infrastructure}, {case.policy}"
+        yield from (((TABLES[scenario], condition, metric), results.mean(case, metric)) for metric in COLUMNS)
 
 
 def explain(results: NvmeResults) -> list[str]:

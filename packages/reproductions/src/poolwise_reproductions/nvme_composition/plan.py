@@ -103,8 +103,9 @@ class NvmePlan:
         return range(max(self.seeds, self.more_seeds) if case.policy in ALONE else self.seeds)
 
     def table(self, scenario: MixScenario) -> list[NvmeCase]:
-        """Return the cells of a scenario's table, and those of load 0.9 at another arrival rate."""
-        return [*self._cells(scenario), *FASTER]
+        """Return the cells of a scenario's table, of load 0.9 at another arrival rate, and of single differences."""
+        single = (case for cells in DIFFERENCES.values() for case in cells if case.load.scenario == scenario)
+        return [*self._cells(scenario), *FASTER, *single]
 
     def tables(self) -> list[NvmeCase]:
         """Return the cells of all tables, which Figures 4 and 6 draw, and one at low saturation with equal gaps."""
@@ -203,6 +204,31 @@ EQUAL_GAPS = NvmeCase(
     NvmeLoad("high_bandwidth", RELAXED, 0, physics=Physics(constant_gaps=True)), "first_fit", "physically_attached"
 )
 """Cell of low saturation in which workloads wait, with equal gaps between arrivals alone."""
+
+
+def differing(
+    step: str, scenario: MixScenario, load: float, policy: NvmePolicy, infrastructure: Infrastructure = "disaggregated"
+) -> NvmeCase:
+    """Return a cell of the tables with one difference of the authors' simulator, with seed 0."""
+    return NvmeCase(NvmeLoad(scenario, load, 0, physics=STEPS[step]), policy, infrastructure)
+
+
+DIFFERENCES: Mapping[str, tuple[NvmeCase, ...]] = {
+    "constant gaps": (
+        differing("constant gaps", "high_capacity", 0.7, "first_fit", "physically_attached"),
+        differing("constant gaps", "high_capacity", 0.8, "first_fit"),
+        differing("constant gaps", "high_compute", 0.7, "first_fit"),
+        differing("constant gaps", "high_compute", 0.7, "first_fit", "physically_attached"),
+        differing("constant gaps", "high_compute", 0.7, "disaggregation_aware", "physically_attached"),
+    ),
+    "correlated priorities": (differing("correlated priorities", "high_capacity", 0.7, "first_fit", "physically_attached"),),
+    "base times under first_fit": (
+        differing("base times under first_fit", "high_bandwidth", 0.6, "first_fit", "physically_attached"),
+        differing("base times under first_fit", "high_bandwidth", 0.7, "first_fit"),
+    ),
+    "window of all resources": (differing("window of all resources", "high_bandwidth", 0.8, "disaggregation_aware"),),
+}
+"""Difference of the authors' simulator -> cells of Tables III to V in which it alone changes the verdict of a row."""
 
 
 @dataclass(frozen=True)
