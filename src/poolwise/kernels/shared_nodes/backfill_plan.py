@@ -9,6 +9,7 @@ from __future__ import annotations
 from poolwise.arrays import IntArray
 from poolwise.kernels.common import heap
 from poolwise.kernels.common.intervals import PRECISION, add_times, count_by, last_begun, limit_end, second
+from poolwise.kernels.common.state import IntervalRules
 from poolwise.kernels.jit import inlined, step
 from poolwise.kernels.shared_nodes.choose import choose
 from poolwise.kernels.shared_nodes.interval_state import SharedIntervals
@@ -23,7 +24,7 @@ from poolwise.kernels.shared_nodes.segments import (
     is_reserved,
     write_held,
 )
-from poolwise.kernels.shared_nodes.state import FIRST_FIT, WORD, SharedState
+from poolwise.kernels.shared_nodes.state import FIRST_FIT, WORD, SharedNow, SharedState
 from poolwise.quantities import NEVER, SECOND
 
 
@@ -32,7 +33,7 @@ def begin_plan(state: SharedState, intervals: SharedIntervals) -> None:
     """Begin a backfill pass without reservations."""
     rules, segments, status, now = intervals.rules, intervals.segments, intervals.status, state.now
     segments.begin[0] = second(now) // rules.resolution * rules.resolution
-    segments.end[0] = segments.begin[0] + rules.window
+    segments.end[0] = _window_end(now, rules)
     segments.row[0] = 0
     for n in range(segments.reserved_from.size):
         segments.reserved_from[n], segments.first[n] = NEVER, -1
@@ -50,7 +51,7 @@ def holds(state: SharedState, intervals: SharedIntervals) -> bool:
 
     With the same runs, time changes the plan when an expected end has passed; when the interval of a planned job, from now on,
     reaches a further segment; when an expected start comes into the window; when a reservation has passed that rounding ends
-    before its start; or when the window ends later within a reservation.
+    before its start; or when the window has come to its end. Otherwise, only the end of the window moves.
     """
     line, status = intervals.line, intervals.status
     if status.version != state.now.version or state.now.time >= status.holds_until:
@@ -58,7 +59,14 @@ def holds(state: SharedState, intervals: SharedIntervals) -> bool:
     for k in range(status.planned):
         if k == status.tested + status.left or next_tested(k, state, intervals) != line.planned[k]:
             return False
+    intervals.segments.end[status.segments - 1] = _window_end(state.now, intervals.rules)
     return True
+
+
+@inlined
+def _window_end(now: SharedNow, rules: IntervalRules) -> int:
+    """Return the end (ns) of the window of a pass."""
+    return int(second(now) // rules.resolution * rules.resolution + rules.window)
 
 
 @inlined
@@ -111,7 +119,11 @@ def place_now(job: int, state: SharedState, intervals: SharedIntervals) -> None:
 
 @step
 def reserve(job: int, state: SharedState, intervals: SharedIntervals) -> None:
-    """Find the expected start of a job that does not start now, and reserve its nodes if that is in the window."""
+    """Find the expected start of a job that does not start now, and reserve its nodes if that is in the window.
+
+    A window that ends later, but within the same reservations, changes no other expected start in it: a job is only tried from
+    instants in the window, and later starts conflict with no reservation.
+    """
     rules, status, now = intervals.rules, intervals.status, second(state.now)
     intervals.line.planned[status.planned] = job
     status.planned += 1
@@ -124,7 +136,10 @@ def reserve(job: int, state: SharedState, intervals: SharedIntervals) -> None:
     begin = start // rules.resolution * rules.resolution
     end = limit_end(start, state.jobs.length[job]) // rules.resolution * rules.resolution
     _hold_until(end, intervals)
-    if end >= intervals.segments.end[status.segments - 1]:
+    last = intervals.segments.end[status.segments - 1]
+    if begin < last <= end and rules.window % rules.resolution == 0:
+        _hold_until(end - rules.window + rules.resolution, intervals)
+    elif last <= end:
         _hold_until((now // rules.resolution + 1) * rules.resolution, intervals)
     add_reservation(begin, end, status.chosen, now, intervals)
 
