@@ -114,8 +114,8 @@ def _unsupported_jobs(spec: RunSpec) -> str:
         return "run times differ from the requested times"
     if not 0 < int(workload.requested.min()) <= int(workload.requested.max()) < EXACT:
         return "requested times must be above 0 and below 26 days"
-    tables = [found for found in tables_of(spec.model, np.unique(kind_column(table)).tolist()) if found is not None]
-    if any(found.partners for found in tables):
+    tables = tables_of(spec.model, np.unique(kind_column(table)).tolist())
+    if any(sharing is not None and sharing.partners for sharing in tables):
         return "kinds of workloads share compositions with partners"
     first, _ = distinct_needs(table)
     if not bool(_fits(table, first, spec.machine, layout, spec.scheduler).all()):

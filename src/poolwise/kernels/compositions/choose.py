@@ -163,7 +163,7 @@ def _fitness(lead: int, shape: int, state: CompositionState) -> float:
 def _fastest(shape: int, deadline: int, late: bool, first: int, state: CompositionState) -> bool:
     """Compose free devices of the best location: deadline met, then least time, fewest devices, lowest location."""
     shapes, devices = state.shapes, state.devices
-    found, best_late, best_time, best_count = False, False, 0, 0
+    placed, best_late, best_time, best_count = False, False, 0, 0
     for place in range(devices.inside.size):
         node = first if devices.inside[place] < 0 else devices.inside[place]
         if state.cores[node] < shapes.cores[shape]:
@@ -175,12 +175,12 @@ def _fastest(shape: int, deadline: int, late: bool, first: int, state: Compositi
         misses = late or state.now.time + time > deadline
         if misses:
             time = 0
-        better = not found or (not misses and best_late)
-        if found and misses == best_late:
+        better = not placed or (not misses and best_late)
+        if placed and misses == best_late:
             better = time < best_time or (time == best_time and count < best_count)
         if better:
-            found, best_late, best_time, best_count = _keep(node, -1, count, place, state), misses, time, count
-    return found
+            placed, best_late, best_time, best_count = _keep(node, -1, count, place, state), misses, time, count
+    return placed
 
 
 @step
@@ -225,16 +225,16 @@ def _minimize(shape: int, deadline: int, late: bool, state: CompositionState) ->
             best, least = lead, alpha
     if best >= 0:
         return _keep(compositions.node[best], best, 0, 0, state)
-    found, best_count, best_beta = False, 0, 0.0
+    placed, best_count, best_beta = False, 0, 0.0
     for place in range(devices.inside.size):
         node = emptiest if devices.inside[place] < 0 else devices.inside[place]
         count = _fewest(place, shape, devices, shapes)
         if state.cores[node] < shapes.cores[shape] or count == 0:
             continue
         beta = 1 - state.cores[node] / max(devices.installed[node], 1)
-        if not found or count < best_count or (count == best_count and beta < best_beta):
-            found, best_count, best_beta = _keep(node, -1, count, place, state), count, beta
-    return found
+        if not placed or count < best_count or (count == best_count and beta < best_beta):
+            placed, best_count, best_beta = _keep(node, -1, count, place, state), count, beta
+    return placed
 
 
 @step
