@@ -12,6 +12,7 @@ from poolwise.files.component import Component
 from poolwise.policies.placement.nvme.compositions import Candidate, GroupKey
 from poolwise.policies.placement.nvme.policies import NvmeDisaggregationAware, NvmeMaximizeComposition
 from poolwise.runner import Local
+from poolwise.traces.generators.nvme_mix import NvmeMix
 from poolwise_reproductions import catalog
 from poolwise_reproductions.cases import Measurer
 from poolwise_reproductions.claims_file import read_claims
@@ -32,7 +33,18 @@ from poolwise_reproductions.nvme_composition.figures import origins, rates, tabl
 from poolwise_reproductions.nvme_composition.packing import PACKINGS, PackingCase, describe_packing, packing_table
 from poolwise_reproductions.nvme_composition.packing import cases as calibrated_packings
 from poolwise_reproductions.nvme_composition.packing import node_of as packed_node
-from poolwise_reproductions.nvme_composition.plan import ALGORITHMS, COLUMNS, FASTER, MODES, SOURCES, NvmePlan, base, seeded
+from poolwise_reproductions.nvme_composition.plan import (
+    ALGORITHMS,
+    COLUMNS,
+    FASTER,
+    MODES,
+    SOURCES,
+    NvmePlan,
+    base,
+    fewest_capacity_bound,
+    seeded,
+)
+from poolwise_reproductions.nvme_composition.plan import FEW_CAPACITY_BOUND as FEW
 from poolwise_reproductions.published import SWITCH, compare
 from poolwise_reproductions.results import without_nan
 from tests.helpers.data import PUBLISHED, ROOT
@@ -127,8 +139,7 @@ def test_switches_change_the_load_of_figure_10_or_the_gaps_of_figure_4_alone():
         key = "Figure 10", condition, metric
         assert dict(figure_10(results))[key].value == pytest.approx(0.7 * 4)
         assert by_switch["load 0.9"][key].value == pytest.approx(0.9 * 4)
-    (equal,) = by_switch["equal gaps"].values()
-    assert equal.value == -1.0
+    assert [value.value for key, value in by_switch["constant gaps"].items() if key[0] == "Figure 4"] == [-1.0]
     missed = {key[1]: value.value for key, value in by_switch["constant gaps"].items() if key[2] == "missed_deadlines_pct"}
     assert "high_compute, load 0.7, physically_attached, first_fit" in missed
     assert set(missed.values()) == {-1.0}
@@ -152,6 +163,16 @@ def test_figure_11_is_verified_by_late_workloads_alone_under_one_policy():
     assert {measured[key].value for key in alone} == {-10.0}
     assert {value.value for value in alone.values()} == {40.0}
     assert {key[2] for key in alone} == {metric}
+
+
+def test_draws_with_few_capacity_bound_workloads():
+    seeds = fewest_capacity_bound(3)
+    counts = [
+        int((NvmeMix("high_capacity", seed=k).generate().attributes["kind"] == "capacity_bound").sum()) for k in range(30)
+    ]
+    assert sorted(counts)[:3] == [counts[seed] for seed in seeds]
+    planned = {case.load.seed for case in cases(NvmePlan(3)) if replace(case, load=replace(case.load, seed=0)) in FEW}
+    assert planned == {0, 1, 2, *seeds}
 
 
 def test_section_3c_has_more_seeds():

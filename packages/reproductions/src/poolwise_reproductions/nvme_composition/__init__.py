@@ -13,7 +13,17 @@ from poolwise_reproductions.claims_file import read_claims
 from poolwise_reproductions.nvme_composition import algorithms, base_times, claims, figures, packing
 from poolwise_reproductions.nvme_composition.cells import NvmeCase, measure_cases
 from poolwise_reproductions.nvme_composition.claims import NvmeResults
-from poolwise_reproductions.nvme_composition.plan import ALGORITHMS, MODES, QUICK, SOURCES, TABLES, NvmePlan, seeded
+from poolwise_reproductions.nvme_composition.plan import (
+    ALGORITHMS,
+    FEW_CAPACITY_BOUND,
+    MODES,
+    POOLED_EARLY,
+    QUICK,
+    SOURCES,
+    TABLES,
+    NvmePlan,
+    seeded,
+)
 from poolwise_reproductions.reproduction import ALL, Part, Reproduction, ReproductionResult, Wanted, figures_of, rows_of
 from poolwise_reproductions.results import without_nan
 
@@ -51,8 +61,13 @@ PARTS = (
 
 def cases(plan: NvmePlan, parts: Sequence[Part] = PARTS) -> list[NvmeCase]:
     """Return the cases of some parts with every seed."""
-    unseeded = dict.fromkeys(case for part in parts for case in part.cases(plan))
-    return [seeded(case, seed) for case in unseeded for seed in plan.seeds_of(case)]
+    sources = [(case, plan) for part in parts for case in part.cases(plan)]
+    artifacts = {artifact for part in parts for artifact in part.artifacts}
+    if "Table IV" in artifacts:
+        sources += [(case, plan.with_few_capacity_bound) for case in FEW_CAPACITY_BOUND]
+    if "Abstract" in artifacts:
+        sources += [(case, plan.with_more_seeds) for case in POOLED_EARLY]
+    return list(dict.fromkeys(seeded(case, seed) for case, source in sources for seed in source.seeds_of(case)))
 
 
 @dataclass(frozen=True)

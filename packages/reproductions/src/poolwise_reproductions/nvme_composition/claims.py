@@ -232,15 +232,19 @@ def switches(results: NvmeResults) -> dict[str, dict[Key, Measured]]:
         first = results.at("high_bandwidth", load, "first_fit", fio=fio)
         lead = results.less(first, nvme.late_alone(load, fio))
         separate.append((("Figure 11", f"{mix}, load {load}", LEAD), lead))
-    alone = ("Abstract", "high_bandwidth, first_fit", POOLING), _by_pooling(results, 0.6, "first_fit")
+    many = replace(results, plan=results.plan.with_more_seeds)
+    few = replace(results, plan=results.plan.with_few_capacity_bound)
+    alone = ("Abstract", "high_bandwidth, first_fit", POOLING), _by_pooling(many, 0.6, "first_fit")
     ratios = [results.mean(results.at("high_bandwidth", load, AWARE), "sharing_ratio") for load in LOADS]
+    by_difference = {name: without_nan(_columns(results, cells)) for name, cells in nvme.DIFFERENCES.items()}
     relaxed = "Figure 4", f"high_bandwidth, load {RELAXED}, physically_attached, first_fit", "missed deadlines"
+    by_difference["constant gaps"] |= without_nan([(relaxed, results.mean(nvme.EQUAL_GAPS, MISSED))])
     return {
         f"one arrival in {nvme.FASTER_S:g} s": without_nan(faster),
         "late workloads alone": without_nan(separate),
         "first_fit at load 0.6 alone": without_nan([alone]),
-        "equal gaps": without_nan([(relaxed, results.mean(nvme.EQUAL_GAPS, MISSED))]),
-        **{name: without_nan(_columns(results, cells)) for name, cells in nvme.DIFFERENCES.items()},
+        **by_difference,
+        "few capacity-bound workloads": without_nan(_columns(few, nvme.FEW_CAPACITY_BOUND)),
         f"load {nvme.FULL_LOAD}": without_nan(_falls(results, nvme.FULL_LOAD)),
         "ratios rounded down": without_nan([(("Abstract", "high_bandwidth", SHARING), _greatest(ratios))]),
     }

@@ -5,9 +5,12 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 
-from poolwise.traces.generators.nvme_mix import SHARES, MixScenario
+import numpy as np
+
+from poolwise.traces.generators.nvme_mix import CAPACITY_BOUND, SHARES, MixScenario, NvmeMix
 from poolwise_reproductions.nvme_composition.cells import (
     ALONE,
     DEFAULT,
@@ -87,7 +90,7 @@ class NvmePlan:
     """Number of seeds, parameter ranges, and whether core packing runs (`packings`).
 
     `more_seeds` is the number of seeds of the cases in which the policies differ by less than the spread between a few seeds
-    (section III-C); `seeds` if it is less.
+    (section III-C); `seeds` if it is less. `chosen` are the seeds of every case instead, if given.
     """
 
     seeds: int
@@ -97,9 +100,22 @@ class NvmePlan:
     sweeps: Sequence[RateSweep] = field(default_factory=lambda: SWEEPS)
     packings: bool = True
     more_seeds: int = 0
+    chosen: Sequence[int] = ()
 
-    def seeds_of(self, case: NvmeCase) -> range:
+    @property
+    def with_more_seeds(self) -> NvmePlan:
+        """Plan with the greater number of seeds in every case."""
+        return replace(self, chosen=range(max(self.seeds, self.more_seeds)))
+
+    @property
+    def with_few_capacity_bound(self) -> NvmePlan:
+        """Plan whose seeds are the tenth of the draws of S2 with the fewest capacity-bound workloads."""
+        return replace(self, chosen=fewest_capacity_bound(self.seeds))
+
+    def seeds_of(self, case: NvmeCase) -> Sequence[int]:
         """Return the seeds of a case."""
+        if self.chosen:
+            return self.chosen
         return range(max(self.seeds, self.more_seeds) if case.policy in ALONE else self.seeds)
 
     def table(self, scenario: MixScenario) -> list[NvmeCase]:
@@ -204,6 +220,24 @@ EQUAL_GAPS = NvmeCase(
     NvmeLoad("high_bandwidth", RELAXED, 0, physics=Physics(constant_gaps=True)), "first_fit", "physically_attached"
 )
 """Cell of low saturation in which workloads wait, with equal gaps between arrivals alone."""
+
+
+@lru_cache(maxsize=4)
+def fewest_capacity_bound(count: int) -> tuple[int, ...]:
+    """Return the seeds of S2 with the fewest capacity-bound workloads: `count` of ten times as many."""
+    drawn = (NvmeMix("high_capacity", seed=seed).generate().attributes["kind"] for seed in range(10 * count))
+    numbers = np.array([(kind == CAPACITY_BOUND.name).sum() for kind in drawn])
+    return tuple(np.argsort(numbers, kind="stable")[:count].tolist())
+
+
+FEW_CAPACITY_BOUND: tuple[NvmeCase, ...] = (
+    base("high_capacity", 0.6, "first_fit", "physically_attached"),
+    base("high_capacity", 0.6, "disaggregation_aware", "physically_attached"),
+    *(base("high_capacity", load, policy) for load in (0.6, 0.7, 0.8, 0.9) for policy in POLICIES),
+)
+"""Cells of Table IV whose capacity load is above the published one; they are repeated with draws that have less of it."""
+POOLED_EARLY: tuple[NvmeCase, ...] = tuple(base("high_bandwidth", 0.6, "first_fit", where) for where in INFRASTRUCTURES)
+"""Cells of Table III at the load at which pooling gains about as much as the abstract states."""
 
 
 def differing(
