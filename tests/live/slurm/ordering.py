@@ -1,6 +1,6 @@
 """Order mode against a real Slurm: `make test-live`. Slurm starts jobs in the order of the priorities that Poolwise sets.
 
-Set POOLWISE_LIVE_RATES=1 on an otherwise idle machine to require 400 priorities per second, and 80 % of the rate of one scontrol.
+Set POOLWISE_LIVE_RATES=1 on an otherwise idle machine to require rates: 400 priorities per second, 80 % of those of one scontrol.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(bool(missing_programs(False)), reason=missing_pr
 LINES = "PartitionName=queue Nodes=ALL OverSubscribe=EXCLUSIVE MaxTime=INFINITE State=UP\nLogTimeFormat=iso8601_ms\n"
 MANY = 1000
 RATE = 400.0 if os.environ.get("POOLWISE_LIVE_RATES") else 0.0
-"""Verified priority updates per second that are required; 0 for no requirement, because rates depend on the load of the machine."""
+"""Verified priority updates per second that are required; 0 for none, because rates depend on the load of the machine."""
 SHUFFLED = '''
 from pathlib import Path
 import numpy as np
