@@ -1,7 +1,7 @@
 """Order mode against a real Slurm: `make test-live`. Slurm starts jobs in the order of the priorities that Poolwise sets.
 
-Set POOLWISE_LIVE_RATES=1 on an otherwise idle machine to require rates: 400 priorities per second, and 80 % of those of a single
-scontrol.
+Set POOLWISE_LIVE_RATES=1 on an otherwise idle machine to require rates: 400 priorities per second, and 80 % of those of
+a single scontrol.
 """
 
 from __future__ import annotations
