@@ -42,9 +42,10 @@ pytestmark = [
 
 
 def start(tmp_path: Path, program: str, *options: str) -> subprocess.Popen[str]:
-    """Start to measure a Python program."""
+    """Start to measure a Python program, with SIGINT as by default: a shell starts processes in the background without it."""
     words = [sys.executable, "-m", "poolwise", "profile", "measure", "--out", tmp_path / "m.csv", *options]
-    return subprocess.Popen([*words, "--", sys.executable, "-c", program], stdout=-1, stderr=-1, text=True, cwd=tmp_path)
+    words = ["env", "--default-signal=INT", *words, "--", sys.executable, "-c", program]
+    return subprocess.Popen(words, stdout=-1, stderr=-1, text=True, cwd=tmp_path)
 
 
 def resources() -> tuple[list[str], list[str]]:
