@@ -350,3 +350,9 @@ def test_job_that_does_not_fit_blocks_only_the_nodes_of_its_partition() -> None:
         started = dict(zip(schedule.job.tolist(), (schedule.start // SECOND).tolist(), strict=True))
         # 0 takes n0 and n1; 1 does not fit and blocks n0 to n2; so 2 starts on n3, and 3 waits for the backfill: n2 is blocked
         assert [started[job] for job in range(4)] == [0, 50, 0, 20]
+
+
+def test_preference_for_nodes_in_use_requires_shared_nodes() -> None:
+    with pytest.raises(InputError, match="bf_busy_nodes is not supported on nodes that jobs use alone") as error:
+        day([(0, 4, 9, 9), (1, 2, 9, 9)], exact(bf_busy_nodes=1))
+    assert "shared" in error.value.remedy

@@ -7,7 +7,7 @@ from typing import ClassVar, Protocol
 
 from poolwise.interfaces.order import QueuePolicy
 from poolwise.interfaces.scheduling_pass import SchedulingPass
-from poolwise.model import Start
+from poolwise.model import JobTable, Machine, Start
 from poolwise.model.rules import BackfillRule
 
 
@@ -53,6 +53,10 @@ class BackfillPolicy(Protocol):
         `Easy` and its subclasses follow it. A backfill with a `select` of its own states it for engines.
         """
         return None
+
+    def check(self, machine: Machine, jobs: JobTable) -> None:
+        """Raise InputError for problems that are known before a run, such as a machine on which it cannot run."""
+        return
 
     def open(self) -> BackfillPolicy:
         """Begin a run. A policy that keeps state from pass to pass returns an object for it; others return themselves."""

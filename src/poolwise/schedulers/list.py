@@ -124,10 +124,11 @@ class ListScheduler(Scheduler):
         return ListRule(self.order, self.backfill, self.placement)
 
     def check(self, machine: Machine, jobs: JobTable) -> None:
-        """Check the machine and the jobs with the order, the placement, the admission and the preemption."""
+        """Check the machine and the jobs with the order, the placement, the backfill, the admission and the preemption."""
         if isinstance(self.order, PreparedOrder):
             self.order.check(machine, jobs)
         self.placement.check(machine, jobs)
+        self.backfill.check(machine, jobs)
         self.admission.check(machine, jobs)
         if self.preemption is not None:
             self.preemption.check(machine, jobs)

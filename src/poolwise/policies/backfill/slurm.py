@@ -25,7 +25,7 @@ import numpy as np
 from poolwise.arrays import IntArray
 from poolwise.errors import InputError
 from poolwise.interfaces import BackfillPolicy, SchedulingPass
-from poolwise.model import Kind, Refusal, Snapshot, Start, WaitCause
+from poolwise.model import JobTable, Kind, Machine, Refusal, Snapshot, Start, WaitCause
 from poolwise.model.eligibility import has_tiers
 from poolwise.model.rules import BackfillRule, PassTimes
 from poolwise.policies.backfill.none import owners_of, start_in_order
@@ -125,6 +125,15 @@ class SlurmBackfill(BackfillPolicy):
     looked: float = 0.0
 
     chooses_preemptors: ClassVar[bool] = True
+
+    def check(self, machine: Machine, jobs: JobTable) -> None:
+        """Raise InputError for `bf_busy_nodes` on a machine with nodes that are only counted."""
+        counted = "nodes" in machine.resources and bool(machine.capacity[:, machine.resource("nodes")].any())
+        if counted and self.parameters.busy_nodes:
+            problem = f"{BUSY_NODES} is not supported on nodes that jobs use alone, which are only counted"
+            raise InputError(
+                problem, field="settings", remedy=f'remove {BUSY_NODES}, or set allocation = "shared" for all nodes'
+            )
 
     def open(self) -> BackfillPolicy:
         """Read slurm.conf and return the policy of one run."""
@@ -308,12 +317,7 @@ class SlurmBackfill(BackfillPolicy):
 
     def plan(self, snapshot: Snapshot) -> BackfillPlan:
         """Begin a backfill pass."""
-        limits, machine = self.parameters, snapshot.machine
-        if limits.busy_nodes and ("nodes" in machine.resources and machine.capacity[:, machine.resource("nodes")].any()):
-            problem = f"{BUSY_NODES} is not supported on nodes that jobs use alone, which are only counted"
-            raise InputError(
-                problem, field="settings", remedy=f'remove {BUSY_NODES}, or set allocation = "shared" for all nodes'
-            )
+        limits = self.parameters
         return BackfillPlan(snapshot, limits.window, limits.resolution, busy_nodes=limits.busy_nodes)
 
     def _record_rounds(self, cycle: SchedulingPass, tested: list[int], starts: Sequence[Start]) -> None:

@@ -177,8 +177,9 @@ class BackfillPlan:
         machine, capacity = self._state.machine, self._state.capacity
         sets = eligible_sets(machine, job.table)
         enough: BoolArray = eligible_owners(machine, *sets.value[int(sets.of[job.index])]).copy()
-        for name in ("cores", "memory"):
-            if name in machine.resources and not (machine.kind == Kind.POOL).any():
+        compared = ("cores",) if (machine.kind == Kind.POOL).any() else ("cores", "memory")  # memory can come from a pool
+        for name in compared:
+            if name in machine.resources:
                 enough &= capacity[:, machine.resource(name)] >= job.request(name)
         enough |= ~self._shared
         inside = np.flatnonzero(machine.home >= 0)

@@ -16,8 +16,8 @@ from poolwise.policies.placement.nodes.placement import CandidateNodes, NodePlac
 class BusyNodes(NodePlacement):
     """First fit on nodes in use, then on idle ones; among nodes of one weight.
 
-    If nodes in use hold the last part, the first idle node of their weight that could hold a part is chosen in addition: Slurm
-    reserves one node more than the job requests.
+    If nodes in use hold the last part, the first idle node of their weight that could hold a part without a memory pool is
+    chosen in addition: Slurm reserves one node more than the job requests.
 
     Source: slurm.conf(5) of Slurm 22.05, "bf_busy_nodes"; and the choices of a Slurm 22.05.8 (`tests/live`).
 
@@ -42,10 +42,8 @@ class BusyNodes(NodePlacement):
         last = layout.weight == layout.weight[chosen].max()
         if (chosen & last & self.idle).any():
             return placement
-        able = candidates(job, layout.eligible(job.table, job.index), snapshot.free, layout).able
-        further = np.flatnonzero(able & last & self.idle)
+        nodes = candidates(job, layout.eligible(job.table, job.index), snapshot.free, layout)
+        further = np.flatnonzero(nodes.able & (nodes.lack == 0) & last & self.idle)
         if not len(further):
             return placement
-        node = int(further[0])
-        lack = max(job.memory - int(layout.local(snapshot.free)[node]), 0)
-        return Placement.of([*placement.rows(), *rows_of_part(job, 0, node, lack, snapshot.free, layout)])
+        return Placement.of([*placement.rows(), *rows_of_part(job, 0, int(further[0]), 0, snapshot.free, layout)])

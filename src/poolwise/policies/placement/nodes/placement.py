@@ -303,11 +303,11 @@ class ConsecutiveNodes(NodePlacement):
 
     A sequence has nodes of one weight. While none holds all remaining parts, take the one with the most free cores; Slurm also
     takes one that does not if it has more free cores than all sequences before it. A single part goes to the node with the
-    fewest free cores of the sequence, several parts to its first nodes. Ties are broken by node
-    number. For a job that requests GPUs or other countable resources, each node counts with the cores that the job requests.
+    fewest free cores of the sequence, several parts to its first nodes. Ties are broken by node number. For a job that requests
+    GPUs or other countable resources, each node counts with the cores that the job requests.
 
-    As in Slurm for jobs that request memory per node; for jobs that request memory per CPU, it rounds the free cores of a node
-    down to a multiple of the CPUs per task.
+    Slurm does this for jobs that request memory per node. For jobs that request memory per CPU, it rounds the free cores of a
+    node down to a multiple of the CPUs per task, which logs do not contain.
 
     Source: recorded days of a Slurm 22.05 with `topology/none` and `select/cons_tres` (`tests/live`).
     """
@@ -331,10 +331,9 @@ class ConsecutiveNodes(NodePlacement):
     @staticmethod
     def _next(groups: list[IntArray], nodes: CandidateNodes, left: int) -> int:
         """Return the number of the sequence to use next for the remaining parts, found as Slurm does: one after the other."""
-        best, least, sufficient = -1, 0, False
+        best, best_cores, sufficient = -1, 0, False
         for number, group in enumerate(groups):
             cores, enough = int(nodes.cores[group].sum()), len(group) >= left
-            tighter = cores < least or not sufficient
-            if best < 0 or (tighter if enough else cores > least):
-                best, least, sufficient = number, cores, enough
+            if best < 0 or (cores < best_cores or not sufficient if enough else cores > best_cores):
+                best, best_cores, sufficient = number, cores, enough
         return best
