@@ -1,5 +1,6 @@
 """Slurm's main scheduler and backfill by hand, and guarantees of a pass. Recorded days: `test_slurm_day.py`."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from poolwise.policies.backfill.slurm_plan import BackfillPlan, ExpectedStart
 from poolwise.policies.placement.memory.racks import RackPlacement
 from poolwise.policies.placement.nodes.placement import FirstNodes
 from poolwise.quantities import SECOND
+from poolwise.registry import make
 from poolwise.schedulers.list import ListScheduler
 from tests.policies.test_backfill import NOW, State, states
 
@@ -311,6 +313,47 @@ def test_run_on_other_nodes_extends_the_period(other: int, expected: int) -> Non
     plan._reserve(ExpectedStart(0, Placement.of([(0, 0, 0, 1), (0, 1, 0, 1)])), table.job(4))
     start = plan.find_start(table.job(4), FirstNodes())
     assert start is not None and start.start == expected * SECOND
+
+
+def test_reservation_may_share_a_node_with_a_run_that_ends_later() -> None:
+    """From 50 s on, a job fits on a node with another run, and ends before a reservation of the node begins."""
+    machine, runs, free = nodes_with_runs({"cores": [4, 4]}, ((0, 2, 50), (0, 1, 300), (1, 4, 100)))
+    table = Workload.of(np.zeros(4), np.full(4, 60 * SECOND), requests={"cores": np.array([2, 1, 4, 3])}).table
+    plan = BackfillPlan(Snapshot(0, machine, table, machine.capacity, free, runs, Ideal()), 3600 * SECOND, SECOND)
+    plan._reserve(ExpectedStart(110 * SECOND, Placement.of([(0, 0, 0, 4)])), table.job(3))
+    assert plan.find_start(table.job(3), FirstNodes()) == ExpectedStart(50 * SECOND, Placement.of([(0, 0, 0, 3)]))
+
+
+@pytest.mark.parametrize(
+    ("placement", "starts", "expected"), [("topology_none", False, 2), ("topology_none", True, 0), ("first_fit", False, 0)]
+)
+def test_nodes_tested_for_a_job_with_gpus_are_reserved_first(placement: str, starts: bool, expected: int) -> None:
+    """Of three nodes with GPUs, a job with GPUs is planned on the first. A start on the last node restores their weights."""
+    amounts = {"cores": [4, 4, 4, 4, 4], "gpu": [0, 2, 2, 2, 0]}
+    machine, runs, free = nodes_with_runs(amounts, [(node, 4, 50) for node in range(4 if starts else 5)])
+    limits, gpus = np.array([*[60] * 7, 900]) * SECOND, np.array([0, 0, 0, 0, 0, 1, 0, 0])
+    table = Workload.of(np.zeros(8), limits, requests={"cores": np.full(8, 4), "gpu": gpus}).table
+    plan = BackfillPlan(Snapshot(0, machine, table, machine.capacity, free, runs, Ideal()), 3600 * SECOND, SECOND)
+    planned = [plan.plan_job(table.job(row), make("placements", placement)) for row in ((5, 7, 6) if starts else (5, 6))]
+    chosen = [(each.start // SECOND, *each.placement.owners()) for each in planned if each is not None]
+    assert chosen == [(50, 1), *([(0, 4)] if starts else []), (50, expected)]
+
+
+def nodes_with_runs(
+    amounts: dict[str, list[int]], used: Iterable[tuple[int, int, int]]
+) -> tuple[Machine, RunTable, np.ndarray]:
+    """Return shared nodes with amounts of resources, runs on a node with cores and an end (s) each, and what is free."""
+    build = MachineBuilder("nodes", (*amounts,))
+    for n, values in enumerate(zip(*amounts.values(), strict=True)):
+        build.node(f"n{n}", type="any", rack=0, **dict(zip(amounts, values, strict=True)))
+    machine = Machine.of(build)
+    runs, free = RunTable(machine.capacity.size), machine.capacity.copy()
+    for row, (node, cores, end) in enumerate(used):
+        held = Placement.of([(0, node, 0, cores)])
+        held.take_from(free)
+        cells = held.owner * len(machine.resources) + held.resource
+        runs.add(Run(row, row, (0,), held, 0, end * SECOND), cells, ())
+    return machine, runs, free
 
 
 def test_second_period_is_twice_as_long() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from poolwise.kernels.common import heap
-from poolwise.kernels.common.intervals import count_by, second
+from poolwise.kernels.common.intervals import second
 from poolwise.kernels.jit import inlined, step
 from poolwise.kernels.shared_nodes.interval_state import SharedIntervals
 from poolwise.kernels.shared_nodes.segments import is_reserved
@@ -21,8 +21,8 @@ def sort_releases(state: SharedState, intervals: SharedIntervals) -> None:
         releases.run[k] = run
         releases.due[run] = max(runs.expected[run] // SECOND * SECOND, soon)
     heap.sort(releases.run, count, releases.due)
-    for n in range(releases.idle_after.size):
-        releases.idle_after[n], releases.parts[n] = 0, 0
+    for n in range(releases.parts.size):
+        releases.parts[n] = 0
     for k in range(count):
         run, at = releases.run[k], k
         while at > 0 and releases.end[at - 1] == releases.due[run] and runs.job[releases.run[at - 1]] > runs.job[run]:
@@ -36,15 +36,13 @@ def sort_releases(state: SharedState, intervals: SharedIntervals) -> None:
         releases.node[k] = parts.node[first] if parts.first[run + 1] == first + 1 else -1
         for part in range(first, parts.first[run + 1]):
             n = parts.node[part]
-            releases.idle_after[n], releases.part[n, releases.parts[n]] = k + 1, k
+            releases.part[n, releases.parts[n]] = k
             _note_run(n, run, intervals)
             releases.parts[n] += 1
     for n in range(releases.parts.size):
         if releases.parts[n] < releases.run_on.shape[1]:
             _note_run(n, -1, intervals)
     intervals.status.runs = count
-    for s in range(intervals.status.segments):
-        intervals.segments.ended[s] = count_by(intervals.segments.begin[s], intervals.releases.end, intervals.status.runs)
 
 
 @inlined

@@ -66,7 +66,6 @@ def _cut_at(time: int, intervals: SharedIntervals) -> int:
     _insert(s, segments, intervals.status.segments)
     intervals.status.segments += 1
     segments.end[s], segments.begin[s + 1] = time, time
-    segments.ended[s + 1] = count_by(time, intervals.releases.end, intervals.status.runs)
     return s + 1
 
 
@@ -74,11 +73,7 @@ def _cut_at(time: int, intervals: SharedIntervals) -> int:
 def _insert(at: int, segments: SharedSegments, count: int) -> None:
     """Insert a copy of one of `count` segments behind it."""
     for s in range(count, at, -1):
-        segments.begin[s], segments.end[s], segments.ended[s] = (
-            segments.begin[s - 1],
-            segments.end[s - 1],
-            segments.ended[s - 1],
-        )
+        segments.begin[s], segments.end[s] = segments.begin[s - 1], segments.end[s - 1]
         segments.row[s], segments.falls[s] = segments.row[s - 1], segments.falls[s - 1]
     segments.row[at + 1], segments.falls[at] = count, False
     for word in range(segments.held.shape[1]):
@@ -145,18 +140,15 @@ def is_reserved(n: int, words: IntArray) -> bool:
 
 @step
 def conflicts(start: int, limit: int, parts: int, intervals: SharedIntervals) -> bool:
-    """Return whether a start (ns) would use nodes that are not idle, or reserved for other jobs, in its interval."""
-    rules, releases, segments, chosen = intervals.rules, intervals.releases, intervals.segments, intervals.trial.ahead.chosen
+    """Return whether a start (ns) would use nodes that are reserved for other jobs in its interval."""
+    rules, segments, chosen = intervals.rules, intervals.segments, intervals.trial.ahead.chosen
     begin = start // rules.resolution * rules.resolution
     end = limit_end(start, limit) // rules.resolution * rules.resolution
-    ended = count_by(start, releases.end, intervals.status.runs)
     for s in range(intervals.status.segments):
         if segments.begin[s] >= end:
             break
         if segments.end[s] > begin:
-            k = max(ended, segments.ended[s])
             for part in range(parts):
-                n = chosen[part]
-                if releases.idle_after[n] > k or is_reserved(n, segments.held[segments.row[s]]):
+                if is_reserved(chosen[part], segments.held[segments.row[s]]):
                     return True
     return False

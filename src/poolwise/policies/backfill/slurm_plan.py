@@ -17,7 +17,9 @@ from poolwise.model import Job, Kind, Placement, Refusal, Snapshot
 from poolwise.model.eligibility import eligible_owners, eligible_sets
 from poolwise.policies.placement.avoid_windows import AvoidWindows
 from poolwise.policies.placement.nodes.busy import BusyNodes
+from poolwise.policies.placement.nodes.gpu_weights import GPU, GpuWeights
 from poolwise.policies.placement.nodes.layout import node_layout
+from poolwise.policies.placement.nodes.placement import NodePlacement
 from poolwise.quantities import HORIZON, NEVER, OVERDUE, SECOND
 
 PRECISION: Final = 30 * SECOND
@@ -59,7 +61,9 @@ class BackfillPlan:
         if "nodes" in machine.resources:
             shared = machine.capacity[:, machine.resource("nodes")] == 0
         self._shared = nodes & shared
+        self._individual = self._shared | ((machine.home >= 0) & self._shared[machine.home])
         self._counted = np.flatnonzero((nodes & ~shared) | (machine.kind == Kind.POOL))
+        self._weights: GpuWeights | None = None
         self._set_state(snapshot)
 
     def _set_state(self, snapshot: Snapshot) -> None:
@@ -93,6 +97,7 @@ class BackfillPlan:
         if expected is None:
             return None
         if expected.start <= self.now:
+            self._restore_weights(job)
             self._set_state(self._state.with_started(job.index, expected.placement))
         elif reserve and expected.start <= self.now + self._window:
             self._reserve(expected, job)
@@ -108,7 +113,9 @@ class BackfillPlan:
         begin = self.now
         while True:
             reserved, later = self._reserved(begin, _end(begin, job))
-            expected = self._first_fit(job, reserved, placement)
+            expected, free = self._first_fit(job, reserved, placement, begin)
+            if (weights := self._gpu_weights(placement)) is not None:
+                weights.lower(job, free, self._is_reserved(reserved))
             if expected is not None:
                 expected = expected._replace(start=max(expected.start, begin))
                 if expected.start <= self.now:
@@ -127,7 +134,7 @@ class BackfillPlan:
 
     def starts_now(self, job: Job, placement: PlacementPolicy) -> bool:
         """Return whether a job fits now along with all reservations up to the end of its limit."""
-        expected = self._first_fit(job, self._reserved(self.now, _end(self.now, job))[0], placement)
+        expected, _ = self._first_fit(job, self._reserved(self.now, _end(self.now, job))[0], placement, self.now)
         return expected is not None and expected.start <= self.now
 
     def present(self, job: Job) -> Snapshot:
@@ -143,8 +150,32 @@ class BackfillPlan:
         less = np.flatnonzero(ahead[:-1] & (self._held[1:] < most[:-1]).any(axis=(1, 2)))
         return met, int(self._until[less[0]]) if len(less) else None
 
-    def _first_fit(self, job: Job, reserved: BoolArray, placement: PlacementPolicy) -> ExpectedStart | None:
-        """Return the first start at which a job fits along with reservations as runs end; None if it never fits.
+    def _is_reserved(self, reserved: BoolArray) -> BoolArray:
+        """Return whether some of each owner is reserved in any of some segments, (n_owner,)."""
+        return np.asarray((self._held[reserved] > 0).any(axis=(0, 2)))
+
+    def _gpu_weights(self, placement: PlacementPolicy) -> GpuWeights | None:
+        """Return the weights of nodes with GPUs; None for a placement that disregards them, or without such nodes."""
+        inner, machine = placement.placement if isinstance(placement, AvoidWindows) else placement, self._state.machine
+        if not isinstance(inner, NodePlacement) or not inner.weighs_gpus:
+            return None
+        if self._weights is None and GPU in node_layout(machine).known:
+            self._weights = GpuWeights(machine)
+        return self._weights
+
+    def _restore_weights(self, job: Job) -> None:
+        """Restore the weights of nodes as a job starts now, and lower them if it requests GPUs."""
+        if self._weights is not None:
+            reserved = self._is_reserved(self._reserved(self.now, _end(self.now, job))[0])
+            self._weights.restore(self._large_enough(job), reserved)
+            self._weights.lower(job, self._state.free, reserved)
+
+    def _first_fit(
+        self, job: Job, reserved: BoolArray, placement: PlacementPolicy, begin: int
+    ) -> tuple[ExpectedStart | None, IntArray]:
+        """Return the first start at which a job fits along with reservations as runs end, and what is free in the last try.
+
+        The start is None if the job never fits, and before `begin` if it fits then without further ends.
 
         Shared nodes are individual: a job cannot use one that is reserved at any time in the interval. Counted resources
         (pools and exclusive nodes) only need to be available at each time.
@@ -163,11 +194,15 @@ class BackfillPlan:
         free = np.maximum(free, 0)
         row = np.array([job.index], dtype=np.int64)
         for k in np.flatnonzero(placement.prefilter(row, free, self._state)).tolist():
-            chosen = self._on_busy_nodes() if self._busy_nodes and over[k] > 0 else placement
+            chosen = placement
+            if self._busy_nodes and over[k] > 0:
+                chosen = self._on_busy_nodes()
+            elif max(times[k], begin) > self.now:
+                chosen = self._by_weights(job, placement)
             place = chosen.place(job, self._state.imagined(max(times[k], self._state.now), free[k]))
             if not isinstance(place, Refusal):
-                return ExpectedStart(times[k], place)
-        return None
+                return ExpectedStart(times[k], place), free[k]
+        return None, free[-1]
 
     def _large_enough(self, job: Job) -> BoolArray:
         """Return (n_owner,) False for shared nodes that never fit a part of a job, and for their devices.
@@ -185,6 +220,18 @@ class BackfillPlan:
         inside = np.flatnonzero(machine.home >= 0)
         enough[inside] = enough[machine.home[inside]]
         return enough
+
+    def _by_weights(self, job: Job, placement: PlacementPolicy) -> PlacementPolicy:
+        """Return a placement that chooses nodes by lowered weights, for a start later than now.
+
+        The test of a job with GPUs lowers the weights of all nodes that it could use alike.
+        """
+        weights = self._gpu_weights(placement)
+        if weights is None or job.request(GPU):
+            return placement
+        if isinstance(placement, AvoidWindows):
+            return AvoidWindows(self._by_weights(job, placement.placement))
+        return weights.lowered(placement) if isinstance(placement, NodePlacement) else placement
 
     def _on_busy_nodes(self) -> PlacementPolicy:
         """Return the placement that prefers the nodes in use."""
@@ -228,11 +275,15 @@ class BackfillPlan:
         return expected.start // step * step, _end(expected.start, job) // step * step
 
     def _conflicts(self, expected: ExpectedStart, job: Job) -> bool:
-        """Return whether a start would use amounts that are reserved for other jobs in its interval."""
+        """Return whether a start would use amounts that are reserved for other jobs in its interval.
+
+        Shared nodes may have runs that end later.
+        """
         (begin, end), amounts = self._span(expected, job), self._amounts(expected.placement)
         met = (self._begin < end) & (self._until > begin)
-        free = self._free[self._ended_by(np.maximum(expected.start, self._begin[met]))] - self._held[met]
-        return bool((amounts > np.maximum(free, 0)).any())
+        free = self._free[self._ended_by(np.maximum(expected.start, self._begin[met]))]
+        free[:, self._individual] = self._state.capacity[self._individual]
+        return bool((amounts > np.maximum(free - self._held[met], 0)).any())
 
     def _ended_by(self, times: IntArray) -> IntArray:
         """Return the number of runs that have ended by each time (ns), (k,)."""

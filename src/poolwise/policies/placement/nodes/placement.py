@@ -57,9 +57,19 @@ class CandidateNodes:
 
 
 class NodePlacement(PlacementPolicy):
-    """Base class of placements on shared nodes; subclasses order nodes of equal need of pool memory and weight."""
+    """Base class of placements on shared nodes; subclasses order nodes of equal need of pool memory and weight.
+
+    Attributes
+    ----------
+    weighs_gpus : whether the backfill `slurm` lowers the weights of nodes that it tests for jobs with GPUs (`GpuWeights`)
+    """
 
     filters_nodes: ClassVar[bool] = True
+    weighs_gpus: ClassVar[bool] = False
+
+    def layout(self, machine: Machine) -> NodeLayout:
+        """Return the nodes, with the weights by which they are chosen."""
+        return node_layout(machine)
 
     def node_order(self, nodes: CandidateNodes) -> IntArray:
         """Return sort keys, (n_node,), applied among nodes of equal need of pool memory and weight; ties by index."""
@@ -79,7 +89,7 @@ class NodePlacement(PlacementPolicy):
 
     def place(self, job: Job, snapshot: Snapshot) -> Placement | Refusal:
         """Place all parts of a job, or return what is short."""
-        layout = node_layout(snapshot.machine)
+        layout = self.layout(snapshot.machine)
         if (foreign := foreign_request(job, layout.known)) is not None:
             return foreign
         if job.tasks > 1 and job.nodes > 1:
@@ -311,6 +321,8 @@ class ConsecutiveNodes(NodePlacement):
 
     Source: recorded days of a Slurm 22.05 with `topology/none` and `select/cons_tres` (`tests/live`).
     """
+
+    weighs_gpus: ClassVar[bool] = True
 
     def node_order(self, nodes: CandidateNodes) -> IntArray:
         """Return the turn of each node."""
