@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -26,7 +26,8 @@ from poolwise.quantities import MS
 from poolwise.registry import make
 from poolwise.schedulers.list import ListScheduler
 from poolwise.slurm import hostlist
-from tests.helpers.slurm_day import CLOSE_MS, RecordedTimes, next_instant
+from tests.helpers.completing import Completing, CompletingNodes
+from tests.helpers.slurm_day import CLOSE_MS, next_instant
 
 INTERVAL = 4
 """Interval of the backfill (s)."""
@@ -62,6 +63,8 @@ class Recording:
     ms : submit, start, end: (n_job,) ms from a minute before the first submission; looks, backfills: those of the passes;
         stopped: (n_job,) those of preemptions, -1 for jobs that were not preempted, missing without preemption. The end of
         a preempted job is its first start and the run time that it needs.
+        completed: (n_job,) those at which the controller could use all nodes of a job again, -1 if unknown, missing in older
+        recordings
     ran_on : (n_job,) node lists of the first run of each job
     """
 
@@ -103,15 +106,18 @@ class Recording:
         machine, how = load_machine(out / "machine.toml"), scheduler_of(load_scheduler(out / "slurm.toml"))
         jobs = traces.read(self.folder / "sacct.txt", machine, "sacct", memory_field="requested")
         assert len(jobs) == len(self.ran_on)
-        jobs = replace(jobs, submit=self.ms["submit"] * MS, duration=(self._freed_ms() - self._decided_ms()) * MS)
         assert isinstance(how, ListScheduler)
         looks, backfills = (self._instants(name, step) for name, step in (("looks", 1), ("backfills", INTERVAL)))
-        times: BackfillPolicy = RecordedLooks(heads, looks)
-        if isinstance(how.backfill, SlurmBackfill):
-            times = RecordedTimes(how.backfill.conf, how.backfill.settings, all_main_passes=looks, all_backfills=backfills)
-        how = replace(how, backfill=times, placement=make("placements", placement) if placement else how.placement)
         types = SlurmCluster(SlurmFiles(conf), HEADER.split("|")).types
         names = {f"rack0.{kind}{k}": host for kind, hosts in types.items() for k, host in enumerate(hosts)}
+        times: BackfillPolicy = RecordedLooks(heads, looks)
+        ends = self._freed_ms()
+        if isinstance(how.backfill, SlurmBackfill):
+            completing = tuple(self._completing({host: name for name, host in names.items()}))
+            times = CompletingNodes(how.backfill.conf, how.backfill.settings, 0.0, 0.0, 0.0, looks, backfills, completing)
+            ends = self.ms["end"]
+        jobs = replace(jobs, submit=self.ms["submit"] * MS, duration=(ends - self._decided_ms()) * MS)
+        how = replace(how, backfill=times, placement=make("placements", placement) if placement else how.placement)
         return Comparison(self, names, simulate(jobs, machine, how).schedule)
 
     @property
@@ -139,21 +145,44 @@ class Recording:
                     start[job] = stop
         return self._passes_ms[np.searchsorted(self._passes_ms, start, side="right") - 1]
 
+    def _completing(self, owners: Mapping[str, str]) -> Iterator[Completing]:
+        """Yield the completing nodes, by their owners: node -> owner.
+
+        Without recorded times, these are nodes whose job ended at most `CLOSE_MS` before a pass that started no job on them.
+        """
+        if "completed" in self.ms:
+            for row in np.flatnonzero(self.stopped < 0).tolist():
+                for host in hostlist.expand(self.ran_on[row]):
+                    yield Completing(owners[host], int(self.ms["end"][row]) * MS, int(self.ms["completed"][row]) * MS)
+            return
+        used = self._nodes_used()
+        for row, at in enumerate(self.ms["end"].tolist()):
+            if self.stopped[row] >= 0:
+                continue
+            for soon in self._passes_ms[(self._passes_ms >= at) & (self._passes_ms <= at + CLOSE_MS)].tolist():
+                for host in {*hostlist.expand(self.ran_on[row])} - used.get(soon, set()):
+                    yield Completing(owners[host], at * MS, (soon + 1) * MS)
+
     def _freed_ms(self) -> np.ndarray:
         """Return the ms at which the controller could use each job's nodes, (n_job,): at its end, or after a pass too soon.
 
         A pass within `CLOSE_MS` of an end that started no job on its nodes may have found them still completing.
         """
-        freed, freed_at = self.ms["end"].copy(), dict[int, set[str]]()
-        for at, nodes in zip(self._decided_ms().tolist(), self.ran_on, strict=True):
-            freed_at.setdefault(at, set()).update(hostlist.expand(nodes))
+        freed, used = self.ms["end"].copy(), self._nodes_used()
         for row, at in enumerate(freed.tolist()):
             if self.stopped[row] >= 0:
                 continue
             for soon in self._passes_ms[(self._passes_ms >= at) & (self._passes_ms <= at + CLOSE_MS)].tolist():
-                if not freed_at.get(soon, set()) & {*hostlist.expand(self.ran_on[row])}:
+                if not used.get(soon, set()) & {*hostlist.expand(self.ran_on[row])}:
                     freed[row] = soon + 1
         return freed
+
+    def _nodes_used(self) -> dict[int, set[str]]:
+        """Return the nodes on which each pass (ms) started jobs."""
+        used = dict[int, set[str]]()
+        for at, nodes in zip(self._decided_ms().tolist(), self.ran_on, strict=True):
+            used.setdefault(at, set()).update(hostlist.expand(nodes))
+        return used
 
 
 @dataclass(frozen=True)

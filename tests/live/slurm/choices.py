@@ -36,8 +36,14 @@ _STARTED = re.compile(
     r"\[(?P<at>[^]]+)] (?:sched: Allocate JobId=(?P<main>\d+) NodeList="
     r"|sched/backfill: _start_job: Started JobId=(?P<backfill>\d+) in \S+ on )(?P<nodes>\S+)"
 )
+_COMPLETED = re.compile(r"\[(?P<at>[^]]+)] .*job_epilog_complete: enter JobId=(?P<job>\d+)")
 _PREEMPTED = re.compile(r"\[(?P<at>[^]]+)] preempted JobId=(?P<job>\d+) has been")
-LINES = "LogTimeFormat=iso8601_ms\nTopologyPlugin=topology/none\nDebugFlags=Backfill\nSlurmSchedLogLevel=1\n"
+LINES = """LogTimeFormat=iso8601_ms
+TopologyPlugin=topology/none
+SlurmctldDebug=verbose
+DebugFlags=Backfill,TraceJobs
+SlurmSchedLogLevel=1
+"""
 
 
 class Job(NamedTuple):
@@ -114,6 +120,8 @@ def record(day: Day, folder: Path) -> Recording:
     logged |= ran
     when = {name: np.array([int(logged[job][name]) for job in jobs]) for name in ("submit", "start", "end")}
     when |= {name: np.array(instants[name]) for name in ("looks", "backfills")}
+    completed = read_completions(text)
+    when["completed"] = np.array([completed.get(job, -1) for job in jobs])
     when["stopped"] = np.array([stopped.get(job, -1) for job in jobs])
     counted = bool(day.licenses or day.gpus)
     rows = ["|".join([HEADER, *(["AllocTRES"] if counted else []), *(["QOS", "Account"] if day.accounting else [])])]
@@ -163,6 +171,11 @@ def read_stops(
         length = int(logged[job]["end"]) - others[-1][0] if others else max(runtimes[job], stops[job] - first[0] + 1)
         found[job] = {**logged[job], "start": first[0], "end": first[0] + length, "ran_on": first[1]}
     return found, stops
+
+
+def read_completions(text: str) -> dict[int, int]:
+    """Return the ms since 1970 at which the controller could use the last node of each job again."""
+    return {int(match["job"]): _ms(match["at"]) for match in map(_COMPLETED.match, text.splitlines()) if match}
 
 
 def _ms(text: str) -> int:
