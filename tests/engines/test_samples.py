@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -26,6 +27,7 @@ from tests.engines.test_initial import BACKFILLS, ORDERS, with_u
 from tests.helpers.mid_state import cut, instants
 from tests.helpers.node_machines import random_jobs, random_machine
 from tests.helpers.random_studies import Curious, Stepped, backfill, machine, model, workload
+from tests.helpers.share_trees import random_multifactor
 from tests.helpers.shared_studies import PLACEMENTS
 
 pytestmark = pytest.mark.filterwarnings("ignore:remote latency")
@@ -95,6 +97,32 @@ def test_sampled_variants_on_shared_nodes_match_simulations() -> None:
         whole = simulate(load, on, how, model=truth).schedule
         used.add(check_versions(whole, how, truth, None, g))
     assert SharedSampler.__name__ in used
+
+
+@pytest.mark.filterwarnings("ignore:.*without a share")
+@pytest.mark.long
+def test_usage_begins_anew_in_each_sampled_variant(tmp_path: Path) -> None:
+    """Simulations of the same engine, which begins in new arrays, are the reference."""
+    ideal, n_run = make("models", "ideal"), 0
+    for seed in range(20):
+        g = np.random.default_rng(seed)
+        on, jobs = random_machine(g, 4, pools=False), int(g.integers(40, 70))
+        order, columns = random_multifactor(g, jobs, tmp_path)
+        load = random_jobs(g, on, jobs)
+        load = replace(load, attributes={**load.attributes, **columns})
+        how = ListScheduler(order, backfill("slurm"), make("placements", "first_fit"))
+        whole = simulate(load, on, how, model=ideal).schedule
+        load, initial = cut(whole, int(np.quantile(whole.start, 0.3)))
+        sampler, _ = sampler_of(RunSpec(load, on, how, ideal, ideal, initial=initial), np.arange(len(load)), NEVER)
+        assert isinstance(sampler, SharedSampler)
+        for _ in range(3):
+            version = other_version(load, initial, g)
+            alone = simulate(version, on, how, model=ideal, initial=initial, engine="compiled").schedule
+            starts = np.full(len(load), NEVER)
+            starts[alone.job] = alone.start
+            assert sampler.starts(version).tolist() == starts.tolist()
+            n_run += len(alone.job)
+    assert n_run > 1000
 
 
 def test_unsupported_variants_use_the_reference_engine() -> None:

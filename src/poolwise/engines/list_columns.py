@@ -31,6 +31,7 @@ from poolwise.kernels.common.state import (
 )
 from poolwise.model import JobTable, Machine, Queue, Snapshot, Workload
 from poolwise.model.eligibility import partition_owners
+from poolwise.model.priority_formula import PriorityFormula
 from poolwise.model.rules import BackfillRule, FixedSlowdown
 from poolwise.model.run_table import RunTable
 from poolwise.quantities import LONGEST, SECOND
@@ -66,10 +67,12 @@ class ListColumns:
     ----------
     workload, machine, scheduler, model, estimate, initial : see `RunSpec`
     empty : snapshot of the empty machine with all jobs, passed to policies
+    formula : priorities as a sum that the kernel recalculates, if it does
     repeated : whether many orders are computed for the same jobs, so that caching the queue of all jobs pays
     """
 
     repeated = False
+    formula: PriorityFormula | None = None
     _all_jobs: tuple[BoolArray, Queue] | None
 
     def __init__(self, spec: RunSpec, rule: ListRule) -> None:

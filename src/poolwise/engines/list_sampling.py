@@ -94,7 +94,7 @@ class SharedSampler:
         held, state = NodeHoldings.of(arrays.state, spec.initial), arrays.state
         assert held is not None
         self._initial, self._held = spec.initial, held
-        changing = state.nodes, arrays.ahead or (), state.kinds, state.timeline, state.at_shadow, *(arrays.intervals or ())[1:2]
+        changing = state.nodes, arrays.ahead or (), state.kinds, state.timeline, state.at_shadow, *(arrays.intervals or ())[1:3]
         if arrays.profile is not None:
             changing = *changing, arrays.profile.kept.status
         self._awaited = _Awaited(state, awaited, until, changing)

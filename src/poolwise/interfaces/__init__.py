@@ -39,6 +39,7 @@ from poolwise.model import (
     Wait,
     WaitCause,
 )
+from poolwise.model.priority_formula import PriorityFormula, ShareRanking, UsageShares
 from poolwise.model.rules import BackfillRule, FixedSlowdown, NodeRule, PassTimes, RackRule
 
 __all__ = [
@@ -69,6 +70,7 @@ __all__ = [
     "PolicyError",
     "PreemptionPolicy",
     "PreparedOrder",
+    "PriorityFormula",
     "Queue",
     "QueuePolicy",
     "RackRule",
@@ -80,9 +82,11 @@ __all__ = [
     "Run",
     "Scheduler",
     "SchedulingPass",
+    "ShareRanking",
     "Snapshot",
     "Start",
     "Stop",
+    "UsageShares",
     "Wait",
     "WaitCause",
     "register",

@@ -10,6 +10,7 @@ import numpy as np
 from poolwise.arrays import FloatArray, IntArray
 from poolwise.errors import PolicyError
 from poolwise.model import Accounting, JobTable, Machine, Queue, Snapshot
+from poolwise.model.priority_formula import PriorityFormula
 
 OrderKind = Literal["static", "linear", "cubic", "affine", "capped", "recalculated", "opaque"]
 EXTREME = 1e60
@@ -103,6 +104,10 @@ class RecalculatedOrder(QueuePolicy):
         have arrived after the recalculation.
         """
         ...
+
+    def formula(self, machine: Machine, jobs: JobTable) -> PriorityFormula | None:
+        """Return the priorities of all jobs as a sum that kernels can recalculate; None if they have another form."""
+        return None
 
     @final
     def priority(self, queue: Queue, snapshot: Snapshot) -> FloatArray:

@@ -10,12 +10,13 @@ from poolwise.arrays import BoolArray, FloatArray, IntArray
 from poolwise.engines.compiled_engine import RunSpec, limit_of_use
 from poolwise.engines.kernel_arrays import blank, read_only, zeros_of
 from poolwise.engines.list_columns import SPREADS, ListColumns, backfill_code, has_several_heads, stretched
+from poolwise.engines.recalculations import formula_arrays
 from poolwise.engines.shared_nodes.kinds import JobKinds, job_kinds
 from poolwise.engines.shared_nodes.node_arrays import as_words, never_nodes, node_arrays, separate_nodes
 from poolwise.engines.shared_nodes.outages import node_changes, outage_arrays
 from poolwise.engines.shared_nodes.windows import kinds_and_windows
 from poolwise.interfaces import ListRule, QueuePolicy, RecalculatedOrder
-from poolwise.interfaces.user_class import rule_of
+from poolwise.interfaces.user_class import rule_of, statement_holds
 from poolwise.kernels.common.index import empty_tree
 from poolwise.kernels.common.state import AT_INTERVALS, CONSERVATIVE, SEVERAL_HEADS, STATIC, IntervalRules, Order, record
 from poolwise.kernels.shared_nodes import interval_state
@@ -42,6 +43,7 @@ from poolwise.kernels.shared_nodes.state import (
 )
 from poolwise.model import Refusal
 from poolwise.model.eligibility import eligible_owners, eligible_sets, has_tiers, tiers
+from poolwise.model.priority_formula import PriorityFormula
 from poolwise.model.rules import NodeRule
 from poolwise.policies.admission.machine_limits import MachineLimits, barred, counter_demands
 from poolwise.policies.placement.nodes.layout import node_layout
@@ -96,6 +98,7 @@ class SharedColumns(ListColumns):
         super().__init__(spec, rule)
         self._disturbances, self._requeue, self._per_event = spec.disturbances, spec.requeue, spec.pass_per_event
         self._limits_use = limit_of_use(spec) is not None
+        self.formula = self._formula()
 
     def arrays(self, per_event: bool) -> SharedArrays:
         """Build the initial arrays of a replay."""
@@ -156,6 +159,13 @@ class SharedColumns(ListColumns):
         rule = rule_of(self.scheduler.backfill)
         return isinstance(self.scheduler.order, RecalculatedOrder) and rule is not None and rule.times is not None
 
+    def _formula(self) -> PriorityFormula | None:
+        """Return the priorities as a sum, if the kernel can recalculate them: not if partitions have different tiers."""
+        order = self.scheduler.order
+        if not (isinstance(order, RecalculatedOrder) and self.recalculates) or has_tiers(self.machine):
+            return None
+        return order.formula(self.machine, self.workload.table) if statement_holds(type(order), "formula") else None
+
     def check(self, priority: FloatArray, jobs: IntArray) -> FloatArray:
         """Return the keys of jobs (k,): their ranks by tier and priority if partitions have different tiers."""
         keys = super().check(priority, jobs)
@@ -175,6 +185,7 @@ class SharedColumns(ListColumns):
         return SharedIntervals(
             IntervalRules(**rule.times._asdict()),
             status,
+            formula_arrays(self),
             interval_state.LineArrays(blank(min(n, 2 * depth)), blank(n), blank(depth), blank(depth), blank(depth)),
             self._counters(),
             self._blocks(nodes),

@@ -24,7 +24,7 @@ from poolwise.engines.shared_nodes.columns import SharedArrays, SharedColumns, w
 from poolwise.engines.shared_nodes.initial import NodeHoldings, resume_nodes, take_counters
 from poolwise.interfaces import BackfillPolicy, ListRule
 from poolwise.interfaces.user_class import rule_of
-from poolwise.kernels.common.state import INSTANTS, RENEW_KEYS
+from poolwise.kernels.common.state import INSTANTS, RANK, RENEW_KEYS
 from poolwise.kernels.shared_nodes.state import PartArrays
 from poolwise.model import Initial, Kind, Machine, ReservedWindow, Schedule, Workload
 from poolwise.performance.ideal import Ideal
@@ -86,6 +86,10 @@ def replay_nodes(
     def serve(request: int, arrays: SharedArrays, recalculations: Recalculations) -> SharedArrays:
         if request == RENEW_KEYS:
             recalculations.recalculate(arrays.state)
+            return arrays
+        if request == RANK:
+            assert arrays.intervals is not None
+            recalculations.rank(arrays.intervals.formula)
             return arrays
         if request == INSTANTS and arrays.intervals is not None:
             arrays.intervals.status.version = -1

@@ -17,7 +17,7 @@ NONE, EASY, EASY_NO_EXTRA, CONSERVATIVE, AT_INTERVALS, SEVERAL_HEADS = range(6)
 # Rules.spread, Rules.believed_spread
 WORST, MEAN, PAPER = range(3)
 # Return values of `replay`
-DONE, COMPUTE_KEYS, ROOM, INSTANTS, DEEP, SHALLOW, LATE, PAUSED, RENEW_KEYS = range(9)
+DONE, COMPUTE_KEYS, ROOM, INSTANTS, DEEP, SHALLOW, LATE, PAUSED, RENEW_KEYS, RANK = range(10)
 APPLY_EVENTS, MAKE_PASS, KEYED_PASS = range(3)
 """Values of `Now.phase`: the place at which `replay` resumes."""
 
@@ -135,6 +135,7 @@ class Now:
     pause: int  # passes after which the kernel returns PAUSED, for progress reports
     awaited: int  # awaited jobs that have not started; the replay stops at 0
     stop: int  # ns after which no event is replayed
+    renewal: int  # ns from which the stored keys are outdated: the next recalculation
     changes: int  # changes of capacity so far
     last_gain: int  # changes up to and including the last that adds capacity
     deferred: int

@@ -249,7 +249,6 @@ class RackNow(Now):
     first_until: int
     indexed: int  # 1 while the tree holds the queue
     depth: int  # number of waiting jobs above which a tree holds the queue
-    renewal: int  # ns from which the stored keys are outdated: the next recalculation
     rechecked: int  # deferred jobs that did not fit when last rechecked
     front: int  # ns; jobs submitted by then come first, in submit order
     ranked: int  # jobs in `ReservationCacheArrays.ranked`

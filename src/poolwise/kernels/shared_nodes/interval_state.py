@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from poolwise.arrays import BoolArray, IntArray
+from poolwise.kernels.common.recalculation import Formula
 from poolwise.kernels.common.state import IntervalRules
 from poolwise.kernels.shared_nodes.head_state import BlockArrays
 from poolwise.kernels.shared_nodes.state import CounterArrays, NodeArrays
@@ -114,6 +115,7 @@ class SharedIntervals(NamedTuple):
 
     rules: IntervalRules
     status: SharedIntervalStatus
+    formula: Formula
     line: LineArrays
     counters: CounterArrays
     blocks: BlockArrays

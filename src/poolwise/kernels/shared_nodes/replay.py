@@ -9,6 +9,7 @@ from __future__ import annotations
 from poolwise.arrays import BoolArray
 from poolwise.kernels.common.events import advance_clock, end_warm_up, job_arrives, joins_queue, run_ends, time_at
 from poolwise.kernels.common.intervals import next_pass
+from poolwise.kernels.common.recalculation import recalculate
 from poolwise.kernels.common.state import (
     APPLY_EVENTS,
     CALLBACK,
@@ -19,6 +20,7 @@ from poolwise.kernels.common.state import (
     LATE,
     MAKE_PASS,
     PAUSED,
+    RANK,
     RENEW_KEYS,
     ROOM,
 )
@@ -57,6 +59,7 @@ def replay(
     rows and, if runs may be lost, all other columns of runs enough rows for the waiting jobs.
     INSTANTS: give the profile at least `now.rows` steps, or `intervals.segments` as many segments.
     RENEW_KEYS: write the keys of the waiting jobs and of those that arrive before the next recalculation, and its time.
+    RANK: rank the level fair shares of `intervals.formula`.
     LATE: the clock is beyond `HORIZON`. PAUSED: `now.pause` passes are complete.
 
     Features whose argument is None are compiled out. There is one kernel for queues, one for conservative reservations
@@ -111,7 +114,10 @@ def _pass(
             if not has_segments(intervals, now):
                 return INSTANTS
             if now.time >= now.renewal:
-                return RENEW_KEYS
+                if not intervals.formula.rules.exists:
+                    return RENEW_KEYS
+                if not recalculate(state.jobs.submit, order, state.queue, state.runs, now, intervals.formula):
+                    return RANK
         if order.kind == CALLBACK:
             now.phase = KEYED_PASS
             return COMPUTE_KEYS

@@ -270,7 +270,6 @@ class SharedNow(Now):
     passed: int  # index of the first window, by start, that is not over
     next_shift: int  # ns from which a rejected candidate would be placed on other nodes, because of a window
     reservation: int  # number of reservations and of starts since
-    renewal: int  # ns from which the stored keys are outdated: the next recalculation
 
 
 class SharedState(NamedTuple):

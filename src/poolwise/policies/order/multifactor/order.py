@@ -18,6 +18,7 @@ from poolwise.arrays import FloatArray, IntArray
 from poolwise.errors import InputError, UnknownNameError
 from poolwise.interfaces import OrderKind, PreparedOrder, QueuePolicy, RecalculatedOrder
 from poolwise.model import Accounting, JobTable, Machine, Queue, Snapshot
+from poolwise.model.priority_formula import PriorityFormula, UsageShares
 from poolwise.policies.order.multifactor.factors import FixedFactors
 from poolwise.policies.order.multifactor.rules import KEYS, PriorityRules
 from poolwise.policies.order.multifactor.shares import ShareTree, Usage
@@ -152,6 +153,38 @@ class Recalculated(RecalculatedOrder):
         if nice is not None:
             total -= nice[jobs]
         return np.floor(np.clip(total, 1.0, MOST))
+
+    def formula(self, machine: Machine, jobs: JobTable) -> PriorityFormula | None:
+        """Return the priorities as a sum; None with the classic fair-share algorithm."""
+        shares, none = None, np.zeros((0, len(jobs)))
+        *added, nice = self._fixed(jobs, machine)
+        if self.rules.fair_share and "NO_FAIR_TREE" in self.rules.flags:
+            return None
+        if self.rules.fair_share:
+            usage, tree = Usage(self.tree, self.rules.decay, self.last(0), classic=False), self.tree
+            billing = self._column(jobs, "billing", FixedFactors(self.rules, self.conf, machine, self.qualities).billing)
+            shares = UsageShares(
+                float(self.rules.fair_share),
+                self._associations(jobs),
+                billing,
+                tree.parent,
+                tree.level_share,
+                tree.upward,
+                usage.amount,
+                usage.at,
+                usage.decay,
+                usage.remains(self.rules.period),
+                tree.rank,
+            )
+        terms = [column for column in added if column is not None]
+        return PriorityFormula(
+            float(self.rules.age),
+            float(self.rules.max_age),
+            shares,
+            np.stack(terms) if terms else none,
+            none if nice is None else nice[None],
+            MOST,
+        )
 
     def terms(self, when: int, jobs: IntArray, accounting: Accounting) -> PriorityTerms:
         """Return the weighted contribution of each factor to the priorities of jobs, (k,) rows."""

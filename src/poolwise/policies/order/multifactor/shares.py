@@ -8,34 +8,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 
 from poolwise.arrays import BoolArray, FloatArray, IntArray
+from poolwise.model.priority_formula import ShareRanking
 from poolwise.quantities import SECOND
 from poolwise.slurm.dumps import Association
-
-
-class FairTreeRanking(NamedTuple):
-    """Fair-tree factors, and the comparisons of level fair shares that they follow from.
-
-    Attributes
-    ----------
-    before, behind : (k,) associations that are compared, row by row
-    leads : (k,) whether the level fair share of the former is larger; otherwise they are equal
-    factor : (n,) factor of each user, 0 for accounts
-    """
-
-    before: IntArray
-    behind: IntArray
-    leads: BoolArray
-    factor: FloatArray
-
-    def holds(self, level: FloatArray) -> bool:
-        """Return whether (n,) level fair shares compare in the same way."""
-        before, behind = level[self.before], level[self.behind]
-        return bool(((before > behind) == self.leads).all() and (before >= behind).all())
 
 
 class ShareTree:
@@ -48,7 +27,7 @@ class ShareTree:
 
     def __init__(self, associations: Sequence[Association]) -> None:
         self.associations = tuple(associations)
-        self._ranking: FairTreeRanking | None = None  # the last one
+        self._ranking: ShareRanking | None = None  # the last one
 
     def __len__(self) -> int:
         return len(self.associations)
@@ -114,6 +93,16 @@ class ShareTree:
         return [np.flatnonzero(depth == d) for d in range(1, int(depth.max(initial=0)) + 1)]
 
     @cached_property
+    def _upward(self) -> list[IntArray]:
+        """Positions at each depth, the deepest and the last first."""
+        return [positions[::-1] for positions in reversed(self._depths)]
+
+    @cached_property
+    def upward(self) -> IntArray:
+        """Positions in the order in which `total` adds each to its parent, (n - 1,)."""
+        return np.concatenate([np.zeros(0, dtype=np.int64), *self._upward])
+
+    @cached_property
     def _is_user(self) -> BoolArray:
         return np.array([bool(association.user) for association in self.associations], dtype=np.bool_)
 
@@ -125,8 +114,7 @@ class ShareTree:
     def total(self, amount: FloatArray) -> FloatArray:
         """Return the amounts of all associations at or below each, (n,), added from the last to the first in each account."""
         amount = amount.copy()
-        for positions in reversed(self._depths):  # children before parents
-            below = positions[::-1]
+        for below in self._upward:
             np.add.at(amount, self.parent[below], amount[below])
         return amount
 
@@ -138,10 +126,10 @@ class ShareTree:
         """
         level = self._level_fair_share(usage)
         if self._ranking is None or not self._ranking.holds(level):
-            self._ranking = self._rank(level)
+            self._ranking = self.rank(level)
         return self._ranking.factor
 
-    def _rank(self, level: FloatArray) -> FairTreeRanking:
+    def rank(self, level: FloatArray) -> ShareRanking:
         """Rank the users by (n,) level fair shares."""
         ahead, group = np.zeros((2, len(self)), dtype=np.int64)  # users ranked before, and the merged accounts it belongs to
         tied = np.zeros(len(self), dtype=np.bool_)  # with the last user ranked before
@@ -168,7 +156,7 @@ class ShareTree:
         factor[ranked] = (len(ranked) - rank) / len(ranked)
         factor.flags.writeable = False
         pairs = np.concatenate(compared, axis=1)
-        return FairTreeRanking(pairs[0], pairs[1], pairs[2] > 0, factor)
+        return ShareRanking(pairs[0], pairs[1], pairs[2] > 0, factor)
 
     def _level_fair_share(self, usage: FloatArray) -> FloatArray:
         """Return (n,) shares over usage, relative to the siblings; infinite for the root and without usage."""
@@ -237,6 +225,13 @@ class Usage:
         self.amount = tree.usage.copy()
         printed = np.array([association.effective for association in tree.associations], dtype=np.float64)
         self.effective = np.where(np.isnan(printed), tree.effective(self.amount), printed)
+        self._remains = np.ones(1)
+
+    def remains(self, seconds: int) -> FloatArray:
+        """Return the fraction of the usage that remains after k seconds, for each k up to at least `seconds`."""
+        if seconds >= len(self._remains):
+            self._remains = self.decay ** np.arange(seconds + 1, dtype=np.float64)
+        return self._remains
 
     def advance(self, to: int, whose: IntArray, start: IntArray, end: IntArray, billing: FloatArray) -> None:
         """Recalculate at `to` (ns), given all runs that were active since the last recalculation.
@@ -253,8 +248,8 @@ class Usage:
         before = self.tree.effective(self.amount) if self.classic else self.effective
         self.amount *= self.decay ** float(to // SECOND - self.at // SECOND)
         counts = (start < to) & (end >= to) & (whose >= 0)
-        seconds = (to // SECOND - np.maximum(start[counts], self.at) // SECOND).astype(np.float64)
-        charged = seconds * self.decay**seconds * billing[counts]
+        seconds = to // SECOND - np.maximum(start[counts], self.at) // SECOND
+        charged = seconds * self.remains(int(seconds.max(initial=0)))[seconds] * billing[counts]
         new = np.bincount(whose[counts], charged, minlength=len(self.tree)).astype(np.float64)
         self.amount += self.tree.total(new)
         if self.classic:

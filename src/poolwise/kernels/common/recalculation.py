@@ -1,0 +1,173 @@
+"""Recalculation of priorities that are a sum: age, fair shares by usage that decays, and terms that never change.
+
+Equals `policies.order.multifactor`, operation by operation.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from poolwise.arrays import BoolArray, FloatArray, IntArray
+from poolwise.kernels.common.state import Now, Order, QueueArrays, RunArrays
+from poolwise.kernels.jit import inlined, step
+from poolwise.quantities import SECOND
+
+
+class FormulaRules(NamedTuple):
+    """Rules of the priorities."""
+
+    exists: bool  # if not, the caller computes the priorities
+    # ns between two recalculations, and one of them
+    period: int
+    first: int
+    # weight of the age, s that count as an age of 1, and the highest priority
+    age: float
+    max_age: float
+    most: float
+    shares: bool  # whether usage counts
+    decay: float  # fraction of the usage that remains after a period
+
+
+class FormulaStatus:
+    """Scalars that change from one recalculation to the next: a record, see `kernels.common.state.record`."""
+
+    usage_at: int  # ns up to which usage counts
+    active: int  # runs in `Formula.active`
+    started: int  # runs that have been in it
+    pairs: int  # pairs in `Formula.before` and `.behind`, -1 before the first ranking
+
+
+class Formula(NamedTuple):
+    """Priorities as a sum, and the usage that they depend on."""
+
+    rules: FormulaRules
+    status: FormulaStatus
+    # (n_term, n_job) terms, in the order of addition
+    added: FloatArray
+    subtracted: FloatArray
+    user: IntArray  # (n_job,) position of the job's user, -1 without a share
+    billing: FloatArray  # (n_job,) usage per second
+    remains: FloatArray  # (n_second,) fraction of the usage that remains after k seconds
+    # (n,) users and the accounts above them: the account above, -1 for none; shares relative to those of all siblings; usage;
+    # level fair shares
+    parent: IntArray
+    share: FloatArray
+    usage: FloatArray
+    level: FloatArray
+    upward: IntArray  # (n - 1,) all that have an account above, in the order in which they are added to it
+    charged: FloatArray  # (n,) scratch
+    # (n,) pairs of positions that the last ranking compared, and whether the level fair share of the first was larger;
+    # otherwise they were equal
+    before: IntArray
+    behind: IntArray
+    leads: BoolArray
+    factor: FloatArray  # (n + 1,) weighted factor of each position by that ranking, 0 at the end
+    active: IntArray  # (n_job,) runs that were active at the last recalculation or have started since, by job
+
+
+@step
+def recalculate(submit: IntArray, order: Order, queue: QueueArrays, runs: RunArrays, now: Now, formula: Formula) -> bool:
+    """Write the keys of the waiting jobs and of those that arrive before the next recalculation, and the time of that one.
+
+    Return False if the level fair shares have to be ranked first; then write nothing else.
+    """
+    rules = formula.rules
+    last = (now.time - rules.first) // rules.period * rules.period + rules.first
+    if rules.shares:
+        _count_usage(last, runs, now, formula)
+        _compare_shares(formula)
+        if not _ranking_holds(formula):
+            return False
+    following = last + rules.period
+    for k in range(now.waiting):
+        job = queue.job[k]
+        order.key[job] = -_priority(job, last, submit, formula)
+    job = now.next
+    while job < submit.size and submit[job] < following:
+        order.key[job] = -_priority(job, last, submit, formula)
+        job += 1
+    now.renewal, now.settled = following, 0
+    return True
+
+
+@inlined
+def _priority(job: int, last: int, submit: IntArray, formula: Formula) -> float:
+    """Return the priority of a job as of a recalculation."""
+    rules = formula.rules
+    waited = max(float(last // SECOND) - float(submit[job] // SECOND), 0.0)
+    total = min(waited / rules.max_age, 1.0) * rules.age
+    if rules.shares:
+        total += formula.factor[formula.user[job]]  # position -1 selects the 0 at the end
+    for term in range(formula.added.shape[0]):
+        total += formula.added[term, job]
+    for term in range(formula.subtracted.shape[0]):
+        total -= formula.subtracted[term, job]
+    return math.floor(min(max(total, 1.0), rules.most))
+
+
+@step
+def _count_usage(last: int, runs: RunArrays, now: Now, formula: Formula) -> None:
+    """Count the usage up to a recalculation, one period after the other."""
+    rules, status, active = formula.rules, formula.status, formula.active
+    for run in range(status.started, now.started):
+        at = status.active
+        while at > 0 and runs.job[active[at - 1]] > runs.job[run]:
+            active[at] = active[at - 1]
+            at -= 1
+        active[at] = run
+        status.active += 1
+    status.started = now.started
+    while status.usage_at < last:
+        _count_period(status.usage_at, status.usage_at + rules.period, runs, formula)
+        status.usage_at += rules.period
+    size = 0
+    for k in range(status.active):
+        if runs.end[active[k]] >= last:
+            active[size] = active[k]
+            size += 1
+    status.active = size
+
+
+@step
+def _count_period(since: int, until: int, runs: RunArrays, formula: Formula) -> None:
+    """Let the usage decay by a period; add that of the runs which last beyond its end."""
+    usage, charged = formula.usage, formula.charged
+    for k in range(usage.size):
+        usage[k] *= formula.rules.decay
+        charged[k] = 0.0
+    for k in range(formula.status.active):
+        run = formula.active[k]
+        user = formula.user[runs.job[run]]
+        if runs.start[run] < until and runs.end[run] >= until and user >= 0:
+            seconds = until // SECOND - max(runs.start[run], since) // SECOND
+            charged[user] += float(seconds) * formula.remains[seconds] * formula.billing[runs.job[run]]
+    for k in range(formula.upward.size):
+        charged[formula.parent[formula.upward[k]]] += charged[formula.upward[k]]
+    for k in range(usage.size):
+        usage[k] += charged[k]
+
+
+@step
+def _compare_shares(formula: Formula) -> None:
+    """Write the level fair shares: shares over usage, both relative to the siblings."""
+    parent, share, usage = formula.parent, formula.share, formula.usage
+    for k in range(usage.size):
+        value = math.inf
+        if parent[k] >= 0 and share[k] == 0.0:
+            value = 0.0
+        elif parent[k] >= 0 and usage[parent[k]] != 0.0:
+            used = usage[k] / usage[parent[k]]
+            if used != 0.0:
+                value = share[k] / used
+        formula.level[k] = value
+
+
+@inlined
+def _ranking_holds(formula: Formula) -> bool:
+    """Return whether the level fair shares compare as in the last ranking."""
+    for k in range(formula.status.pairs):
+        before, behind = formula.level[formula.before[k]], formula.level[formula.behind[k]]
+        if (before > behind) != formula.leads[k] or before < behind:
+            return False
+    return bool(formula.status.pairs >= 0)
