@@ -101,7 +101,7 @@ def test_sampled_variants_on_shared_nodes_match_simulations() -> None:
 
 @pytest.mark.filterwarnings("ignore:.*without a share")
 @pytest.mark.long
-def test_usage_begins_anew_in_each_sampled_variant(tmp_path: Path) -> None:
+def test_each_sampled_variant_has_its_own_usage(tmp_path: Path) -> None:
     """Simulations of the same engine, which begins in new arrays, are the reference."""
     ideal, n_run = make("models", "ideal"), 0
     for seed in range(20):
