@@ -8,7 +8,7 @@ from poolwise.arrays import IntArray
 from poolwise.engines.kernel_arrays import blank, read_only
 from poolwise.engines.list_columns import ListColumns
 from poolwise.interfaces import RecalculatedOrder
-from poolwise.kernels.common.recalculation import Formula, FormulaRules, FormulaStatus
+from poolwise.kernels.common.formula import Formula, FormulaRules, FormulaStatus
 from poolwise.kernels.common.state import record
 from poolwise.kernels.list_scheduling.state import RackState
 from poolwise.kernels.shared_nodes.state import SharedState

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from poolwise.arrays import BoolArray, IntArray
-from poolwise.kernels.common.recalculation import Formula
+from poolwise.kernels.common.formula import Formula
 from poolwise.kernels.common.state import IntervalRules
 from poolwise.kernels.shared_nodes.head_state import BlockArrays
 from poolwise.kernels.shared_nodes.state import CounterArrays, NodeArrays
