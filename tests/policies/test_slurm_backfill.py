@@ -339,6 +339,33 @@ def test_nodes_tested_for_a_job_with_gpus_are_reserved_first(placement: str, sta
     assert chosen == [(50, 1), *([(0, 4)] if starts else []), (50, expected)]
 
 
+@pytest.mark.parametrize(("submitted", "expected"), [([], 0), ([5], 1), ([5, 6], 0), ([6, 5], 1)])
+def test_submission_of_a_job_with_gpus_lowers_the_weights_of_its_nodes(submitted: list[int], expected: int) -> None:
+    """Job 5 requests GPUs, which the second and third node have; job 6 does not."""
+    machine, runs, free = nodes_with_runs({"cores": [4, 4, 4], "gpu": [0, 2, 2]}, [(node, 4, 50) for node in range(3)])
+    requests = {"cores": np.full(8, 4), "gpu": np.array([0, 0, 0, 0, 0, 1, 0, 0])}
+    table = Workload.of(np.zeros(8), np.full(8, 60 * SECOND), requests=requests).table
+    plan = BackfillPlan(Snapshot(0, machine, table, machine.capacity, free, runs, Ideal()), 3600 * SECOND, SECOND)
+    assert plan.weighs_gpus(make("placements", "topology_none")) and not plan.weighs_gpus(FirstNodes())
+    for row in submitted:
+        plan.submit(table.job(row))
+    planned = plan.plan_job(table.job(7), make("placements", "topology_none"))
+    assert planned is not None and [*planned.placement.owners()] == [expected]
+
+
+@pytest.mark.parametrize(("settings", "expected"), [({"every": 10.0}, [21, 24]), ({}, [])])
+def test_pass_knows_the_jobs_submitted_since_the_last_main_pass(settings: dict[str, float], expected: list[int]) -> None:
+    """The main scheduler runs at 10, 20 and 30 s, or else at each event."""
+    table = Workload.of(
+        np.array([5, 20, 24, 21, 26]) * SECOND, np.ones(5), requests={"nodes": np.ones(5, dtype=np.int64)}
+    ).table
+    on = Machine.flat(4)
+    snapshot = Snapshot(25 * SECOND, on, table, on.capacity, on.capacity, RunTable(on.capacity.size), Ideal())
+    this_pass = SchedulingPass(Queue.of(table, np.array([0, 2])), np.zeros(2), snapshot, RackPlacement())
+    submitted = SlurmBackfill(**settings)._submitted(this_pass)
+    assert (table.submit[submitted] // SECOND).tolist() == expected
+
+
 def nodes_with_runs(
     amounts: dict[str, list[int]], used: Iterable[tuple[int, int, int]]
 ) -> tuple[Machine, RunTable, np.ndarray]:

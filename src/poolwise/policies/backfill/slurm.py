@@ -255,7 +255,11 @@ class SlurmBackfill(BackfillPolicy):
         if self.backfills(now):
             ranked = cycle.ranked()
             tested = self._tested(ranked[~np.isin(ranked, [start.job for start in starts])], cycle)
-            self._backfill(cycle, tested, starts, self.plan(state))
+            plan = self.plan(state)
+            if plan.weighs_gpus(cycle.placement):
+                for row in self._submitted(cycle):
+                    plan.submit(cycle.queue.table.job(row))
+            self._backfill(cycle, tested, starts, plan)
         self._record_rounds(cycle, tested.tolist(), starts)
         return starts
 
@@ -306,6 +310,18 @@ class SlurmBackfill(BackfillPolicy):
             before = np.arange(len(ranked)) - np.searchsorted(group[first], group[first])
             ranked = np.delete(ranked, first[before >= most])
         return ranked[: self.parameters.depth]
+
+    def _submitted(self, cycle: SchedulingPass) -> list[int]:
+        """Return the rows of the jobs submitted since the last pass of the main scheduler, the first ones first."""
+        now, submit, rows = cycle.snapshot.now, cycle.queue.table.submit, list[int]()
+        if self.next_main_pass(now) == NEVER:
+            return rows
+        arrived = np.flatnonzero(submit <= now)
+        for row in reversed(arrived[np.argsort(submit[arrived], kind="stable")].tolist()):
+            if self.next_main_pass(int(submit[row]) - 1) <= now:
+                break
+            rows.insert(0, row)
+        return rows
 
     def _least_priority(self, cycle: SchedulingPass) -> float:
         """Return the least priority of jobs that block others; raise InputError if priorities are ranks."""

@@ -87,6 +87,17 @@ class BackfillPlan:
         self._holds = released > 0
         self._free = snapshot.free + np.concatenate([np.zeros_like(snapshot.free)[None], released.cumsum(axis=0)])
 
+    def weighs_gpus(self, placement: PlacementPolicy) -> bool:
+        """Return whether the weights of nodes with GPUs matter to a placement."""
+        return self._gpu_weights(placement) is not None
+
+    def submit(self, job: Job) -> None:
+        """Apply the test of a submitted job to the weights of nodes: on the empty machine."""
+        if self._weights is not None:
+            none = np.zeros(self._state.machine.n_owner, dtype=np.bool_)
+            self._weights.restore(self._large_enough(job), none)
+            self._weights.lower(job, self._state.capacity, none)
+
     def plan_job(self, job: Job, placement: PlacementPolicy, *, reserve: bool = True) -> ExpectedStart | None:
         """Find a job's start. A job that can start now becomes a run; otherwise its expected start is reserved.
 

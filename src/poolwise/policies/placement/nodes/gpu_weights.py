@@ -46,7 +46,9 @@ class GpuWeights:
 
     The test of a job lowers the weights of the nodes on which it could run by the number of GPUs that it requests per node, so
     that it prefers nodes with more GPUs near free cores. Slurm 22.05 restores the weights only when it starts a job, or tests
-    one in its main scheduler. Until then, a backfill pass also reserves these nodes first for jobs without GPUs.
+    one in its main scheduler or at its submission. Until then, a backfill pass also reserves these nodes first for jobs without
+    GPUs. A pass is assumed to begin with weights that are affected by jobs submitted since the last pass of the main scheduler
+    only.
 
     Source: logs of a Slurm 22.05.8 (DebugFlags=Backfill,SelectType) with GPUs on four of 16 nodes. Without these weights, 12 of
     1,167 jobs that its backfill passes tested are planned on other nodes.
