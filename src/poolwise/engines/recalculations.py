@@ -51,7 +51,7 @@ class Recalculations:
         ranking = priorities.shares.rank(formula.level)
         size = len(ranking.before)
         formula.before[:size], formula.behind[:size], formula.leads[:size] = ranking.before, ranking.behind, ranking.leads
-        formula.factor[:-1] = ranking.factor * priorities.shares.weight
+        formula.factor[1:] = ranking.factor * priorities.shares.weight
         formula.status.pairs = size
 
     def _follow(self, state: RackState | SharedState) -> IntArray:

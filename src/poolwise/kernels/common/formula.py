@@ -55,5 +55,5 @@ class Formula(NamedTuple):
     before: IntArray
     behind: IntArray
     leads: BoolArray
-    factor: FloatArray  # (n + 1,) weighted factor of each position by that ranking, 0 at the end
+    factor: FloatArray  # (n + 1,) 0, for users without a share, and the weighted factor of each position by that ranking
     active: IntArray  # (n_job,) runs that were active at the last recalculation or have started since, by job

@@ -46,7 +46,7 @@ def _priority(job: int, last: int, submit: IntArray, formula: Formula) -> float:
     waited = max(float(last // SECOND) - float(submit[job] // SECOND), 0.0)
     total = min(waited / rules.max_age, 1.0) * rules.age
     if rules.shares:
-        total += formula.factor[formula.user[job]]  # position -1 selects the 0 at the end
+        total += formula.factor[formula.user[job] + 1]
     for term in range(formula.added.shape[0]):
         total += formula.added[term, job]
     for term in range(formula.subtracted.shape[0]):
