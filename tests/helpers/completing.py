@@ -36,7 +36,7 @@ class CompletingPlan(BackfillPlan):
         expected = super().find_start(job, placement)
         if expected is None or expected.start > self.now:
             return expected
-        reserved, _ = self._reserved(self.now, self.now + job.requested)
+        reserved = self._reserved(self.now, self.now + job.requested)
         tested, _ = self._first_fit(job, reserved, placement, self.now + 1)
         if tested is not None and self.completing[list(tested.placement.owners())].any():
             return ExpectedStart(self.now + SECOND, tested.placement)

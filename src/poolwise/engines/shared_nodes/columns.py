@@ -182,17 +182,20 @@ class SharedColumns(ListColumns):
         status.wake = NEVER
         status.version, status.best_renewal, n_word = -1, -1, -(-n_node // WORD)
         never, class_of = never_nodes(nodes, grouped)
+        blocks = self._blocks(nodes)
+        component = _components(blocks.of_set)
+        components = int(component.max(initial=-1)) + 1
         return SharedIntervals(
             IntervalRules(**rule.times._asdict()),
             status,
             formula_arrays(self),
             interval_state.LineArrays(blank(min(n, 2 * depth)), blank(n), blank(depth), blank(depth), blank(depth)),
+            interval_state.ComponentArrays(read_only(component), blank(components), blank(components)),
             self._counters(),
-            self._blocks(nodes),
+            blocks,
             zeros_of(
                 interval_state.SharedReleases,
                 n,
-                idle_after=blank(n_node),
                 parts=blank(n_node),
                 part=blank(n_node, slots),
                 run_on=blank(n_node, slots),
@@ -215,6 +218,7 @@ class SharedColumns(ListColumns):
                 at=blank(KEPT_KINDS),
                 weight=np.sort(node_layout(self.machine).weight),
                 usable=as_words(np.ones(n_node, dtype=np.bool_)),
+                area=read_only(as_words(blocks.of_set)),
                 ahead=separate_nodes(nodes),
             ),
         )
@@ -417,3 +421,12 @@ class SharedColumns(ListColumns):
             shifted=np.zeros(n, dtype=np.bool_),
             front=blank(size),
         )
+
+
+def _components(of_set: BoolArray) -> IntArray:
+    """Return the component of each of some sets of nodes, (n_set, n_node): sets that share nodes, perhaps through others."""
+    members, n = of_set.astype(np.int64), len(of_set)
+    shares, first, before = (members @ members.T > 0) | np.eye(n, dtype=np.bool_), np.arange(n), None
+    while before is None or (first != before).any():
+        first, before = np.where(shares, first, n).min(axis=1, initial=n), first
+    return np.unique(first, return_inverse=True)[1].astype(np.int64)

@@ -39,6 +39,8 @@ def begin_plan(state: SharedState, intervals: SharedIntervals) -> None:
         segments.reserved_from[n], segments.first[n] = NEVER, -1
     for word in range(segments.held.shape[1]):
         segments.held[0, word], segments.twice[0, word] = 0, 0
+    for component in range(intervals.components.reserved.size):
+        intervals.components.reserved[component] = 0
     status.segments, status.reservations, status.planned, status.holds_until, status.version = 1, 0, 0, NEVER, now.version
     sort_releases(state, intervals)
     for k in range(now.running):
@@ -125,8 +127,6 @@ def reserve(job: int, state: SharedState, intervals: SharedIntervals) -> None:
     instants in the window, and later starts conflict with no reservation.
     """
     rules, status, now = intervals.rules, intervals.status, second(state.now)
-    intervals.line.planned[status.planned] = job
-    status.planned += 1
     start = _expected_start(job, state, intervals)
     if start < 0:
         return
@@ -153,7 +153,7 @@ def _expected_start(job: int, state: SharedState, intervals: SharedIntervals) ->
     """
     kind, segments, status = state.jobs.kind[job], intervals.segments, intervals.status
     now, limit, parts = second(state.now), state.jobs.length[job], state.kinds.parts[kind]
-    begin, bound, met = now, -1, 0
+    begin, bound, met, area = now, -1, 0, intervals.trial.area[state.kinds.eligible[kind]]
     write_ends(kind, state, intervals)
     behind = last_begun(limit_end(now, limit), segments.begin, status.segments) + 1
     if behind < status.segments:
@@ -161,7 +161,7 @@ def _expected_start(job: int, state: SharedState, intervals: SharedIntervals) ->
     while True:
         while met < status.segments and segments.end[met] <= begin:
             met += 1
-        later = first_decrease(met, limit_end(begin, limit), intervals)
+        later = first_decrease(met, limit_end(begin, limit), area, intervals)
         if bound < 0:
             bound = _earliest_bound(begin, limit, parts, begin == now, intervals)
         if later < 0 or later >= bound:

@@ -48,6 +48,16 @@ class LineArrays(NamedTuple):
     planned: IntArray  # (n_depth,) the first jobs by priority that the last backfill pass planned, none of which started
 
 
+class ComponentArrays(NamedTuple):
+    """Components: sets of nodes whose partitions share nodes, perhaps through others. Jobs of two components never compete."""
+
+    of_set: IntArray  # (n_set,) component of each set of nodes
+    # (n_component,) position in `LineArrays.candidate` of a job that could start now, their number if there is none; and the
+    # number of jobs in `LineArrays.planned` up to which those of the component have their reservations
+    able: IntArray
+    reserved: IntArray
+
+
 class SharedReleases(NamedTuple):
     """The current runs by expected end."""
 
@@ -55,7 +65,6 @@ class SharedReleases(NamedTuple):
     end: IntArray  # (n_job,) ns, at least one second from now
     due: IntArray  # (n_job,) scratch: the same for each run
     node: IntArray  # (n_job,) node of a run of one part, -1 for several
-    idle_after: IntArray  # (n_node,) number of ends after which nothing runs on a node
     # (n_node,) parts on a node, and (n_node, n_slot) positions of their runs, ascending, and these runs, -1 behind the last
     parts: IntArray
     part: IntArray
@@ -70,7 +79,6 @@ class SharedSegments(NamedTuple):
     # (n_segment,) ns; grown by the caller on INSTANTS
     begin: IntArray
     end: IntArray
-    ended: IntArray  # (n_segment,) runs that have ended by then
     row: IntArray  # (n_segment,) row of `held` and `twice`
     # (n_segment, n_word) nodes that are reserved, and those that are reserved twice, `WORD` nodes per word; reservations of a
     # node only overlap in segments without length
@@ -106,6 +114,7 @@ class TrialArrays(NamedTuple):
     free_from: IntArray
     least: IntArray  # (n_node,) the least of the times, or numbers of ends, at which each node can hold a part
     usable: IntArray  # (n_word,) all nodes
+    area: IntArray  # (n_set, n_word) nodes of the partitions of the jobs with each set of nodes
     weight: IntArray  # (n_node,) rank of each node's weight; with `rules.busy_nodes`, nodes are in this order
     ahead: NodeArrays  # the nodes with what is free then
 
@@ -117,6 +126,7 @@ class SharedIntervals(NamedTuple):
     status: SharedIntervalStatus
     formula: Formula
     line: LineArrays
+    components: ComponentArrays
     counters: CounterArrays
     blocks: BlockArrays
     releases: SharedReleases

@@ -77,36 +77,67 @@ def _backfill(state: SharedState, intervals: SharedIntervals) -> bool:
     """Test the first jobs by priority: each starts if it fits along with the reservations of those before it.
 
     Write to `status.idle_until` until when no further one can start, if none has started. Return whether a start bars an
-    admitted job, which ends the pass. A job that cannot start now cannot later in the pass: room only shrinks.
+    admitted job, which ends the pass. A job that cannot start now cannot later in the pass: room only shrinks. So jobs of a
+    component in which no job can start now need no reservations: they affect no other component.
     """
-    line, status, next_able = intervals.line, intervals.status, 0
-    count = _choose_candidates(state, intervals)
-    while next_able < count and not finds_room(state.jobs.kind[line.candidate[next_able]], state):
-        next_able += 1
-    if next_able == count:
+    line, status, able = intervals.line, intervals.status, intervals.components.able
+    count, fits = _choose_candidates(state, intervals), False
+    for component in range(able.size):
+        able[component] = _next_able(component, 0, count, False, state, intervals)
+        fits |= able[component] < count
+    if not fits:
         return False
     if not holds(state, intervals):
         begin_plan(state, intervals)
-    at = status.planned
-    next_able = _next_able(next_able, count, state, intervals)
-    while next_able < count:
-        job = next_tested(at, state, intervals)
-        if job == line.candidate[next_able] or starts_now(job, state, intervals):
+    left = 0  # components in which a job could start now
+    for component in range(able.size):
+        _reserve_planned(component, count, state, intervals)
+        left += int(able[component] < count)
+    while left > 0:
+        job = next_tested(status.planned, state, intervals)
+        component = _component(job, state, intervals)
+        is_open = able[component] < count
+        if is_open and (job == line.candidate[able[component]] or starts_now(job, state, intervals)):
             place_now(job, state, intervals)
             start(job, state)
             leave(job, state)
             if take(job, state, intervals.counters):
                 return True
             status.tested -= 1
-            for k in range(at, status.tested):
+            for k in range(status.planned, status.tested):
                 line.tested[k] = line.tested[k + 1]
             sort_releases(state, intervals)
         else:
-            reserve(job, state, intervals)
-            at += 1
-        next_able = _next_able(next_able, count, state, intervals)
+            if is_open:
+                reserve(job, state, intervals)
+            line.planned[status.planned] = job
+            status.planned += 1
+        if is_open:
+            able[component] = _next_able(component, able[component], count, True, state, intervals)
+            if able[component] == count:
+                intervals.components.reserved[component] = status.planned
+                left -= 1
     status.idle_until = status.holds_until
     return False
+
+
+@step
+def _reserve_planned(component: int, count: int, state: SharedState, intervals: SharedIntervals) -> None:
+    """Make the reservations of a component that the plan lacks, if one of its candidates could start now without them."""
+    able, reserved, line = intervals.components.able, intervals.components.reserved, intervals.line
+    able[component] = _next_able(component, able[component], count, True, state, intervals)
+    if able[component] < count:
+        for k in range(reserved[component], intervals.status.planned):
+            if _component(line.planned[k], state, intervals) == component:
+                reserve(line.planned[k], state, intervals)
+        reserved[component] = intervals.status.planned
+        able[component] = _next_able(component, able[component], count, True, state, intervals)
+
+
+@inlined
+def _component(job: int, state: SharedState, intervals: SharedIntervals) -> int:
+    """Return the component of a job."""
+    return int(intervals.components.of_set[state.kinds.eligible[state.jobs.kind[job]]])
 
 
 @inlined
@@ -171,11 +202,15 @@ def _update_best(state: SharedState, intervals: SharedIntervals) -> bool:
 
 
 @step
-def _next_able(first: int, count: int, state: SharedState, intervals: SharedIntervals) -> int:
-    """Return the position in `line.candidate`, from `first` on, of a waiting job that could start now; `count` if none can."""
+def _next_able(component: int, first: int, count: int, planned: bool, state: SharedState, intervals: SharedIntervals) -> int:
+    """Return the position in `line.candidate`, from `first` on, of a waiting job of a component that could start now.
+
+    Return `count` if there is none. Reservations count if the pass is `planned`.
+    """
     while first < count:
         job = intervals.line.candidate[first]
-        if state.queue.where[job] >= 0 and starts_now(job, state, intervals):
+        waits = state.queue.where[job] >= 0 and _component(job, state, intervals) == component
+        if waits and (starts_now(job, state, intervals) if planned else finds_room(state.jobs.kind[job], state)):
             break
         first += 1
     return first

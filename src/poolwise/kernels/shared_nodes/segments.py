@@ -35,7 +35,7 @@ def add_reservation(begin: int, end: int, parts: int, now: int, intervals: Share
                 segments.reserved_from[n] = min(segments.reserved_from[n], segments.begin[s])
     if first < last:
         for s in range(max(first - 1, 0), min(last, status.segments - 1)):
-            segments.falls[s] = _holds_more(segments.row[s], segments.row[s + 1], segments)
+            segments.falls[s] = _holds_more(segments.row[s], segments.row[s + 1], intervals.trial.usable, segments)
         for part in range(parts):
             _note_reservation(chosen[part], segments.begin[first], segments.end[last - 1], intervals)
 
@@ -95,27 +95,30 @@ def free_from(n: int, begin: int, limit: int, intervals: SharedIntervals) -> int
 
 
 @step
-def first_decrease(met: int, end: int, intervals: SharedIntervals) -> int:
-    """Return when (ns) fewer reservations hold a node than in the segments from `met` to an end (ns); -1 for never."""
+def first_decrease(met: int, end: int, area: IntArray, intervals: SharedIntervals) -> int:
+    """Return when (ns) fewer reservations hold a node than in the segments from `met` to an end (ns); -1 for never.
+
+    Only the nodes of `area`, (n_word,), count.
+    """
     segments, final, s = intervals.segments, intervals.status.segments - 1, met
     while s < final and segments.begin[s] <= end:
-        if segments.falls[s]:
+        if segments.falls[s] and _holds_more(segments.row[s], segments.row[s + 1], area, segments):
             return int(segments.end[s])
         s += 1
-    last = s - 1  # it holds all nodes that the segments before it hold
+    last = s - 1  # it holds all nodes of the area that the segments before it hold
     while met <= last and s < final:
-        if _holds_more(segments.row[last], segments.row[s + 1], segments):
+        if _holds_more(segments.row[last], segments.row[s + 1], area, segments):
             return int(segments.end[s])
         s += 1
     return -1
 
 
 @inlined
-def _holds_more(row: int, other: int, segments: SharedSegments) -> bool:
-    """Return whether a node is reserved more often in one row of `held` and `twice` than in another."""
+def _holds_more(row: int, other: int, area: IntArray, segments: SharedSegments) -> bool:
+    """Return whether a node of an area, (n_word,), is reserved more often in one row of `held` and `twice` than in another."""
     for word in range(segments.held.shape[1]):
         less = segments.held[row, word] & ~segments.held[other, word] | segments.twice[row, word] & ~segments.twice[other, word]
-        if less != 0:
+        if less & area[word] != 0:
             return True
     return False
 

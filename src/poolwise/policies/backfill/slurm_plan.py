@@ -121,9 +121,9 @@ class BackfillPlan:
         ended. If a reservation is released by then, the job is tried again from that instant; if it would conflict with a
         later reservation, it is tried again from its own start.
         """
-        begin = self.now
+        begin, area = self.now, self._area(job)
         while True:
-            reserved, later = self._reserved(begin, _end(begin, job))
+            reserved, later = self._reserved(begin, _end(begin, job)), self._first_decrease(begin, _end(begin, job), area)
             expected, free = self._first_fit(job, reserved, placement, begin)
             if (weights := self._gpu_weights(placement)) is not None:
                 weights.lower(job, free, self._is_reserved(reserved))
@@ -145,21 +145,36 @@ class BackfillPlan:
 
     def starts_now(self, job: Job, placement: PlacementPolicy) -> bool:
         """Return whether a job fits now along with all reservations up to the end of its limit."""
-        expected, _ = self._first_fit(job, self._reserved(self.now, _end(self.now, job))[0], placement, self.now)
+        expected, _ = self._first_fit(job, self._reserved(self.now, _end(self.now, job)), placement, self.now)
         return expected is not None and expected.start <= self.now
 
     def present(self, job: Job) -> Snapshot:
         """Return the state now without the amounts that are reserved up to the end of a job's limit; some may be negative."""
-        reserved, _ = self._reserved(self.now, _end(self.now, job))
+        reserved = self._reserved(self.now, _end(self.now, job))
         return self._state.imagined(self._state.now, self._state.free - self._held[reserved].max(axis=0, initial=0))
 
-    def _reserved(self, begin: int, end: int) -> tuple[BoolArray, int | None]:
-        """Return the segments in an interval, (n_segment,), and when their maximum first decreases (None: never)."""
-        ahead = self._until > begin
-        met = ahead & (self._begin <= end)
-        most = np.maximum.accumulate(np.where(met[:, None, None], self._held, 0))
-        less = np.flatnonzero(ahead[:-1] & (self._held[1:] < most[:-1]).any(axis=(1, 2)))
-        return met, int(self._until[less[0]]) if len(less) else None
+    def _reserved(self, begin: int, end: int) -> BoolArray:
+        """Return the segments in an interval, (n_segment,)."""
+        return (self._until > begin) & (self._begin <= end)
+
+    def _first_decrease(self, begin: int, end: int, area: BoolArray) -> int | None:
+        """Return when less of some owner in an area, (n_owner,), is reserved than before in an interval; None for never."""
+        ahead, met, held = self._until > begin, self._reserved(begin, end), self._held[:, area]
+        most = np.maximum.accumulate(np.where(met[:, None, None], held, 0))
+        less = np.flatnonzero(ahead[:-1] & (held[1:] < most[:-1]).any(axis=(1, 2)))
+        return int(self._until[less[0]]) if len(less) else None
+
+    def _area(self, job: Job) -> BoolArray:
+        """Return the owners whose releases matter to a job, (n_owner,): all but shared nodes that its partitions lack.
+
+        Features do not count here.
+        """
+        machine, sets = self._state.machine, eligible_sets(self._state.machine, job.table)
+        name, _ = sets.value[int(sets.of[job.index])]
+        area: BoolArray = eligible_owners(machine, name, "") | ~self._shared
+        inside = np.flatnonzero(machine.home >= 0)
+        area[inside] = area[machine.home[inside]]
+        return area
 
     def _is_reserved(self, reserved: BoolArray) -> BoolArray:
         """Return whether some of each owner is reserved in any of some segments, (n_owner,)."""
@@ -177,7 +192,7 @@ class BackfillPlan:
     def _restore_weights(self, job: Job) -> None:
         """Restore the weights of nodes as a job starts now, and lower them if it requests GPUs."""
         if self._weights is not None:
-            reserved = self._is_reserved(self._reserved(self.now, _end(self.now, job))[0])
+            reserved = self._is_reserved(self._reserved(self.now, _end(self.now, job)))
             self._weights.restore(self._large_enough(job), reserved)
             self._weights.lower(job, self._state.free, reserved)
 
