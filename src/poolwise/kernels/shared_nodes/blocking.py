@@ -37,16 +37,15 @@ def line_up(line: IntArray, counters: CounterArrays, state: SharedState) -> int:
 
 @inlined
 def start_in_order(
-    most: int, line: IntArray, counters: CounterArrays, blocks: BlockArrays, ahead: NodeArrays, state: SharedState
+    most: int, waiting: int, line: IntArray, counters: CounterArrays, blocks: BlockArrays, ahead: NodeArrays, state: SharedState
 ) -> int:
     """Start jobs in priority order; write those that block nodes to `blocks.head` and return how many there are.
 
-    At most `most` jobs are considered, blocked ones included. Return -1 after a start that bars an admitted job.
+    `line` begins with `waiting` jobs, which come before all others that can start. At most `most` of them are considered,
+    blocked ones included. Return -1 after a start that bars an admitted job.
     """
-    jobs, kinds = state.jobs, state.kinds
-    waiting, is_open, heads = line_up(line, counters, state), True, 0
+    jobs, kinds, is_open, heads = state.jobs, state.kinds, True, 0
     heap.arrange(line, waiting, state.order.key)
-    _unblock(blocks)
     last = max(waiting - most, 0)
     while waiting > last and is_open:
         job = heap.pop(line, waiting, state.order.key)
@@ -73,7 +72,19 @@ def start_in_order(
 
 
 @inlined
-def _unblock(blocks: BlockArrays) -> None:
+def line_up_open(line: IntArray, blocks: BlockArrays, state: SharedState) -> int:
+    """Write the waiting jobs with nodes that are not blocked, in any order; return how many there are."""
+    count = 0
+    for k in range(state.now.waiting):
+        job = state.queue.job[k]
+        if blocks.status[state.kinds.eligible[state.jobs.kind[job]]] != CLOSED:
+            line[count] = job
+            count += 1
+    return count
+
+
+@inlined
+def unblock(blocks: BlockArrays) -> None:
     """Begin a pass: no node is blocked."""
     for n in range(blocks.blocked.size):
         blocks.blocked[n] = False

@@ -11,7 +11,7 @@ from __future__ import annotations
 from poolwise.kernels.common import heap
 from poolwise.kernels.common.state import EASY, NONE
 from poolwise.kernels.jit import inlined, step
-from poolwise.kernels.shared_nodes.blocking import start_in_order
+from poolwise.kernels.shared_nodes.blocking import line_up, start_in_order, unblock
 from poolwise.kernels.shared_nodes.counters import has_counters, take
 from poolwise.kernels.shared_nodes.head_state import HeadArrays
 from poolwise.kernels.shared_nodes.room import finds_room, place
@@ -28,7 +28,9 @@ def heads_pass(state: SharedState, heads: HeadArrays) -> None:
     """Start jobs in priority order, then backfill behind the heads; begin again once a start bars an admitted job."""
     begins_again = True
     while begins_again and state.now.waiting > 0:
-        blocking = start_in_order(NEVER, heads.line, heads.counters, heads.blocks, heads.ahead, state)
+        unblock(heads.blocks)
+        waiting = line_up(heads.line, heads.counters, state)
+        blocking = start_in_order(NEVER, waiting, heads.line, heads.counters, heads.blocks, heads.ahead, state)
         begins_again = blocking < 0
         if blocking > 0 and heads.backfill != NONE:
             begins_again = _starts_behind(blocking, state, heads)

@@ -12,7 +12,7 @@ from poolwise.kernels.common.intervals import considered, next_pass, runs_backfi
 from poolwise.kernels.common.state import STATIC
 from poolwise.kernels.jit import inlined, step
 from poolwise.kernels.shared_nodes.backfill_plan import begin_plan, holds, next_tested, place_now, reserve, starts_now
-from poolwise.kernels.shared_nodes.blocking import line_up, start_in_order
+from poolwise.kernels.shared_nodes.blocking import line_up, line_up_open, start_in_order, unblock
 from poolwise.kernels.shared_nodes.counters import has_counters, take
 from poolwise.kernels.shared_nodes.interval_state import SharedIntervals
 from poolwise.kernels.shared_nodes.releases import sort_releases
@@ -50,8 +50,26 @@ def interval_pass(state: SharedState, intervals: SharedIntervals) -> None:
 @inlined
 def _starts_bar_others(state: SharedState, intervals: SharedIntervals) -> bool:
     """Run the main scheduler; return whether a start bars an admitted job, which ends the pass."""
-    most, counters = intervals.status.considered, intervals.counters
-    return bool(start_in_order(most, intervals.line.heap, counters, intervals.blocks, intervals.trial.ahead, state) < 0)
+    most, line, counters = intervals.status.considered, intervals.line.heap, intervals.counters
+    blocks, ahead = intervals.blocks, intervals.trial.ahead
+    unblock(blocks)
+    if not _keeps_best(state, intervals) or intervals.rules.depth < most < NEVER:
+        return bool(start_in_order(most, line_up(line, counters, state), line, counters, blocks, ahead, state) < 0)
+    start_in_order(most, _line_up_best(state, intervals), line, counters, blocks, ahead, state)
+    if most == NEVER:  # the others can only start in partitions that none of the first jobs blocks
+        start_in_order(most, line_up_open(line, blocks, state), line, counters, blocks, ahead, state)
+    return False
+
+
+@inlined
+def _line_up_best(state: SharedState, intervals: SharedIntervals) -> int:
+    """Write the first jobs by priority to `line.heap`, at least as many as a backfill pass tests; return how many there are."""
+    line, status = intervals.line, intervals.status
+    if not _update_best(state, intervals):
+        _find_best(state, intervals)
+    for k in range(status.best):
+        line.heap[k] = line.best[k]
+    return int(status.best)
 
 
 @inlined
@@ -144,13 +162,10 @@ def _component(job: int, state: SharedState, intervals: SharedIntervals) -> int:
 def _choose_candidates(state: SharedState, intervals: SharedIntervals) -> int:
     """Write the first jobs by priority to `line.candidate`, and as a heap to `line.heap`; return how many there are."""
     line, status = intervals.line, intervals.status
-    if not _update_best(state, intervals):
-        _find_best(state, intervals)
-    for k in range(status.best):
-        line.heap[k] = line.best[k]
-    status.left, status.tested = min(status.best, intervals.rules.depth), 0
-    if status.left < status.best:
-        heap.select(line.heap, status.best, status.left, state.order.key)
+    best = _line_up_best(state, intervals)
+    status.left, status.tested = min(best, intervals.rules.depth), 0
+    if status.left < best:
+        heap.select(line.heap, best, status.left, state.order.key)
     for k in range(status.left):
         line.candidate[k] = line.heap[k]
     heap.arrange(line.heap, status.left, state.order.key)
