@@ -26,7 +26,10 @@ def check_formula(seed: int, folder: Path) -> None:
     load = random_jobs(g, on, jobs)
     order, columns = random_multifactor(g, jobs, folder)
     load = replace(load, attributes={**load.attributes, **columns})
-    settings = {"bf_interval": int(g.choice([7, 30])), "bf_window": int(g.choice([20, 1440]))}
+    settings = {
+        "bf_interval": int(g.choice([7, 30])), "bf_window": int(g.choice([20, 1440])),
+        "bf_max_job_test": int(g.choice([3, 10, 500])),
+    }  # fmt: skip
     how = ListScheduler(order, SlurmBackfill(None, settings), FirstNodes())
     plain, fast = (simulate(load, on, how, engine=engine) for engine in ("reference", "compiled"))
     assert fast.engine == "compiled"

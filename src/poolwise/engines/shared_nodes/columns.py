@@ -189,7 +189,9 @@ class SharedColumns(ListColumns):
             IntervalRules(**rule.times._asdict()),
             status,
             formula_arrays(self),
-            interval_state.LineArrays(blank(min(n, 2 * depth)), blank(n), blank(depth), blank(depth), blank(depth)),
+            interval_state.LineArrays(
+                blank(min(n, 2 * depth)), np.zeros(n, dtype=np.bool_), blank(n), blank(depth), blank(depth), blank(depth)
+            ),
             interval_state.ComponentArrays(read_only(component), blank(components), blank(components)),
             self._counters(),
             blocks,

@@ -18,7 +18,7 @@ class SharedIntervalStatus:
     runs: int  # runs in `SharedReleases`
     segments: int  # segments in use
     best: int  # jobs in `LineArrays.best`, including those that have left the queue since the last pass
-    worst: int  # job that comes before all waiting jobs that are not in `LineArrays.best`, -1 if there are none
+    worst: int  # no waiting job that is not in `LineArrays.best` comes before this job; -1 if there is no such job
     best_next: int  # `now.next` and `now.renewal` as of the last pass; -1 for the latter if there was none
     best_renewal: int
     left: int  # jobs in `LineArrays.heap`
@@ -42,6 +42,7 @@ class LineArrays(NamedTuple):
     """The waiting jobs by priority."""
 
     best: IntArray  # (n_best,) waiting jobs that come before all others by priority, in any order: see `status.best`
+    is_best: BoolArray  # (n_job,) scratch: whether a job is among them
     heap: IntArray  # (n_job,) scratch: the waiting jobs, then those that a backfill pass has still to test
     candidate: IntArray  # (n_depth,) all jobs that a backfill pass tests, in any order
     tested: IntArray  # (n_depth,) the first of them by priority: those tested so far, except for those that started

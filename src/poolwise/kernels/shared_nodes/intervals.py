@@ -177,6 +177,8 @@ def _find_best(state: SharedState, intervals: SharedIntervals) -> None:
     """Write the first jobs by priority to `line.best`: those of this pass, or more if they can serve later ones."""
     line, status, most, worst = intervals.line, intervals.status, intervals.rules.depth, -1
     if _keeps_best(state, intervals):
+        if _stay_best(state, intervals):
+            return
         most = line.best.size
     waiting = line_up(line.heap, intervals.counters, state)
     status.best = min(waiting, most)
@@ -188,6 +190,26 @@ def _find_best(state: SharedState, intervals: SharedIntervals) -> None:
         if worst >= 0 and heap.before(worst, line.best[k], state.order.key):
             worst = line.best[k]
     status.worst, status.best_next, status.best_renewal = worst, state.now.next, state.now.renewal
+
+
+@step
+def _stay_best(state: SharedState, intervals: SharedIntervals) -> bool:
+    """Keep the jobs in `line.best` that come before all others by new priorities; return whether they suffice for a pass."""
+    line, status, queue, now, best, worst = intervals.line, intervals.status, state.queue, state.now, 0, -1
+    for k in range(status.best):
+        line.is_best[line.best[k]] = True
+    for k in range(now.waiting):
+        job = queue.job[k]
+        if not line.is_best[job] and (worst < 0 or heap.before(job, worst, state.order.key)):
+            worst = job
+    for k in range(status.best):
+        job = line.best[k]
+        line.is_best[job] = False
+        if queue.where[job] >= 0 and (worst < 0 or heap.before(job, worst, state.order.key)):
+            line.best[best] = job
+            best += 1
+    status.best, status.worst, status.best_next, status.best_renewal = best, worst, now.next, now.renewal
+    return bool(worst < 0 or best >= intervals.rules.depth)
 
 
 @inlined
