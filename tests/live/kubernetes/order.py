@@ -34,6 +34,8 @@ from tests.live.kubernetes.control_plane import ControlPlane, scheduling
 JOBS = 10
 COMMIT_S = 0.2
 """Longest duration of a commit on a busy machine (s)."""
+ATTEMPTS = 5
+"""Number of times that a case is played until its order is determined: a busy machine creates pods late."""
 OVERHEAD_S = 0.3
 """Time for which a kwok pod exists beyond its run time (s)."""
 
@@ -120,19 +122,33 @@ def test_pods_start_in_the_simulated_order(name: str, cluster: ControlPlane, tmp
     cluster.apply(case.cluster)
     state = seen(cluster, case, scheduler, tmp_path / "state")
     arrivals, lengths = drawn(state, scheduler)
-    record, created = played(cluster, case, scheduler, arrivals, lengths, tmp_path / "record.jsonl")
-    jobs = sorted(record.jobs)
-    ran = [(record.jobs[job].ended or 0) - (record.jobs[job].started or 0) for job in jobs]
-    first = min(created)
-    simulated = run(state, scheduler, [at - first for at in created], ran, lengths)
-    live = {k: (record.jobs[job].started or 0) - first for k, job in enumerate(jobs)}
-    ours = dict(zip(simulated.job.tolist(), simulated.start.tolist(), strict=True))
-    assert live.keys() == ours.keys()
-    apart = [abs(live[k] - ours[k]) / SECOND for k in sorted(live)]
-    print(f"\n{name}: starts differ by {np.median(apart):.3f} s in the median, {max(apart):.3f} s at most")
-    assert unexplained(live, ours) == []
+    for attempt in range(ATTEMPTS):
+        record, created = played(cluster, case, scheduler, arrivals, lengths, tmp_path / f"record{attempt}.jsonl")
+        jobs = sorted(record.jobs)
+        ran = [(record.jobs[job].ended or 0) - (record.jobs[job].started or 0) for job in jobs]
+        first = min(created)
+        simulated = run(state, scheduler, [at - first for at in created], ran, lengths)
+        live = {k: (record.jobs[job].started or 0) - first for k, job in enumerate(jobs)}
+        ours = dict(zip(simulated.job.tolist(), simulated.start.tolist(), strict=True))
+        assert live.keys() == ours.keys()
+        apart = [abs(live[k] - ours[k]) / SECOND for k in sorted(live)]
+        print(f"\n{name}: starts differ by {np.median(apart):.3f} s in the median, {max(apart):.3f} s at most", flush=True)
+        mistakes = unexplained(live, ours)
+        if not mistakes or is_decided(arrivals, created, simulated):
+            break
+        print(f"the order of {mistakes} is undetermined, since events came late", flush=True)
+        cluster.kubectl("delete", "pods", "--all", "--grace-period=0", "--force")
+    assert mistakes == []
     waited = sum(start - created[k] + first > SECOND for k, start in ours.items())
     assert waited >= JOBS // 4, "hardly any job waited, so the case proves nothing"
+
+
+def is_decided(arrivals: Sequence[int], created: Sequence[int], simulated: Schedule) -> bool:
+    """Return whether pods were created in their seconds, and no two simulated events are within a commit of each other."""
+    seconds = [(at - arrivals[0]) // SECOND for at in arrivals]
+    events = np.sort([*(at - min(created) for at in created), *simulated.end.tolist()])
+    in_time = [(at // SECOND) - (created[0] // SECOND) for at in created] == seconds
+    return in_time and bool(np.diff(events).min() > COMMIT_S * SECOND)
 
 
 def unexplained(live: dict[int, int], simulated: dict[int, int]) -> list[tuple[int, int]]:
