@@ -71,17 +71,17 @@ class Recalculations:
 
 _ROW, _NUMBER = np.zeros((0, 0)), np.zeros(0)
 _NO_SHARES = UsageShares(
-    0.0,
-    blank(0),
-    _NUMBER,
-    blank(0),
-    _NUMBER,
-    blank(0),
-    _NUMBER,
-    0,
-    1.0,
-    _NUMBER,
-    lambda level: ShareRanking(blank(0), blank(0), level > 0, level),
+    weight=0.0,
+    user=blank(0),
+    billing=_NUMBER,
+    parent=blank(0),
+    share=_NUMBER,
+    upward=blank(0),
+    usage=_NUMBER,
+    at=0,
+    decay=1.0,
+    remains=_NUMBER,
+    rank=lambda level: ShareRanking(blank(0), blank(0), level > 0, level),
 )
 _NO_FORMULA = PriorityFormula(0.0, 1.0, None, _ROW, _ROW, 1.0)
 

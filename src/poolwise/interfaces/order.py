@@ -106,7 +106,10 @@ class RecalculatedOrder(QueuePolicy):
         ...
 
     def formula(self, machine: Machine, jobs: JobTable) -> PriorityFormula | None:
-        """Return the priorities of all jobs as a sum that kernels can recalculate; None if they have another form."""
+        """Return the priorities of all jobs as a sum that kernels can recalculate; None if they have another form.
+
+        Kernels on shared nodes use it if backfilling runs at intervals and partitions have equal tiers; others call `at`.
+        """
         return None
 
     @final

@@ -18,7 +18,7 @@ class SharedIntervalStatus:
     runs: int  # runs in `SharedReleases`
     segments: int  # segments in use
     best: int  # jobs in `LineArrays.best`, including those that have left the queue since the last pass
-    worst: int  # no waiting job that is not in `LineArrays.best` comes before this job; -1 if there is no such job
+    worst: int  # job that precedes or is the first waiting job outside `LineArrays.best`; -1 if none waits outside
     best_next: int  # `now.next` and `now.renewal` as of the last pass; -1 for the latter if there was none
     best_renewal: int
     left: int  # jobs in `LineArrays.heap`

@@ -99,11 +99,8 @@ def _backfill(state: SharedState, intervals: SharedIntervals) -> bool:
     component in which no job can start now need no reservations: they affect no other component.
     """
     line, status, able = intervals.line, intervals.status, intervals.components.able
-    count, fits = _choose_candidates(state, intervals), False
-    for component in range(able.size):
-        able[component] = _next_able(component, 0, count, False, state, intervals)
-        fits |= able[component] < count
-    if not fits:
+    count = _choose_candidates(state, intervals)
+    if not _any_candidate_fits(count, state, intervals):
         return False
     if not holds(state, intervals):
         begin_plan(state, intervals)
@@ -131,7 +128,7 @@ def _backfill(state: SharedState, intervals: SharedIntervals) -> bool:
             line.planned[status.planned] = job
             status.planned += 1
         if is_open:
-            able[component] = _next_able(component, able[component], count, True, state, intervals)
+            able[component] = _next_able(component, able[component], count, state, intervals)
             if able[component] == count:
                 intervals.components.reserved[component] = status.planned
                 left -= 1
@@ -140,16 +137,33 @@ def _backfill(state: SharedState, intervals: SharedIntervals) -> bool:
 
 
 @step
+def _any_candidate_fits(count: int, state: SharedState, intervals: SharedIntervals) -> bool:
+    """Write to `components.able` the first candidate of each component that fits without reservations; return if one does."""
+    able, fitting = intervals.components.able, 0
+    for component in range(able.size):
+        able[component] = count
+    for k in range(count):
+        job = intervals.line.candidate[k]
+        component = _component(job, state, intervals)
+        if able[component] == count and finds_room(state.jobs.kind[job], state):
+            able[component] = k
+            fitting += 1
+            if fitting == able.size:
+                break
+    return fitting > 0
+
+
+@step
 def _reserve_planned(component: int, count: int, state: SharedState, intervals: SharedIntervals) -> None:
     """Make the reservations of a component that the plan lacks, if one of its candidates could start now without them."""
     able, reserved, line = intervals.components.able, intervals.components.reserved, intervals.line
-    able[component] = _next_able(component, able[component], count, True, state, intervals)
+    able[component] = _next_able(component, able[component], count, state, intervals)
     if able[component] < count:
         for k in range(reserved[component], intervals.status.planned):
             if _component(line.planned[k], state, intervals) == component:
                 reserve(line.planned[k], state, intervals)
         reserved[component] = intervals.status.planned
-        able[component] = _next_able(component, able[component], count, True, state, intervals)
+        able[component] = _next_able(component, able[component], count, state, intervals)
 
 
 @inlined
@@ -239,15 +253,15 @@ def _update_best(state: SharedState, intervals: SharedIntervals) -> bool:
 
 
 @step
-def _next_able(component: int, first: int, count: int, planned: bool, state: SharedState, intervals: SharedIntervals) -> int:
+def _next_able(component: int, first: int, count: int, state: SharedState, intervals: SharedIntervals) -> int:
     """Return the position in `line.candidate`, from `first` on, of a waiting job of a component that could start now.
 
-    Return `count` if there is none. Reservations count if the pass is `planned`.
+    Return `count` if there is none.
     """
     while first < count:
         job = intervals.line.candidate[first]
         waits = state.queue.where[job] >= 0 and _component(job, state, intervals) == component
-        if waits and (starts_now(job, state, intervals) if planned else finds_room(state.jobs.kind[job], state)):
+        if waits and starts_now(job, state, intervals):
             break
         first += 1
     return first

@@ -164,26 +164,26 @@ class Recalculated(RecalculatedOrder):
             usage, tree = Usage(self.tree, self.rules.decay, self.last(0), classic=False), self.tree
             billing = self._column(jobs, "billing", FixedFactors(self.rules, self.conf, machine, self.qualities).billing)
             shares = UsageShares(
-                float(self.rules.fair_share),
-                self._associations(jobs),
-                billing,
-                tree.parent,
-                tree.level_share,
-                tree.upward,
-                usage.amount,
-                usage.at,
-                usage.decay,
-                usage.remains(self.rules.period),
-                tree.rank,
+                weight=float(self.rules.fair_share),
+                user=self._associations(jobs),
+                billing=billing,
+                parent=tree.parent,
+                share=tree.level_share,
+                upward=tree.upward,
+                usage=usage.amount,
+                at=usage.at,
+                decay=usage.decay,
+                remains=usage.remains(self.rules.period),
+                rank=tree.rank,
             )
         terms = [column for column in added if column is not None]
         return PriorityFormula(
-            float(self.rules.age),
-            float(self.rules.max_age),
-            shares,
-            np.stack(terms) if terms else none,
-            none if nice is None else nice[None],
-            MOST,
+            age=float(self.rules.age),
+            max_age=float(self.rules.max_age),
+            shares=shares,
+            added=np.stack(terms) if terms else none,
+            subtracted=none if nice is None else nice[None],
+            most=MOST,
         )
 
     def terms(self, when: int, jobs: IntArray, accounting: Accounting) -> PriorityTerms:
