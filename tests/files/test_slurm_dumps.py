@@ -21,9 +21,10 @@ RESERVATIONS = FOLDER / "reservations.txt"
 def test_reservations_become_windows_on_the_same_nodes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert imported(tmp_path / "out", "--topology", FOLDER / "topology.conf", "--reservations", RESERVATIONS) == 0
     machine = tomllib.loads((tmp_path / "out/machine.toml").read_text())
-    (window,) = machine["window"]
+    assert len(machine["window"]) == 8, "daily, until a week after the last job"
+    window = machine["window"][0]
     assert window == {
-        "name": "course-ml",
+        "name": "course-ml-1",
         "start": "3600 s",
         "end": "10800 s",
         "nodes": ["rack1.n0", "rack1.n-20", "rack1.gpu0"],
@@ -43,7 +44,7 @@ def test_reservations_become_windows_on_the_same_nodes(tmp_path: Path, capsys: p
         "reservation lab is left out: it is for groups",
         "reservation others is left out: it excludes users",
         "reservation matlab is left out: it reserves no nodes",
-        "reservation next is left out: it begins after the last job of the log",
+        "reservation next is left out: it begins more than a week after the last job of the log",
         "reservation soon is left out: its start moves",
     ):
         assert words in warnings, words

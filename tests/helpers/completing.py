@@ -36,8 +36,8 @@ class CompletingPlan(BackfillPlan):
         expected = super().find_start(job, placement)
         if expected is None or expected.start > self.now:
             return expected
-        reserved = self._reserved(self.now, self.now + job.requested)
-        tested, _ = self._first_fit(job, reserved, placement, self.now + 1)
+        reserved, closed = self._reserved(self.now, self.now + job.requested), self._windows.closed(self.now, job)
+        tested, _ = self._first_fit(job, reserved, closed, placement, self.now + 1)
         if tested is not None and self.completing[list(tested.placement.owners())].any():
             return ExpectedStart(self.now + SECOND, tested.placement)
         free = np.where(self.completing[:, None], 0, np.maximum(self.present(job).free, 0))

@@ -22,7 +22,7 @@ from poolwise.model import Schedule, Start
 from poolwise.model.rules import HeadScope
 from poolwise.policies.backfill.none import NoBackfill
 from poolwise.policies.backfill.slurm import SlurmBackfill
-from poolwise.quantities import MS
+from poolwise.quantities import MS, SECOND
 from poolwise.registry import make
 from poolwise.schedulers.list import ListScheduler
 from poolwise.slurm import hostlist
@@ -85,11 +85,17 @@ class Recording:
         (self.folder / "times.json").write_text(json.dumps({**times, "ran_on": [*self.ran_on]}) + "\n")
 
     def replay(
-        self, out: Path, placement: str = "", without: Mapping[str, str] | None = None, heads: HeadScope = "partition"
+        self,
+        out: Path,
+        placement: str = "",
+        without: Mapping[str, str] | None = None,
+        heads: HeadScope = "partition",
+        *,
+        reserves: bool = True,
     ) -> Comparison:
         """Import slurm.conf to a folder and replay the day by [today], with another placement or texts of slurm.conf replaced.
 
-        `heads` applies to days without backfill.
+        `heads` applies to days without backfill; `reserves` is whether nodes are reserved as in reservations.txt.
 
         Submissions, run times and the times of the controller's passes are the recorded ones. A job holds its nodes from the
         pass that started it until the controller could use them again.
@@ -102,8 +108,14 @@ class Recording:
         conf.write_text(text)
         words = ["import", "slurm", "--conf", str(conf), "--log", str(self.folder / "sacct.txt"), "--out", str(out)]
         words += ["--qos", str(self.folder / "qos.txt")] if (self.folder / "qos.txt").exists() else []
+        dump = self.folder / "reservations.txt"
+        words += ["--reservations", str(dump), "--timezone", "UTC"] if reserves and dump.exists() else []
         assert cli.run(words) == 0
         machine, how = load_machine(out / "machine.toml"), scheduler_of(load_scheduler(out / "slurm.toml"))
+        first = int(self.ms["submit"][0]) // 1000 * SECOND  # windows count from the first job of the log
+        late = SECOND + 2 * MS  # Slurm rounds the end of a job that starts between two seconds down; its clock lags a few ms
+        moved = [replace(window, start=first + window.start + late, end=first + window.end) for window in machine.windows]
+        machine = replace(machine, windows=tuple(moved))
         jobs = traces.read(self.folder / "sacct.txt", machine, "sacct", memory_field="requested")
         assert len(jobs) == len(self.ran_on)
         assert isinstance(how, ListScheduler)

@@ -55,3 +55,9 @@ def test_without_the_setting_the_replay_differs(name: str, without: dict[str, st
 def test_with_one_head_for_all_partitions_the_replay_differs(name: str, tmp_path: Path) -> None:
     comparison = Recording.read(FOLDER / name).replay(tmp_path / "out", "topology_none", heads="machine")
     assert comparison.same_starts < 0.5 and comparison.wait_deviation > 0.5
+
+
+@pytest.mark.parametrize("name", [name for name in DAYS if (FOLDER / name / "reservations.txt").exists()])
+def test_without_the_reservations_the_replay_differs(name: str, tmp_path: Path) -> None:
+    comparison = Recording.read(FOLDER / name).replay(tmp_path / "out", "topology_none", reserves=False)
+    assert comparison.same_starts < 0.9 and comparison.wait_deviation < -0.5

@@ -12,13 +12,13 @@ from poolwise.engines.kernel_arrays import blank, read_only, zeros_of
 from poolwise.engines.list_columns import SPREADS, ListColumns, backfill_code, has_several_heads, stretched
 from poolwise.engines.recalculations import formula_arrays
 from poolwise.engines.shared_nodes.kinds import JobKinds, job_kinds
-from poolwise.engines.shared_nodes.node_arrays import as_words, never_nodes, node_arrays, separate_nodes
+from poolwise.engines.shared_nodes.node_arrays import able_nodes, as_words, never_nodes, node_arrays, separate_nodes
 from poolwise.engines.shared_nodes.outages import node_changes, outage_arrays
-from poolwise.engines.shared_nodes.windows import kinds_and_windows
+from poolwise.engines.shared_nodes.windows import kinds_and_windows, open_sets, window_groups
 from poolwise.interfaces import ListRule, QueuePolicy, RecalculatedOrder
 from poolwise.interfaces.user_class import rule_of, statement_holds
 from poolwise.kernels.common.index import empty_tree
-from poolwise.kernels.common.state import AT_INTERVALS, CONSERVATIVE, SEVERAL_HEADS, STATIC, IntervalRules, Order, record
+from poolwise.kernels.common.state import CONSERVATIVE, SEVERAL_HEADS, STATIC, IntervalRules, Order, record
 from poolwise.kernels.shared_nodes import interval_state
 from poolwise.kernels.shared_nodes.head_state import BlockArrays, HeadArrays
 from poolwise.kernels.shared_nodes.interval_state import SharedIntervals
@@ -106,7 +106,9 @@ class SharedColumns(ListColumns):
 
         n, layout = len(self.workload), node_layout(self.machine)
         grouped, windows = job_kinds(self.workload, layout), None
-        if self.machine.windows:
+        rule = rule_of(self.scheduler.backfill)
+        at_intervals = rule is not None and rule.times is not None
+        if self.machine.windows or at_intervals:
             grouped, windows = kinds_and_windows(self.workload, self.machine, layout)
         placed, kinds = rule_of(self.scheduler.placement), self._kinds(grouped)
         assert isinstance(placed, NodeRule)
@@ -147,7 +149,7 @@ class SharedColumns(ListColumns):
             parts=PartArrays(first=blank(n + 1), node=blank(parts), borrow=blank(parts)),
             now=now,
         )
-        intervals = self._intervals(nodes, grouped, state.timeline.until.shape[1]) if rules.backfill == AT_INTERVALS else None
+        intervals = self._intervals(nodes, grouped, state.timeline.until.shape[1]) if at_intervals else None
         heads = self._heads(nodes, len(grouped.parts)) if rules.backfill == SEVERAL_HEADS else None
         if outages is None and windows is None and intervals is None and heads is None:
             empty, outages = nodes, outage_arrays([], False, nodes, 0, 0)
@@ -182,7 +184,10 @@ class SharedColumns(ListColumns):
         status.wake = NEVER
         status.version, status.best_renewal, n_word = -1, -1, -(-n_node // WORD)
         never, class_of = never_nodes(nodes, grouped)
-        blocks = self._blocks(nodes)
+        of_set, (able, able_of) = self._partition_nodes(nodes), able_nodes(nodes, grouped)
+        groups, _ = window_groups(self.machine, nodes.owner)
+        blocks = _blocks(np.repeat(of_set, 1 << len(groups), axis=0))
+        blocks = blocks._replace(able=read_only(able), class_of=read_only(able_of))
         component = _components(blocks.of_set)
         components = int(component.max(initial=-1)) + 1
         return SharedIntervals(
@@ -220,7 +225,7 @@ class SharedColumns(ListColumns):
                 at=blank(KEPT_KINDS),
                 weight=np.sort(node_layout(self.machine).weight),
                 usable=as_words(np.ones(n_node, dtype=np.bool_)),
-                area=read_only(as_words(blocks.of_set)),
+                area=read_only(as_words(open_sets(of_set, groups))),
                 ahead=separate_nodes(nodes),
             ),
         )
@@ -232,19 +237,18 @@ class SharedColumns(ListColumns):
         admitted = np.zeros(len(self.workload), dtype=np.bool_)
         return zeros_of(CounterArrays, len(demands.capacity), admitted=admitted, **columns)
 
-    def _blocks(self, nodes: NodeArrays, *, one_head: bool = False) -> BlockArrays:
-        """Return the nodes that jobs with each set of nodes block if they do not fit; with one head for all, all nodes."""
+    def _partition_nodes(self, nodes: NodeArrays) -> BoolArray:
+        """Return the nodes of the partitions of the jobs with each set of nodes, (n_set, n_node)."""
         sets, n = eligible_sets(self.machine, self.workload.table).value, len(nodes.owner)
-        of_set = np.array([eligible_owners(self.machine, name, "")[nodes.owner] for name, _ in sets]).reshape(-1, n)
-        if one_head:
-            of_set[:] = True
-        return BlockArrays(read_only(of_set), np.zeros(n, dtype=np.bool_), blank(len(of_set)), blank(len(of_set)))
+        return np.array([eligible_owners(self.machine, name, "")[nodes.owner] for name, _ in sets]).reshape(-1, n)
 
     def _heads(self, nodes: NodeArrays, kinds: int) -> HeadArrays:
         """Return the arrays of the heads of several partitions, or of one head for all jobs."""
         rule, n = rule_of(self.scheduler.backfill), len(nodes.owner)
         assert rule is not None
-        blocks = self._blocks(nodes, one_head=not has_several_heads(rule, self.machine, self.workload.table))
+        blocks = _blocks(self._partition_nodes(nodes))
+        if not has_several_heads(rule, self.machine, self.workload.table):
+            blocks = _blocks(np.ones_like(blocks.of_set))
         allowed, of_set = nodes.open[:, len(nodes.top) // 2 :][:, :n].astype(np.int64), blocks.of_set.astype(np.int64)
         return zeros_of(
             HeadArrays,
@@ -404,7 +408,7 @@ class SharedColumns(ListColumns):
         n, size = len(nodes.owner), len(nodes.top)
         least = int(grouped.request[grouped.of[able], CORES].min(initial=int(nodes.top[1, CORES])))
         slots = max(int(nodes.top[1, CORES]) // max(least, 1), 1)
-        sets = np.arange(1 if windows is None else (1 << windows.coming.shape[1]) + 1)
+        sets = np.arange(1 if windows is None or not windows.coming.size else (1 << windows.coming.shape[1]) + 1)
         return zeros_of(
             TimelineArrays,
             n,
@@ -423,6 +427,12 @@ class SharedColumns(ListColumns):
             shifted=np.zeros(n, dtype=np.bool_),
             front=blank(size),
         )
+
+
+def _blocks(of_set: BoolArray) -> BlockArrays:
+    """Return the nodes that jobs with each set of nodes block if they do not fit, (n_set, n_node), in a pass."""
+    sets, n = of_set.shape
+    return BlockArrays(read_only(of_set), np.zeros(n, dtype=np.bool_), blank(sets), blank(sets), blank(0, 0), blank(0))
 
 
 def _components(of_set: BoolArray) -> IntArray:

@@ -104,10 +104,22 @@ def never_nodes(nodes: NodeArrays, grouped: JobKinds) -> tuple[IntArray, IntArra
 
     The first array is (n_class, n_word); the second contains the class of each kind, (n_kind,). `nodes` are empty.
     """
+    possible, class_of = _possible_nodes(nodes, grouped, MEMORY + 1)
+    return as_words(~possible), class_of
+
+
+def able_nodes(nodes: NodeArrays, grouped: JobKinds) -> tuple[IntArray, IntArray]:
+    """Return the nodes that can hold a part of a class of kinds if nothing runs, (n_class, n_word), and the classes."""
+    possible, class_of = _possible_nodes(nodes, grouped, grouped.request.shape[1])
+    return as_words(possible), class_of
+
+
+def _possible_nodes(nodes: NodeArrays, grouped: JobKinds, amounts: int) -> tuple[BoolArray, IntArray]:
+    """Return whether each node has enough of the first amounts for a class of kinds, (n_class, n_node), and the classes."""
     n, leaves = len(nodes.owner), len(nodes.top) // 2
-    sizes, size_of = np.unique(nodes.top[leaves : leaves + n, : MEMORY + 1], axis=0, return_inverse=True)
-    fits = (grouped.request[:, None, : MEMORY + 1] <= sizes).all(axis=2)
+    sizes, size_of = np.unique(nodes.top[leaves : leaves + n, :amounts], axis=0, return_inverse=True)
+    fits = (grouped.request[:, None, :amounts] <= sizes).all(axis=2)
     columns: IntArray = np.column_stack([grouped.eligible, fits])
     classes, class_of = np.unique(columns, axis=0, return_inverse=True)
     possible = nodes.open[classes[:, 0], leaves : leaves + n] & (classes[:, 1:] > 0)[:, size_of]
-    return as_words(~possible), class_of.astype(np.int64)
+    return possible, class_of.astype(np.int64)

@@ -156,14 +156,15 @@ def _unsupported_windows(spec: RunSpec, scheduler: ListRule) -> str:
 
 def _unsupported_with(what: str, spec: RunSpec, scheduler: ListRule) -> str:
     """Return the feature that the kernels do not support in combination with outages or windows; empty if there is none."""
-    if scheduler.order.kind not in IN_KERNELS:
-        return f"{what}, and order {type(scheduler.order).__name__} is called at each pass"
     rule = rule_of(scheduler.backfill)
-    if rule is not None and rule.times is not None:
+    at_intervals = rule is not None and rule.times is not None
+    if at_intervals and spec.disturbances:
         return f"{what} under backfilling at intervals"
-    if scheduler.warm_up or spec.pass_per_event or spec.initial is not None:
-        return f"{what}, with a warm-up, pass_per_event or an initial state"
-    return ""
+    if not at_intervals and scheduler.order.kind not in IN_KERNELS:
+        return f"{what}, and order {type(scheduler.order).__name__} is called at each pass"
+    if scheduler.warm_up or spec.pass_per_event:
+        return f"{what}, with a warm-up or pass_per_event"
+    return f"{what}, with an initial state" if spec.initial is not None and not at_intervals else ""
 
 
 def _is_supported_model(model: PerformanceModel, spec: RunSpec) -> bool:

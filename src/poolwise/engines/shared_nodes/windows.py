@@ -52,10 +52,12 @@ def open_sets(within: BoolArray, groups: BoolArray) -> BoolArray:
 def kinds_and_windows(workload: Workload, machine: Machine, layout: NodeLayout) -> tuple[JobKinds, WindowArrays]:
     """Return the kinds of jobs, numbered for each set of closed groups, and the windows for a replay."""
     groups, of = window_groups(machine, layout.nodes)
-    start, end = (np.array([getattr(window, name) for window in machine.windows]) for name in ("start", "end"))
+    start, end = (np.array([getattr(window, name) for window in machine.windows], dtype=np.int64) for name in ("start", "end"))
     rows = np.argsort(start, kind="stable")
-    users = np.stack([users_of(workload.table, machine.windows[w]) for w in rows], axis=1)
-    usable, user = np.unique(users, axis=0, return_inverse=True)
+    users = np.array([users_of(workload.table, machine.windows[w]) for w in rows], dtype=np.bool_).reshape(-1, len(workload))
+    usable, user = np.zeros((1, 0), dtype=np.bool_), np.zeros(len(workload), dtype=np.int64)
+    if len(rows):
+        usable, user = np.unique(users.T, axis=0, return_inverse=True)
     kinds = job_kinds(workload, layout, user.reshape(-1).astype(np.int64))
     of_kind = np.empty(len(kinds.parts), dtype=np.int64)
     of_kind[kinds.of] = user.reshape(-1)

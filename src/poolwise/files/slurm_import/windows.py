@@ -20,12 +20,16 @@ _FLAGS = {
 }
 """Flags that a window does not represent -> what the simulation does instead."""
 
+_BEHIND = timedelta(weeks=1)
+"""Time after the last submission in which reservations still matter: waiting jobs must not overlap them."""
+
 
 def window_lines(cluster: SlurmCluster, dump: Path, jobs: Workload, local: tzinfo) -> list[str]:
     """Return the windows of machine.toml, with times from the first job of the log; note the reservations that are left out."""
     owners, lines = _owners(cluster), list[str]()
     begins = jobs.epoch or 0
     first, last = (_local(begins + int(at), local) for at in (0, jobs.submit.max(initial=0)))
+    last += _BEHIND
     for reservation in read_reservations(dump):
         place = f"{dump.name}:{reservation.line}"
         hosts = [host for host in reservation.nodes if host in owners]
@@ -61,7 +65,7 @@ def _problem(hosts: list[str], times: list[tuple[datetime, datetime]], first: da
         return (
             "it ended before the first job of the log"
             if reservation.end <= first
-            else "it begins after the last job of the log"
+            else "it begins more than a week after the last job of the log"
         )
     if len(times) > MOST_REPEATS:
         return f"it repeats more than {MOST_REPEATS:,} times"

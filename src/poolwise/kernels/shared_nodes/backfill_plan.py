@@ -24,7 +24,8 @@ from poolwise.kernels.shared_nodes.segments import (
     is_reserved,
     write_held,
 )
-from poolwise.kernels.shared_nodes.state import FIRST_FIT, WORD, SharedNow, SharedState
+from poolwise.kernels.shared_nodes.state import FIRST_FIT, WORD, SharedNow, SharedState, WindowArrays
+from poolwise.kernels.shared_nodes.windows import closed_at, kind_now, next_closing, opens
 from poolwise.quantities import NEVER, SECOND
 
 
@@ -89,9 +90,9 @@ def _hold_until(time: int, intervals: SharedIntervals) -> None:
 
 
 @step
-def starts_now(job: int, state: SharedState, intervals: SharedIntervals) -> bool:
+def starts_now(job: int, state: SharedState, windows: WindowArrays, intervals: SharedIntervals) -> bool:
     """Return whether a job fits now along with all reservations up to the end of its limit."""
-    kind, segments, kinds = state.jobs.kind[job], intervals.segments, state.kinds
+    kind, segments, kinds = kind_now(job, state, windows), intervals.segments, state.kinds
     if not finds_room(kind, state):
         return False
     end, free_nodes = limit_end(second(state.now), state.jobs.length[job]), 0
@@ -105,9 +106,9 @@ def starts_now(job: int, state: SharedState, intervals: SharedIntervals) -> bool
 
 
 @step
-def place_now(job: int, state: SharedState, intervals: SharedIntervals) -> None:
+def place_now(job: int, state: SharedState, windows: WindowArrays, intervals: SharedIntervals) -> None:
     """Find nodes (`nodes.chosen`) for a job that fits now along with the reservations."""
-    kind, nodes, ahead, segments = state.jobs.kind[job], state.nodes, intervals.trial.ahead, intervals.segments
+    kind, nodes, ahead, segments = kind_now(job, state, windows), state.nodes, intervals.trial.ahead, intervals.segments
     end, leaves = limit_end(second(state.now), state.jobs.length[job]), nodes.top.shape[0] // 2
     for n in range(segments.reserved_from.size):
         usable = segments.reserved_from[n] > end
@@ -120,14 +121,14 @@ def place_now(job: int, state: SharedState, intervals: SharedIntervals) -> None:
 
 
 @step
-def reserve(job: int, state: SharedState, intervals: SharedIntervals) -> None:
+def reserve(job: int, state: SharedState, windows: WindowArrays, intervals: SharedIntervals) -> None:
     """Find the expected start of a job that does not start now, and reserve its nodes if that is in the window.
 
     A window that ends later, but within the same reservations, changes no other expected start in it: a job is only tried from
     instants in the window, and later starts conflict with no reservation.
     """
     rules, status, now = intervals.rules, intervals.status, second(state.now)
-    start = _expected_start(job, state, intervals)
+    start = _expected_start(job, state, windows, intervals)
     if start < 0:
         return
     if start > now + rules.window:
@@ -145,28 +146,34 @@ def reserve(job: int, state: SharedState, intervals: SharedIntervals) -> None:
 
 
 @step
-def _expected_start(job: int, state: SharedState, intervals: SharedIntervals) -> int:
+def _expected_start(job: int, state: SharedState, windows: WindowArrays, intervals: SharedIntervals) -> int:
     """Return the expected start (ns) of a job that does not start now, -1 if none is known; its nodes are `ahead.chosen`.
 
     A job starts before the instant from which it is tried next. So it is only tried from an instant if enough nodes can hold a
-    part by the next one, and are not reserved from before the next one on.
+    part by the next one, and are not reserved from before the next one on. Windows may close some of these to it.
     """
-    kind, segments, status = state.jobs.kind[job], intervals.segments, intervals.status
-    now, limit, parts = second(state.now), state.jobs.length[job], state.kinds.parts[kind]
-    begin, bound, met, area = now, -1, 0, intervals.trial.area[state.kinds.eligible[kind]]
-    write_ends(kind, state, intervals)
+    kind, segments, status, is_first = state.jobs.kind[job], intervals.segments, intervals.status, True
+    now, limit, parts, area = second(state.now), state.jobs.length[job], state.kinds.parts[kind], intervals.trial.area
+    begin, bound, met, of = now, -1, 0, state.kinds.eligible[kind]
+    write_ends(kind, state, windows, intervals)
     behind = last_begun(limit_end(now, limit), segments.begin, status.segments) + 1
     if behind < status.segments:
         _hold_until(segments.begin[behind] - limit, intervals)
+    _hold_until(next_closing(job, state, windows), intervals)
     while True:
+        begin = opens(begin, job, area, state, windows)
+        closed = closed_at(max(begin, state.now.time), state.now.passed, kind, limit, windows)
         while met < status.segments and segments.end[met] <= begin:
             met += 1
-        later = first_decrease(met, limit_end(begin, limit), area, intervals)
+        later = first_decrease(met, limit_end(begin, limit), area[of + closed], intervals)
+        if closed != 0:
+            later = _tried_again(begin, later, of, closed, state.now, windows, intervals)
         if bound < 0:
-            bound = _earliest_bound(begin, limit, parts, begin == now, intervals)
+            bound = _earliest_bound(begin, limit, parts, is_first, intervals)
+            is_first = False
         if later < 0 or later >= bound:
             bound = -1
-            write_held(kind, met, limit_end(begin, limit), intervals)
+            write_held(kind + closed, met, limit_end(begin, limit), intervals)
             start = _first_fit(begin, later, parts, state, intervals)
             if start >= 0 and (later < 0 or start <= later):
                 status.chosen = parts
@@ -182,6 +189,29 @@ def _expected_start(job: int, state: SharedState, intervals: SharedIntervals) ->
         if later < 0:
             return -1
         begin = later
+
+
+@step
+def _tried_again(
+    begin: int, later: int, of: int, closed: int, now: SharedNow, windows: WindowArrays, intervals: SharedIntervals
+) -> int:
+    """Return the next instant (ns) from which a job with a set of nodes is tried, -1 for none, given that without windows.
+
+    Equals `BackfillWindows.next_trial`. It changes as the end of the plan moves and, at first, when a window has ended.
+    """
+    rules, meets = intervals.rules, False
+    for word in range(intervals.trial.area.shape[1]):
+        meets = meets or intervals.trial.area[of, word] != intervals.trial.area[of + closed, word]
+    k = count_by(begin - 1, windows.ends, windows.ends.size)
+    if not meets or k == windows.ends.size:
+        return later
+    if begin == second(now):
+        _hold_until((windows.ends[k] // SECOND + 1) * SECOND, intervals)
+    again = -(-windows.ends[k] // rules.resolution) * rules.resolution + SECOND
+    if again >= _window_end(now, rules):
+        _hold_until(((again - rules.window) // rules.resolution + 1) * rules.resolution, intervals)
+        return later
+    return int(again if later < 0 else min(later, again))
 
 
 @step

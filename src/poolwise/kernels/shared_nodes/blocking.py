@@ -15,8 +15,9 @@ from poolwise.kernels.shared_nodes.head_state import CLOSED, OPEN, PARTLY, Block
 from poolwise.kernels.shared_nodes.nodes import rebuild
 from poolwise.kernels.shared_nodes.room import finds_room
 from poolwise.kernels.shared_nodes.runs import start
-from poolwise.kernels.shared_nodes.state import CounterArrays, NodeArrays, SharedState
+from poolwise.kernels.shared_nodes.state import WORD, CounterArrays, NodeArrays, SharedState, WindowArrays
 from poolwise.kernels.shared_nodes.waiting import leave
+from poolwise.kernels.shared_nodes.windows import kind_now
 
 
 @step
@@ -37,7 +38,14 @@ def line_up(line: IntArray, counters: CounterArrays, state: SharedState) -> int:
 
 @inlined
 def start_in_order(
-    most: int, waiting: int, line: IntArray, counters: CounterArrays, blocks: BlockArrays, ahead: NodeArrays, state: SharedState
+    most: int,
+    waiting: int,
+    line: IntArray,
+    counters: CounterArrays,
+    blocks: BlockArrays,
+    ahead: NodeArrays,
+    windows: WindowArrays | None,
+    state: SharedState,
 ) -> int:
     """Start jobs in priority order; write those that block nodes to `blocks.head` and return how many there are.
 
@@ -54,17 +62,18 @@ def start_in_order(
         status = blocks.status[kinds.eligible[kind]]
         if status == CLOSED:
             continue
-        fits = finds_room(kind, state)
+        here = kind_now(job, state, windows)
+        fits = finds_room(here, state)
         if fits:
             fits = (
-                _place_beside(kind, blocks, ahead, state) if status == PARTLY else choose(kind, state.rules, kinds, state.nodes)
+                _place_beside(here, blocks, ahead, state) if status == PARTLY else choose(here, state.rules, kinds, state.nodes)
             )
         if fits:
             start(job, state)
             leave(job, state)
             if take(job, state, counters):
                 return -1
-        else:
+        elif not _lacks_nodes(kind, here, blocks, state):
             blocks.head[heads] = job
             heads += 1
             is_open = _block(kinds.eligible[kind], state.nodes.top.shape[0] // 2, state.nodes.open, blocks)
@@ -72,12 +81,31 @@ def start_in_order(
 
 
 @inlined
-def line_up_open(line: IntArray, blocks: BlockArrays, state: SharedState) -> int:
-    """Write the waiting jobs with nodes that are not blocked, in any order; return how many there are."""
+def _lacks_nodes(kind: int, here: int, blocks: BlockArrays, state: SharedState) -> bool:
+    """Return whether a job of a kind, `here` with windows, would not fit on the nodes that are not blocked if nothing ran.
+
+    Return False if its partitions have fewer nodes that are not blocked than it has parts.
+    """
+    if blocks.able.shape[1] == 0:
+        return False
+    of, of_class, left, able = state.kinds.eligible[kind], blocks.class_of[here], 0, 0
+    for n in range(blocks.blocked.size):
+        if not blocks.blocked[n]:
+            left += int(blocks.of_set[of, n])
+            able += int(blocks.able[of_class, n // WORD] >> (n % WORD) & 1)
+    return bool(able < state.kinds.parts[kind] <= left)
+
+
+@inlined
+def line_up_open(line: IntArray, without: BoolArray, blocks: BlockArrays, state: SharedState) -> int:
+    """Write the waiting jobs with nodes that are not blocked, in any order; return how many there are.
+
+    Skip the jobs for which `without`, (n_job,), is true.
+    """
     count = 0
     for k in range(state.now.waiting):
         job = state.queue.job[k]
-        if blocks.status[state.kinds.eligible[state.jobs.kind[job]]] != CLOSED:
+        if not without[job] and blocks.status[state.kinds.eligible[state.jobs.kind[job]]] != CLOSED:
             line[count] = job
             count += 1
     return count

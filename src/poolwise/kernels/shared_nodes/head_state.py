@@ -18,6 +18,10 @@ class BlockArrays(NamedTuple):
     blocked: BoolArray  # (n_node,)
     status: IntArray  # (n_set,) OPEN, PARTLY or CLOSED
     head: IntArray  # (n_set,) jobs that block nodes, by priority, at most one for each set
+    # (n_class, n_word) nodes that can hold a part of a job of a class if nothing runs, `WORD` nodes per word, and (n_kind,) the
+    # class of each kind; without words, every job that does not fit blocks others
+    able: IntArray
+    class_of: IntArray
 
 
 class HeadArrays(NamedTuple):

@@ -30,7 +30,7 @@ def heads_pass(state: SharedState, heads: HeadArrays) -> None:
     while begins_again and state.now.waiting > 0:
         unblock(heads.blocks)
         waiting = line_up(heads.line, heads.counters, state)
-        blocking = start_in_order(NEVER, waiting, heads.line, heads.counters, heads.blocks, heads.ahead, state)
+        blocking = start_in_order(NEVER, waiting, heads.line, heads.counters, heads.blocks, heads.ahead, None, state)
         begins_again = blocking < 0
         if blocking > 0 and heads.backfill != NONE:
             begins_again = _starts_behind(blocking, state, heads)

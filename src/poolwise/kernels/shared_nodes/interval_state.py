@@ -36,6 +36,7 @@ class SharedIntervalStatus:
     seen_renewal: int
     considered: int  # most jobs that the main scheduler has considered since then, in vain
     idle_until: int  # ns before which a further backfill pass starts nothing; 0 if none was made since then
+    closing: int  # ns from which windows close more nodes to some waiting job
 
 
 class LineArrays(NamedTuple):
@@ -115,7 +116,7 @@ class TrialArrays(NamedTuple):
     free_from: IntArray
     least: IntArray  # (n_node,) the least of the times, or numbers of ends, at which each node can hold a part
     usable: IntArray  # (n_word,) all nodes
-    area: IntArray  # (n_set, n_word) nodes of the partitions of the jobs with each set of nodes
+    area: IntArray  # (n_set, n_word) open nodes of the partitions of the jobs with each set of nodes and closed groups
     weight: IntArray  # (n_node,) rank of each node's weight; with `rules.busy_nodes`, nodes are in this order
     ahead: NodeArrays  # the nodes with what is free then
 

@@ -18,8 +18,9 @@ from poolwise.kernels.shared_nodes.interval_state import SharedIntervals
 from poolwise.kernels.shared_nodes.releases import sort_releases
 from poolwise.kernels.shared_nodes.room import finds_room
 from poolwise.kernels.shared_nodes.runs import start
-from poolwise.kernels.shared_nodes.state import SharedNow, SharedState
+from poolwise.kernels.shared_nodes.state import SharedNow, SharedState, WindowArrays
 from poolwise.kernels.shared_nodes.waiting import leave
+from poolwise.kernels.shared_nodes.windows import next_closings
 from poolwise.quantities import NEVER
 
 
@@ -31,34 +32,46 @@ def has_segments(intervals: SharedIntervals, now: SharedNow) -> bool:
 
 
 @step
-def interval_pass(state: SharedState, intervals: SharedIntervals) -> None:
+def interval_pass(state: SharedState, windows: WindowArrays, intervals: SharedIntervals) -> None:
     """Make a pass, given that some waiting job fits."""
     rules, status, now, begins_again = intervals.rules, intervals.status, state.now, True
     while begins_again and now.waiting > 0:
-        _see_changes(state, intervals)
+        _see_changes(state, windows, intervals)
         begins_again = False
         if runs_main(now.time, rules) and considered(now.time, rules) > status.considered:
             status.considered = considered(now.time, rules)
-            begins_again = _starts_bar_others(state, intervals)
+            begins_again = _starts_bar_others(state, windows, intervals)
         if not begins_again and now.waiting > 0 and runs_backfill(now.time, rules) and now.time >= status.idle_until:
             status.idle_until = NEVER
-            begins_again = _backfill(state, intervals)
+            begins_again = _backfill(state, windows, intervals)
     if now.waiting > 0:
         status.wake = next_pass(now.time, rules)
 
 
 @inlined
-def _starts_bar_others(state: SharedState, intervals: SharedIntervals) -> bool:
+def _starts_bar_others(state: SharedState, windows: WindowArrays, intervals: SharedIntervals) -> bool:
     """Run the main scheduler; return whether a start bars an admitted job, which ends the pass."""
     most, line, counters = intervals.status.considered, intervals.line.heap, intervals.counters
     blocks, ahead = intervals.blocks, intervals.trial.ahead
     unblock(blocks)
     if not _keeps_best(state, intervals) or intervals.rules.depth < most < NEVER:
-        return bool(start_in_order(most, line_up(line, counters, state), line, counters, blocks, ahead, state) < 0)
-    start_in_order(most, _line_up_best(state, intervals), line, counters, blocks, ahead, state)
+        return bool(start_in_order(most, line_up(line, counters, state), line, counters, blocks, ahead, windows, state) < 0)
+    start_in_order(most, _line_up_best(state, intervals), line, counters, blocks, ahead, windows, state)
     if most == NEVER:  # the others can only start in partitions that none of the first jobs blocks
-        start_in_order(most, line_up_open(line, blocks, state), line, counters, blocks, ahead, state)
+        start_in_order(most, _line_up_others(state, intervals), line, counters, blocks, ahead, windows, state)
     return False
+
+
+@inlined
+def _line_up_others(state: SharedState, intervals: SharedIntervals) -> int:
+    """Write the jobs behind those of `_line_up_best` with nodes that are not blocked to `line.heap`; return their number."""
+    line, status = intervals.line, intervals.status
+    for k in range(status.best):
+        line.is_best[line.best[k]] = True
+    count = line_up_open(line.heap, line.is_best, intervals.blocks, state)
+    for k in range(status.best):
+        line.is_best[line.best[k]] = False
+    return int(count)
 
 
 @inlined
@@ -73,25 +86,27 @@ def _line_up_best(state: SharedState, intervals: SharedIntervals) -> int:
 
 
 @inlined
-def _see_changes(state: SharedState, intervals: SharedIntervals) -> None:
-    """Note whether jobs, free capacity or priorities have changed since the passes noted in `status`.
+def _see_changes(state: SharedState, windows: WindowArrays, intervals: SharedIntervals) -> None:
+    """Note whether jobs, free capacity, priorities or closed nodes have changed since the passes noted in `status`.
 
     If not, jobs that did not start in order do not start, and none behind the reservations of a plan that still holds: as time
-    passes, a job only ends later.
+    passes, a job only ends later. A job for which a window closes nodes may no longer block others.
     """
     status, now = intervals.status, state.now
     if (
         status.seen_version != now.version
         or status.seen_next != now.next
         or status.seen_renewal != now.renewal
+        or now.time >= status.closing
         or state.order.kind != STATIC
     ):
         status.seen_version, status.seen_next, status.seen_renewal = now.version, now.next, now.renewal
         status.considered, status.idle_until = 0, 0
+        status.closing = next_closings(state, windows)
 
 
 @inlined
-def _backfill(state: SharedState, intervals: SharedIntervals) -> bool:
+def _backfill(state: SharedState, windows: WindowArrays, intervals: SharedIntervals) -> bool:
     """Test the first jobs by priority: each starts if it fits along with the reservations of those before it.
 
     Write to `status.idle_until` until when no further one can start, if none has started. Return whether a start bars an
@@ -106,14 +121,14 @@ def _backfill(state: SharedState, intervals: SharedIntervals) -> bool:
         begin_plan(state, intervals)
     left = 0  # components in which a job could start now
     for component in range(able.size):
-        _reserve_planned(component, count, state, intervals)
+        _reserve_planned(component, count, state, windows, intervals)
         left += int(able[component] < count)
     while left > 0:
         job = next_tested(status.planned, state, intervals)
         component = _component(job, state, intervals)
         is_open = able[component] < count
-        if is_open and (job == line.candidate[able[component]] or starts_now(job, state, intervals)):
-            place_now(job, state, intervals)
+        if is_open and (job == line.candidate[able[component]] or starts_now(job, state, windows, intervals)):
+            place_now(job, state, windows, intervals)
             start(job, state)
             leave(job, state)
             if take(job, state, intervals.counters):
@@ -124,11 +139,11 @@ def _backfill(state: SharedState, intervals: SharedIntervals) -> bool:
             sort_releases(state, intervals)
         else:
             if is_open:
-                reserve(job, state, intervals)
+                reserve(job, state, windows, intervals)
             line.planned[status.planned] = job
             status.planned += 1
         if is_open:
-            able[component] = _next_able(component, able[component], count, state, intervals)
+            able[component] = _next_able(component, able[component], count, state, windows, intervals)
             if able[component] == count:
                 intervals.components.reserved[component] = status.planned
                 left -= 1
@@ -154,16 +169,16 @@ def _any_candidate_fits(count: int, state: SharedState, intervals: SharedInterva
 
 
 @step
-def _reserve_planned(component: int, count: int, state: SharedState, intervals: SharedIntervals) -> None:
+def _reserve_planned(component: int, count: int, state: SharedState, windows: WindowArrays, intervals: SharedIntervals) -> None:
     """Make the reservations of a component that the plan lacks, if one of its candidates could start now without them."""
     able, reserved, line = intervals.components.able, intervals.components.reserved, intervals.line
-    able[component] = _next_able(component, able[component], count, state, intervals)
+    able[component] = _next_able(component, able[component], count, state, windows, intervals)
     if able[component] < count:
         for k in range(reserved[component], intervals.status.planned):
             if _component(line.planned[k], state, intervals) == component:
-                reserve(line.planned[k], state, intervals)
+                reserve(line.planned[k], state, windows, intervals)
         reserved[component] = intervals.status.planned
-        able[component] = _next_able(component, able[component], count, state, intervals)
+        able[component] = _next_able(component, able[component], count, state, windows, intervals)
 
 
 @inlined
@@ -253,7 +268,9 @@ def _update_best(state: SharedState, intervals: SharedIntervals) -> bool:
 
 
 @step
-def _next_able(component: int, first: int, count: int, state: SharedState, intervals: SharedIntervals) -> int:
+def _next_able(
+    component: int, first: int, count: int, state: SharedState, windows: WindowArrays, intervals: SharedIntervals
+) -> int:
     """Return the position in `line.candidate`, from `first` on, of a waiting job of a component that could start now.
 
     Return `count` if there is none.
@@ -261,7 +278,7 @@ def _next_able(component: int, first: int, count: int, state: SharedState, inter
     while first < count:
         job = intervals.line.candidate[first]
         waits = state.queue.where[job] >= 0 and _component(job, state, intervals) == component
-        if waits and starts_now(job, state, intervals):
+        if waits and starts_now(job, state, windows, intervals):
             break
         first += 1
     return first

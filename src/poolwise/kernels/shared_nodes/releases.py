@@ -7,7 +7,7 @@ from poolwise.kernels.common.intervals import second
 from poolwise.kernels.jit import inlined, step
 from poolwise.kernels.shared_nodes.interval_state import SharedIntervals
 from poolwise.kernels.shared_nodes.segments import is_reserved
-from poolwise.kernels.shared_nodes.state import SharedState
+from poolwise.kernels.shared_nodes.state import SharedState, WindowArrays
 from poolwise.quantities import NEVER, OVERDUE, SECOND
 
 
@@ -84,10 +84,10 @@ def _touches(k: int, state: SharedState, intervals: SharedIntervals) -> bool:
 
 
 @step
-def write_ends(kind: int, state: SharedState, intervals: SharedIntervals) -> None:
+def write_ends(kind: int, state: SharedState, windows: WindowArrays, intervals: SharedIntervals) -> None:
     """Write when each node can hold a part of a kind to `trial.fits_after`, `trial.able` and `trial.ready`."""
     trial, releases, status = intervals.trial, intervals.releases, intervals.status
-    row = _row_of(kind, state, intervals)
+    row = _row_of(kind, state, windows, intervals)
     status.able = 0
     for n in range(trial.fits_after.size):
         needed = trial.needed[row, n]
@@ -101,11 +101,11 @@ def write_ends(kind: int, state: SharedState, intervals: SharedIntervals) -> Non
 
 
 @step
-def _row_of(kind: int, state: SharedState, intervals: SharedIntervals) -> int:
+def _row_of(kind: int, state: SharedState, windows: WindowArrays, intervals: SharedIntervals) -> int:
     """Return the row of `trial.needed` for a kind; compute it for the nodes whose runs have changed since."""
     trial, nodes, kinds = intervals.trial, state.nodes, state.kinds
     changed_at, sorts = intervals.releases.changed_at, intervals.releases.sorts[0]
-    row, leaves = kind % trial.kind.size, nodes.top.shape[0] // 2
+    row, leaves = (kind >> windows.coming.shape[1]) % trial.kind.size, nodes.top.shape[0] // 2
     since = trial.at[row] if trial.kind[row] == kind else -1
     trial.kind[row], trial.at[row] = kind, sorts
     for n in range(changed_at.size if since < sorts else 0):

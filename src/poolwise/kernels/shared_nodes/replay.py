@@ -64,7 +64,8 @@ def replay(
 
     Features whose argument is None are compiled out. There is one kernel for queues, one for conservative reservations
     (`ahead`, `profile`), one for queues with windows, one for backfilling at `intervals`, and one for queues with `heads` of
-    several partitions. The first two have `outages`, which may be empty, and the nodes as if nothing ran (`empty`).
+    several partitions. The first two have `outages`, which may be empty, and the nodes as if nothing ran (`empty`). That for
+    `intervals` has `windows`, which may be empty.
     """
     now = state.now
     while True:
@@ -124,8 +125,8 @@ def _pass(
     if profile is not None and ahead is not None:
         conservative_pass(state, ahead, profile)
         return DONE
-    if intervals is not None:
-        interval_pass(state, intervals)
+    if intervals is not None and windows is not None:
+        interval_pass(state, windows, intervals)
         return DONE
     if heads is not None:
         heads_pass(state, heads)
@@ -169,7 +170,7 @@ def _apply_events(
     if windows is not None and now.waiting > 0:
         change = time_at(windows.ends, now.ended)
     if intervals is not None:
-        change = intervals.status.wake
+        change = min(change, intervals.status.wake)
     if not advance_clock(change, state):
         return False
     if intervals is not None:

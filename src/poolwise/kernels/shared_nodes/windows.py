@@ -7,6 +7,7 @@ nodes that may be closed to it. Sources: `policies.placement.avoid_windows`, `po
 
 from __future__ import annotations
 
+from poolwise.arrays import IntArray
 from poolwise.kernels.common.events import time_at
 from poolwise.kernels.jit import inlined, step
 from poolwise.kernels.shared_nodes.shadow import count_until, time_of_fit
@@ -23,6 +24,7 @@ def pass_windows(windows: WindowArrays, now: SharedNow) -> None:
         now.ended += 1
     now.passed = _first_not_over(now.passed, now.time, windows)
     now.settled = 0
+    now.version += 1
     for user in range(windows.coming.shape[0]):
         _update_coming(user, windows, now)
 
@@ -98,7 +100,7 @@ def shadow_time_with_windows(head: int, state: SharedState, windows: WindowArray
     jobs, now = state.jobs, state.now
     kind, time, end, first = jobs.kind[head], now.time, now.ended, now.passed
     while True:
-        closed = _closed_at(time, first, kind, jobs.expected_work[head], windows)
+        closed = closed_at(time, first, kind, jobs.expected_work[head], windows)
         ready = time_of_fit(kind, closed, state)
         if ready <= time:
             break
@@ -113,7 +115,7 @@ def shadow_time_with_windows(head: int, state: SharedState, windows: WindowArray
 
 
 @inlined
-def _closed_at(time: int, w: int, kind: int, length: int, windows: WindowArrays) -> int:
+def closed_at(time: int, w: int, kind: int, length: int, windows: WindowArrays) -> int:
     """Return the groups of nodes (bits) closed at a time to a job of a length in ns; windows before w are over."""
     closed, user = 0, windows.user[kind]
     while w < windows.start.size and windows.start[w] - time < length:
@@ -121,3 +123,33 @@ def _closed_at(time: int, w: int, kind: int, length: int, windows: WindowArrays)
             closed |= 1 << windows.group[w]
         w += 1
     return int(closed)
+
+
+@step
+def next_closings(state: SharedState, windows: WindowArrays) -> int:
+    """Return the time (ns) from which one more group is closed to some waiting job; NEVER if there is none."""
+    first = NEVER
+    if windows.coming.shape[1] > 0:
+        for k in range(state.now.waiting):
+            first = min(first, next_closing(state.queue.job[k], state, windows))
+    return int(first)
+
+
+@step
+def opens(begin: int, job: int, area: IntArray, state: SharedState, windows: WindowArrays) -> int:
+    """Return the first instant (ns), from `begin` on, from which no window closes all nodes of a job's partitions.
+
+    `area`, (n_set, n_word), contains the nodes of partitions with each set of closed groups. Source: `BackfillWindows.opens`.
+    """
+    kind, length, until = state.jobs.kind[job], state.jobs.length[job], begin
+    of, user = state.kinds.eligible[kind], windows.user[kind]
+    while windows.coming.shape[1] > 0:
+        time, w = max(until, state.now.time), state.now.passed
+        while w < windows.start.size and windows.start[w] - time < length:
+            if windows.end[w] > time and not windows.usable[user, w] and not area[of + (1 << windows.group[w])].any():
+                until = max(until, windows.end[w])
+            w += 1
+        if until == begin:
+            break
+        begin = until
+    return int(until)

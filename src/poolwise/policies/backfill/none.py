@@ -16,7 +16,7 @@ from poolwise.interfaces.user_class import rule_of
 from poolwise.model import Kind, Machine, Refusal, Snapshot, Start, WaitCause
 from poolwise.model.eligibility import eligible_owners, eligible_sets, partition_owners
 from poolwise.model.rules import BackfillRule, HeadScope, RackRule
-from poolwise.policies.placement.avoid_windows import AvoidWindows
+from poolwise.policies.placement.avoid_windows import without_windows
 from poolwise.registry import register
 
 
@@ -59,13 +59,16 @@ def start_in_order(
     blocks_pools: bool = True,
     most: int | None = None,
     least_priority: float = -np.inf,
+    heads_fit_empty: bool = False,
 ) -> tuple[list[Start], list[int], Snapshot]:
     """Start jobs in priority order; a job that does not fit becomes a head and blocks those behind it.
 
     With heads by "partition", it blocks the nodes of its partitions, with the devices inside and the memory pools from which
     these nodes borrow (unless `blocks_pools` is False). A job behind it that does not fit on the rest is a head as well. With
     one head for the "machine", or if all jobs may use the same partitions, nothing starts behind the first head. At most
-    `most` jobs are considered, blocked ones included. Jobs below `least_priority` do not become heads.
+    `most` jobs are considered, blocked ones included. Jobs below `least_priority` do not become heads. With `heads_fit_empty`,
+    nor do jobs that would not fit outside blocked nodes and windows if nothing ran, unless their partitions have fewer nodes
+    that are not blocked than they request.
 
     Returns
     -------
@@ -77,7 +80,7 @@ def start_in_order(
         The state with these starts.
     """
     if not has_several_heads(cycle, heads):
-        return _start_until_first_head(cycle, most, least_priority)
+        return _start_until_first_head(cycle, most, least_priority, heads_fit_empty)
     snapshot, machine = cycle.snapshot, cycle.snapshot.machine
     nodes, home, blocked = machine.kind == Kind.NODE, machine.home, np.zeros(machine.n_owner, dtype=np.bool_)
     starts, found_heads = list[Start](), list[int]()
@@ -93,7 +96,7 @@ def start_in_order(
         else:
             placement = cycle.place(job, snapshot)
         if isinstance(placement, Refusal):
-            if not blocks[job]:
+            if not blocks[job] or (heads_fit_empty and _lacks_nodes(job, blocked, cycle)):
                 continue
             found_heads.append(job)
             theirs = owners_of(job, cycle, partition=True)
@@ -107,7 +110,7 @@ def start_in_order(
 
 
 def _start_until_first_head(
-    cycle: SchedulingPass, most: int | None, least_priority: float
+    cycle: SchedulingPass, most: int | None, least_priority: float, heads_fit_empty: bool
 ) -> tuple[list[Start], list[int], Snapshot]:
     """Start jobs until one does not fit: the first maximum of the remaining priorities, one linear scan per start, no sort."""
     queue, priority, snapshot = cycle.queue, cycle.priority, cycle.snapshot
@@ -119,7 +122,8 @@ def _start_until_first_head(
         placement = cycle.place(job, snapshot)
         considered += 1
         if isinstance(placement, Refusal):
-            if priority[left[at]] >= least_priority:
+            lacks = heads_fit_empty and _lacks_nodes(job, np.zeros(snapshot.machine.n_owner, dtype=np.bool_), cycle)
+            if not lacks and priority[left[at]] >= least_priority:
                 return starts, [job], snapshot
             left = np.concatenate([left[:at], left[at + 1 :]])
             continue
@@ -127,6 +131,20 @@ def _start_until_first_head(
         snapshot = snapshot.with_started(job, placement)
         left = np.concatenate([left[:at], left[at + 1 :]])
     return starts, [], snapshot
+
+
+def _lacks_nodes(job: int, blocked: BoolArray, cycle: SchedulingPass) -> bool:
+    """Return whether a job would not fit outside blocked owners, (n_owner,), and windows if nothing ran.
+
+    Return False if its partitions have fewer nodes that are not blocked than it requests.
+    """
+    snapshot, machine = cycle.snapshot, cycle.snapshot.machine
+    hidden = blocked | ((machine.home >= 0) & blocked[machine.home])
+    left = owners_of(job, cycle, partition=True) & (machine.kind == Kind.NODE) & ~hidden
+    if left.sum() < cycle.queue.job(job).nodes:
+        return False
+    empty = snapshot.imagined(snapshot.now, np.where(hidden[:, None], 0, snapshot.capacity))
+    return isinstance(cycle.placement.place(cycle.queue.job(job), empty), Refusal)
 
 
 def has_several_heads(cycle: SchedulingPass, heads: HeadScope) -> bool:
@@ -160,7 +178,7 @@ def owners_of(job: int, cycle: SchedulingPass, *, partition: bool = False) -> Bo
 def pools_of(nodes: BoolArray, machine: Machine, placement: PlacementPolicy) -> BoolArray:
     """Return the memory pools from which nodes may borrow, (n_owner,): those of their racks, else those of the machine."""
     pools: BoolArray = machine.kind == Kind.POOL
-    rule = rule_of(placement.placement if isinstance(placement, AvoidWindows) else placement)
+    rule = rule_of(without_windows(placement))
     if not pools.any() or (isinstance(rule, RackRule) and rule.pools == "system"):
         return pools if bool(nodes.any()) else np.zeros_like(pools)
     racks = np.unique(machine.rack[nodes])

@@ -128,8 +128,7 @@ class SlurmBackfill(BackfillPolicy):
 
     def check(self, machine: Machine, jobs: JobTable) -> None:
         """Raise InputError for `bf_busy_nodes` on a machine with nodes that are only counted."""
-        counted = "nodes" in machine.resources and bool(machine.capacity[:, machine.resource("nodes")].any())
-        if counted and self.parameters.busy_nodes:
+        if _has_counted_nodes(machine) and self.parameters.busy_nodes:
             problem = f"{BUSY_NODES} is not supported on nodes that jobs use alone, which are only counted"
             raise InputError(
                 problem, field="settings", remedy=f'remove {BUSY_NODES}, or set allocation = "shared" for all nodes'
@@ -248,7 +247,13 @@ class SlurmBackfill(BackfillPolicy):
         starts, state = list[Start](), cycle.snapshot
         if self.runs_main(now):
             least = self._least_priority(cycle)
-            starts, _, state = start_in_order(cycle, blocks_pools=False, most=self.considered(now), least_priority=least)
+            starts, _, state = start_in_order(
+                cycle,
+                blocks_pools=False,
+                most=self.considered(now),
+                least_priority=least,
+                heads_fit_empty=not _has_counted_nodes(cycle.snapshot.machine),
+            )
         if len(starts) == len(cycle.queue):
             return starts
         tested = np.zeros(0, dtype=np.int64)
@@ -374,3 +379,8 @@ def _after(now: int, first_s: float, step: int) -> int:
         return NEVER
     first = int(first_s * SECOND)
     return ((now - first) // step + 1) * step + first
+
+
+def _has_counted_nodes(machine: Machine) -> bool:
+    """Return whether a machine has nodes that jobs use alone, which are only counted."""
+    return "nodes" in machine.resources and bool(machine.capacity[:, machine.resource("nodes")].any())

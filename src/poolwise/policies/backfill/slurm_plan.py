@@ -15,12 +15,13 @@ from poolwise.arrays import BoolArray, IntArray
 from poolwise.interfaces import PlacementPolicy
 from poolwise.model import Job, Kind, Placement, Refusal, Snapshot
 from poolwise.model.eligibility import eligible_owners, eligible_sets
-from poolwise.policies.placement.avoid_windows import AvoidWindows
+from poolwise.policies.backfill.slurm_windows import BackfillWindows, end_of_limit
+from poolwise.policies.placement.avoid_windows import without_windows
 from poolwise.policies.placement.nodes.busy import BusyNodes
 from poolwise.policies.placement.nodes.gpu_weights import GPU, GpuWeights
 from poolwise.policies.placement.nodes.layout import node_layout
 from poolwise.policies.placement.nodes.placement import NodePlacement
-from poolwise.quantities import HORIZON, NEVER, OVERDUE, SECOND
+from poolwise.quantities import NEVER, OVERDUE, SECOND
 
 PRECISION: Final = 30 * SECOND
 """First period in which ends of runs are grouped; it doubles with each period ("bf_window_linear": the default doubles)."""
@@ -63,6 +64,7 @@ class BackfillPlan:
         self._shared = nodes & shared
         self._individual = self._shared | ((machine.home >= 0) & self._shared[machine.home])
         self._counted = np.flatnonzero((nodes & ~shared) | (machine.kind == Kind.POOL))
+        self._windows = BackfillWindows(machine, snapshot.now, begin + window, resolution)
         self._weights: GpuWeights | None = None
         self._set_state(snapshot)
 
@@ -71,19 +73,15 @@ class BackfillPlan:
 
         An overdue run is expected to end one second from now.
         """
-        self._state, machine = snapshot, snapshot.machine
+        self._state = snapshot
         soon = self.now + OVERDUE
         key = snapshot.table.order_key
         ending = sorted((max(_seconds(run.expected_end), soon), key(run.job), run.id) for run in snapshot.runs())
         runs = [snapshot.run(number) for _, _, number in ending]
-        windows = [window.end for window in machine.windows if window.end > snapshot.now]
-        ends = np.array([*(end for end, _, _ in ending), *windows], dtype=np.int64)
-        released = np.zeros((len(ends), *snapshot.free.shape), dtype=np.int64)
-        for amounts, run in zip(released, runs, strict=False):
+        self._ends = np.array([end for end, _, _ in ending], dtype=np.int64)
+        released = np.zeros((len(runs), *snapshot.free.shape), dtype=np.int64)
+        for amounts, run in zip(released, runs, strict=True):
             run.placement.give_to(amounts)
-        order = np.argsort(ends, kind="stable")
-        self._ends, released = ends[order], released[order]
-        self._everywhere = order >= len(runs)  # the end of a window matters to every job
         self._holds = released > 0
         self._free = snapshot.free + np.concatenate([np.zeros_like(snapshot.free)[None], released.cumsum(axis=0)])
 
@@ -94,9 +92,9 @@ class BackfillPlan:
     def submit(self, job: Job) -> None:
         """Apply the test of a submitted job to the weights of nodes: on the empty machine."""
         if self._weights is not None:
-            none = np.zeros(self._state.machine.n_owner, dtype=np.bool_)
-            self._weights.restore(self._large_enough(job), none)
-            self._weights.lower(job, self._state.capacity, none)
+            closed = self._windows.closed(self.now, job)
+            self._weights.restore(self._large_enough(job), closed)
+            self._weights.lower(job, self._state.capacity, closed)
 
     def plan_job(self, job: Job, placement: PlacementPolicy, *, reserve: bool = True) -> ExpectedStart | None:
         """Find a job's start. A job that can start now becomes a run; otherwise its expected start is reserved.
@@ -119,14 +117,19 @@ class BackfillPlan:
 
         The job is tried from now on, against all reservations up to the end of its limit; it fits once enough runs have
         ended. If a reservation is released by then, the job is tried again from that instant; if it would conflict with a
-        later reservation, it is tried again from its own start.
+        later reservation, it is tried again from its own start. Reserved windows: see `BackfillWindows`.
         """
-        begin, area = self.now, self._area(job)
+        begin, area, windows = self.now, self._area(job), self._windows
+        nodes = area & (self._state.machine.kind == Kind.NODE)
         while True:
-            reserved, later = self._reserved(begin, _end(begin, job)), self._first_decrease(begin, _end(begin, job), area)
-            expected, free = self._first_fit(job, reserved, placement, begin)
+            begin = windows.opens(begin, job, nodes)
+            end, closed = end_of_limit(begin, job), windows.closed(begin, job)
+            reserved, later = self._reserved(begin, end), self._first_decrease(begin, end, area & ~closed)
+            if (nodes & closed).any() and (again := windows.next_trial(begin)) is not None:
+                later = again if later is None else min(later, again)
+            expected, free = self._first_fit(job, reserved, closed, placement, begin)
             if (weights := self._gpu_weights(placement)) is not None:
-                weights.lower(job, free, self._is_reserved(reserved))
+                weights.lower(job, free, self._is_reserved(reserved) | closed)
             if expected is not None:
                 expected = expected._replace(start=max(expected.start, begin))
                 if expected.start <= self.now:
@@ -145,12 +148,13 @@ class BackfillPlan:
 
     def starts_now(self, job: Job, placement: PlacementPolicy) -> bool:
         """Return whether a job fits now along with all reservations up to the end of its limit."""
-        expected, _ = self._first_fit(job, self._reserved(self.now, _end(self.now, job)), placement, self.now)
+        reserved, closed = self._reserved(self.now, end_of_limit(self.now, job)), self._windows.closed(self.now, job)
+        expected, _ = self._first_fit(job, reserved, closed, placement, self.now)
         return expected is not None and expected.start <= self.now
 
     def present(self, job: Job) -> Snapshot:
         """Return the state now without the amounts that are reserved up to the end of a job's limit; some may be negative."""
-        reserved = self._reserved(self.now, _end(self.now, job))
+        reserved = self._reserved(self.now, end_of_limit(self.now, job))
         return self._state.imagined(self._state.now, self._state.free - self._held[reserved].max(axis=0, initial=0))
 
     def _reserved(self, begin: int, end: int) -> BoolArray:
@@ -182,7 +186,7 @@ class BackfillPlan:
 
     def _gpu_weights(self, placement: PlacementPolicy) -> GpuWeights | None:
         """Return the weights of nodes with GPUs; None for a placement that disregards them, or without such nodes."""
-        inner, machine = placement.placement if isinstance(placement, AvoidWindows) else placement, self._state.machine
+        inner, machine = without_windows(placement), self._state.machine
         if not isinstance(inner, NodePlacement) or not inner.weighs_gpus:
             return None
         if self._weights is None and GPU in node_layout(machine).known:
@@ -192,24 +196,27 @@ class BackfillPlan:
     def _restore_weights(self, job: Job) -> None:
         """Restore the weights of nodes as a job starts now, and lower them if it requests GPUs."""
         if self._weights is not None:
-            reserved = self._is_reserved(self._reserved(self.now, _end(self.now, job)))
+            reserved = self._is_reserved(self._reserved(self.now, end_of_limit(self.now, job)))
+            reserved |= self._windows.closed(self.now, job)
             self._weights.restore(self._large_enough(job), reserved)
             self._weights.lower(job, self._state.free, reserved)
 
     def _first_fit(
-        self, job: Job, reserved: BoolArray, placement: PlacementPolicy, begin: int
+        self, job: Job, reserved: BoolArray, closed: BoolArray, placement: PlacementPolicy, begin: int
     ) -> tuple[ExpectedStart | None, IntArray]:
         """Return the first start at which a job fits along with reservations as runs end, and what is free in the last try.
 
         The start is None if the job never fits, and before `begin` if it fits then without further ends.
 
         Shared nodes are individual: a job cannot use one that is reserved at any time in the interval. Counted resources
-        (pools and exclusive nodes) only need to be available at each time.
+        (pools and exclusive nodes) only need to be available at each time. Owners closed by windows, (n_owner,), are not
+        available at any start.
         """
         held = self._held[reserved]
         most = held.max(axis=0, initial=0)
         times, over = [self.now], [0]
-        for time, count in self._tested_instants((self._state.capacity > most) & self._large_enough(job)[:, None]):
+        usable = self._large_enough(job) & ~closed
+        for time, count in self._tested_instants((self._state.capacity > most) & usable[:, None]):
             times.append(time)
             over.append(count)
         free, rows = self._free[over] - most, self._counted
@@ -217,14 +224,14 @@ class BackfillPlan:
             ended = np.maximum(np.array(over)[:, None], self._ended_by(self._begin[reserved]))
             each = self._free[ended[..., None], rows] - held[:, rows]  # (n_time, n_segment, n_counted, n_resource)
             free[:, rows] = np.minimum(self._free[over][:, rows], each.min(axis=1, initial=NEVER))
-        free = np.maximum(free, 0)
+        free = np.where(closed[:, None], 0, np.maximum(free, 0))
         row = np.array([job.index], dtype=np.int64)
         for k in np.flatnonzero(placement.prefilter(row, free, self._state)).tolist():
             chosen = placement
             if self._busy_nodes and over[k] > 0:
                 chosen = self._on_busy_nodes()
             elif max(times[k], begin) > self.now:
-                chosen = self._by_weights(job, placement)
+                chosen = self._by_weights(job, without_windows(placement))
             place = chosen.place(job, self._state.imagined(max(times[k], self._state.now), free[k]))
             if not isinstance(place, Refusal):
                 return ExpectedStart(times[k], place), free[k]
@@ -255,8 +262,6 @@ class BackfillPlan:
         weights = self._gpu_weights(placement)
         if weights is None or job.request(GPU):
             return placement
-        if isinstance(placement, AvoidWindows):
-            return AvoidWindows(self._by_weights(job, placement.placement))
         return weights.lowered(placement) if isinstance(placement, NodePlacement) else placement
 
     def _on_busy_nodes(self) -> PlacementPolicy:
@@ -264,8 +269,7 @@ class BackfillPlan:
         machine = self._state.machine
         used: BoolArray = np.asarray(self._holds.any(axis=(0, 2)))
         used[machine.home[used & (machine.home >= 0)]] = True
-        placement = BusyNodes(~used[node_layout(machine).nodes])
-        return AvoidWindows(placement) if machine.windows else placement
+        return BusyNodes(~used[node_layout(machine).nodes])
 
     def _tested_instants(self, usable: BoolArray) -> Iterator[tuple[int, int]]:
         """Yield the instants at which a job is tried, and the number of runs that have ended by then.
@@ -274,7 +278,7 @@ class BackfillPlan:
         behind the first end; each further period is twice as long and follows without a gap. Runs that hold none of the
         `usable` (n_owner, n_resource) amounts are skipped, along with the test whether the period has ended before the next.
         """
-        mine = self._everywhere | (self._holds & usable).any(axis=(1, 2))
+        mine: BoolArray = np.asarray((self._holds & usable).any(axis=(1, 2)))
         ends, period, k = self._ends.tolist(), PRECISION, 0
         until: int | None = None
         while k < len(ends):
@@ -298,7 +302,7 @@ class BackfillPlan:
     def _span(self, expected: ExpectedStart, job: Job) -> tuple[int, int]:
         """Return the interval for which a start is reserved."""
         step = self._resolution
-        return expected.start // step * step, _end(expected.start, job) // step * step
+        return expected.start // step * step, end_of_limit(expected.start, job) // step * step
 
     def _conflicts(self, expected: ExpectedStart, job: Job) -> bool:
         """Return whether a start would use amounts that are reserved for other jobs in its interval.
@@ -339,8 +343,3 @@ class BackfillPlan:
 def _seconds(time: int) -> int:
     """Round a time (ns) down to a whole second."""
     return time // SECOND * SECOND
-
-
-def _end(begin: int, job: Job) -> int:
-    """Return the end of a job's time limit (ns)."""
-    return begin + min(job.requested, HORIZON - begin)

@@ -60,6 +60,11 @@ class AvoidWindows(PlacementPolicy):
         return self.placement.prefilter(jobs, free, snapshot)
 
 
+def without_windows(placement: PlacementPolicy) -> PlacementPolicy:
+    """Return the placement that `AvoidWindows` places with; other placements unchanged."""
+    return placement.placement if isinstance(placement, AvoidWindows) else placement
+
+
 def users_of(jobs: JobTable, window: ReservedWindow) -> BoolArray:
     """Return which jobs may use the nodes of a window, (n_job,)."""
     mask, attributes = np.zeros(len(jobs), dtype=np.bool_), jobs.attributes

@@ -1,0 +1,104 @@
+"""Slurm's backfill around reserved windows on shared nodes: kernels equal the reference engine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from poolwise.engines import simulate
+from poolwise.model import Machine, ReservedWindow, Workload
+from poolwise.policies.backfill.slurm import SlurmBackfill
+from poolwise.quantities import SECOND
+from poolwise.registry import make
+from poolwise.schedulers.list import ListScheduler
+from tests.differential.test_backfill_components import random_chains
+from tests.helpers.node_machines import random_jobs, random_machine
+from tests.helpers.random_studies import difference
+from tests.helpers.shared_studies import PLACEMENTS, random_windows
+
+SPAN_S = 600
+"""Time in which jobs are submitted."""
+
+
+def windows_of(g: np.random.Generator, on: Machine) -> Iterator[ReservedWindow]:
+    """Yield windows on up to three sets of nodes: some of all nodes, or of all nodes of a partition."""
+    sets = [*on.node_sets.values(), np.ones(on.n_owner, dtype=np.bool_), g.random(on.n_owner) < 0.4, g.random(on.n_owner) < 0.2]
+    chosen = [sets[k] for k in g.choice(len(sets), int(g.integers(1, 4)), replace=False)]
+    for k in range(int(g.integers(1, 7))):
+        start = int(g.integers(0, SPAN_S))
+        length = int(g.choice([5, 60, 150]))
+        users = frozenset(["ada"] if g.random() < 0.4 else [])
+        yield ReservedWindow(f"w{k}", start * SECOND, (start + length) * SECOND, chosen[int(g.integers(len(chosen)))], users)
+
+
+def settings_of(g: np.random.Generator) -> dict[str, int]:
+    """Draw SchedulerParameters."""
+    drawn = {
+        "bf_window": int(g.choice([10, 20, 60])), "bf_interval": int(g.choice([7, 15])),
+        "bf_resolution": int(g.choice([1, 60])), "bf_max_job_test": int(g.choice([20, 500])),
+    }  # fmt: skip
+    return drawn | ({"default_queue_depth": int(g.integers(1, 9))} if g.random() < 0.3 else {})
+
+
+def check_windows(seed: int, jobs: int = 40) -> None:
+    """Compare the engines on partitions of mixed nodes with windows."""
+    g = np.random.default_rng(seed)
+    on, names = random_chains(g)
+    on = replace(on, windows=tuple(windows_of(g, on)))
+    limit = g.integers(5, 300, jobs)
+    submit = np.sort(g.integers(0, SPAN_S, jobs))
+    load = Workload.of(
+        submit * SECOND,
+        np.maximum((limit * g.choice([0.3, 0.95, 1], jobs)).astype(np.int64), 1) * SECOND,
+        requested=limit * SECOND,
+        requests={"nodes": g.choice([1, 1, 2, 3], jobs), "cores": g.choice([4, 8, 16], jobs)},
+        attributes={"partition": g.choice(names, jobs), "user": g.choice(["ada", "bob"], jobs)},
+    )
+    order = make("orders", ("fcfs", "fcfs", "sjf")[seed % 3])
+    every, begun = float(g.choice([0, 0, 2])), float(g.choice([0, 0.5]))
+    how = ListScheduler(order, SlurmBackfill(None, settings_of(g), begun, every), make("placements", PLACEMENTS[seed % 4]))
+    plain, fast = (simulate(load, on, how, engine=engine) for engine in ("reference", "compiled"))
+    assert fast.engine == "compiled"
+    assert difference(plain.schedule, fast.schedule) == "", f"seed {seed}"
+
+
+def check_random_machines(seed: int) -> None:
+    """Compare the engines on any machine with devices, and windows that begin or end when a job does."""
+    g = np.random.default_rng(seed)
+    on = random_machine(g, 9, pools=False)
+    load = random_jobs(g, on, int(g.integers(1, 50)))
+    load = replace(load, attributes={**load.attributes, "user": g.choice(["ada", "bob", "cay"], len(load))})
+    on = replace(on, windows=tuple(random_windows(g, load, on)))
+    how = ListScheduler(
+        make("orders", ("fcfs", "sjf", "wfp3")[seed % 3]),
+        SlurmBackfill(None, settings_of(g)),
+        make("placements", PLACEMENTS[seed % 4]),
+    )
+    plain, fast = (simulate(load, on, how, engine=engine) for engine in ("reference", "compiled"))
+    assert fast.engine == "compiled"
+    assert difference(plain.schedule, fast.schedule) == "", f"seed {seed}"
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_windows_on_partitions(seed: int) -> None:
+    check_windows(seed)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(4, 50))
+def test_further_windows_on_partitions(seed: int) -> None:
+    check_windows(seed)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_windows_on_random_machines(seed: int) -> None:
+    check_random_machines(seed)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(2, 21))
+def test_further_windows_on_random_machines(seed: int) -> None:
+    check_random_machines(seed)
