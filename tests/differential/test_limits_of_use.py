@@ -45,7 +45,7 @@ def compare(load: Workload, on: Machine, how: ListScheduler, seed: int, *, per_e
     """Compare the engines; return whether the limits change the schedule."""
     plain, fast = (simulate(load, on, how, pass_per_event=per_event, engine=engine) for engine in ("reference", "compiled"))
     assert difference(plain.schedule, fast.schedule) == "", f"seed {seed}: {on.name}, {how}"
-    free = simulate(load, replace(on, licenses={}, qos=()), how, pass_per_event=per_event)
+    free = simulate(load, replace(on, licenses={}, qos=(), associations=()), how, pass_per_event=per_event)
     return bool(difference(free.schedule, fast.schedule))
 
 

@@ -15,7 +15,7 @@ from poolwise.quantities import SECOND
 from poolwise.registry import make
 from poolwise.schedulers.list import ListScheduler
 from tests.differential.test_backfill_components import random_chains
-from tests.helpers.node_machines import random_jobs, random_machine
+from tests.helpers.node_machines import machine, random_jobs, random_machine
 from tests.helpers.random_studies import difference
 from tests.helpers.shared_studies import PLACEMENTS, random_windows
 
@@ -102,3 +102,35 @@ def test_windows_on_random_machines(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(2, 21))
 def test_further_windows_on_random_machines(seed: int) -> None:
     check_random_machines(seed)
+
+
+def two_nodes(windows: list[ReservedWindow]) -> Machine:
+    """Return nodes of 16 and 8 cores."""
+    on = machine(np.array([[16, 64], [8, 64]]), np.zeros(2, dtype=np.int64))
+    return replace(on, windows=tuple(windows))
+
+
+def starts(jobs: list[tuple[int, int, int, int, str]], on: Machine, settings: dict[str, int]) -> list[int]:
+    """Return the starts (s) of jobs, given by submission, time limit (s), nodes, cores and user, the same in both engines."""
+    submit, limit, nodes, cores, users = (np.array(column) for column in zip(*jobs, strict=True))
+    load = Workload.of(submit * SECOND, limit * SECOND, requests={"nodes": nodes, "cores": cores}, attributes={"user": users})
+    how = ListScheduler(make("orders", "fcfs"), SlurmBackfill(None, settings), make("placements", "first_fit"))
+    plain, fast = (simulate(load, on, how, engine=engine) for engine in ("reference", "compiled"))
+    assert fast.engine == "compiled" and difference(plain.schedule, fast.schedule) == ""
+    return [int(start) // SECOND for start in plain.schedule.start[np.argsort(plain.schedule.job)]]
+
+
+def test_head_that_lacks_nodes_once_a_window_comes_near_blocks_no_others() -> None:
+    window = ReservedWindow("w", 500 * SECOND, 600 * SECOND, np.array([True, False]))
+    jobs = [(0, 480, 1, 16, "bob"), (1, 100, 2, 8, "bob"), (2, 10, 1, 8, "bob")]
+    starting = starts(jobs, two_nodes([window]), {"bf_interval": 30, "bf_max_job_test": 1, "bf_resolution": 1})
+    assert starting == [0, 600, 420], "the third starts with the first pass after 500 - 100 s"
+
+
+def test_expected_start_moves_behind_a_window_that_comes_near() -> None:
+    window = ReservedWindow("w", 350 * SECOND, 400 * SECOND, np.array([False, True]), frozenset(["ada"]))
+    jobs = [
+        (0, 1000, 1, 16, "bob"), (0, 300, 1, 4, "ada"), (1, 1000, 1, 16, "bob"), (2, 100, 1, 8, "bob"), (200, 120, 1, 4, "ada"),
+    ]  # fmt: skip
+    starting = starts(jobs, two_nodes([window]), {"bf_interval": 10, "bf_resolution": 1})
+    assert starting[4] == 260, "until the pass at 250 s, the fourth is expected to start at 300 s"

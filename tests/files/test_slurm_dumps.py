@@ -10,10 +10,12 @@ from poolwise.cli import app as cli
 from poolwise.errors import InputError
 from poolwise.files.machine import load_machine
 from poolwise.files.scheduler import load_scheduler
+from poolwise.model import AssociationLimits
+from poolwise.quantities import SECOND
 from poolwise.slurm.associations import read_associations, shares_text
 from poolwise.slurm.dumps import read_shares
 from poolwise.slurm.reservations import SlurmReservation, read_reservations
-from tests.helpers.slurm_import import FOLDER, imported
+from tests.helpers.slurm_import import FOLDER, edited, imported
 
 RESERVATIONS = FOLDER / "reservations.txt"
 
@@ -88,13 +90,46 @@ def test_associations_give_shares_and_their_limits_are_named(
     assert scheduler.order is not None and {*scheduler.order.settings} == {"conf", "shares", "qos"}
     warnings = capsys.readouterr().err
     for words in (
-        "GrpTRES of 2 associations, such as cpu=128 of account chem: limits of associations are not modeled",
+        "GrpTRES of 2 associations, such as cpu=128 of account chem, is left out: AccountingStorageEnforce of slurm.conf lacks",
         "MaxJobs of 2 associations, such as 20 of user",
         "GrpTRESRunMins of an association",
         "usage before the log is taken as 0: give it with --shares",
     ):
         assert warnings.count(words) == 1, words
     assert cli.run(["validate", str(tmp_path / "out/study.toml")]) == 0
+
+
+@pytest.mark.parametrize("name", ["assoc.txt", "dump.cfg"])
+def test_limits_of_associations_are_imported(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    conf = edited(tmp_path, ("ClusterName=", "AccountingStorageEnforce=associations,limits\nClusterName="))
+    assert imported(tmp_path / "out", "--assoc", FOLDER / name, conf=conf) == 0
+    assert {*load_machine(tmp_path / "out/machine.toml").associations} == {
+        AssociationLimits("chem", total=(("cores", 128),)),
+        AssociationLimits("chem", "bob", max_time=2 * 86_400 * SECOND, per_user=(("jobs", 20),)),
+        AssociationLimits("phys", total=(("cores", 64),)),
+        AssociationLimits("phys", "ann", per_user=(("jobs", 20),)),
+    }
+    warnings = capsys.readouterr().err
+    assert "GrpTRESRunMins of an association, such as cpu=100000 of account chem, is left out: it is not modeled" in warnings
+    assert "MaxJobs" not in warnings
+    assert cli.run(["validate", str(tmp_path / "out/study.toml")]) == 0
+
+
+def test_inherited_limits_are_listed_once_and_accounts_between_keep_the_tree(tmp_path: Path) -> None:
+    dump = tmp_path / "assoc.txt"
+    dump.write_text(
+        "Account|User|Share|GrpTRES|GrpJobs|MaxJobs|MaxTRES\n"
+        "root||1||||\n chem||1|cpu=100||3|\n  chem|ann|1|||3|\n  chem|bob|1|||1|node=2\n"
+        "  lab||1|||3|\n   lab|cyd|1|||3|\n bio||1||||\n  bio|dan|1||2||license/x=1\n"
+    )
+    conf = edited(tmp_path, ("ClusterName=", "AccountingStorageEnforce=safe\nClusterName="))
+    assert imported(tmp_path / "out", "--assoc", dump, conf=conf) == 0
+    assert load_machine(tmp_path / "out/machine.toml").associations == (
+        AssociationLimits("chem", per_user=(("jobs", 3),), total=(("cores", 100),)),
+        AssociationLimits("chem", "bob", per_job=(("nodes", 2),), per_user=(("jobs", 1),)),
+        AssociationLimits("lab", parent="chem"),
+        AssociationLimits("bio", "dan", total=(("jobs", 2),)),
+    )
 
 
 def test_dump_of_sshare_replaces_the_shares_of_associations(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from poolwise.errors import InputError
 from poolwise.files.state import read_state, write_state
 from poolwise.model import InitialRun, JobTable, Machine, MachineBuilder, MachineState, Partition, Placement
-from poolwise.model.partition import QualityOfService, ReservedWindow
+from poolwise.model.partition import AssociationLimits, QualityOfService, ReservedWindow
 from poolwise.quantities import SECOND
 from poolwise.studies import load_machine
 
@@ -32,6 +32,11 @@ def rich() -> Machine:
         node_sets={"batch": ~first, "fast": first},
         partitions=(Partition("batch", True, 10 * SECOND, 2, 3), Partition("fast")),
         qos=(QualityOfService("normal", True, per_user=(("jobs", 3),), total=(("cores", 64),)),),
+        associations=(
+            AssociationLimits("chem", per_user=(("jobs", 2),), total=(("cores", 32),)),
+            AssociationLimits("chem", "ann", max_time=9 * SECOND, per_job=(("nodes", 1),)),
+            AssociationLimits("lab", parent="chem"),
+        ),
         windows=(ReservedWindow("service", 5 * SECOND, 9 * SECOND, first, frozenset({"root"})),),
         licenses={"matlab": 10},
     )

@@ -108,6 +108,7 @@ class Recording:
         conf.write_text(text)
         words = ["import", "slurm", "--conf", str(conf), "--log", str(self.folder / "sacct.txt"), "--out", str(out)]
         words += ["--qos", str(self.folder / "qos.txt")] if (self.folder / "qos.txt").exists() else []
+        words += ["--assoc", str(self.folder / "assoc.txt")] if (self.folder / "assoc.txt").exists() else []
         dump = self.folder / "reservations.txt"
         words += ["--reservations", str(dump), "--timezone", "UTC"] if reserves and dump.exists() else []
         assert cli.run(words) == 0

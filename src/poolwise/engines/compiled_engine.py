@@ -123,6 +123,8 @@ def limit_of_use(spec: RunSpec) -> Obstacle | None:
     how = "on shared nodes without conservative backfilling, memory pools, windows, failing nodes and a warm-up"
     if any(qos.per_user or qos.total for qos in spec.machine.qos):
         return Obstacle("QOS limits apply", f"supported without per_user and total of [[qos]], or {how}")
+    if any(each.per_user or each.total for each in spec.machine.associations):
+        return Obstacle("limits of associations apply", f"supported without per_user and total of [[association]], or {how}")
     if licenses := license_requests(spec.machine, spec.workload.table):
         return Obstacle(f"jobs request licenses ({', '.join(licenses)})", f"supported without [licenses], or {how}")
     return None
@@ -135,6 +137,8 @@ def _unsupported_restriction(spec: RunSpec, follows: bool, restricted: bool) -> 
         return None
     if machine.qos:
         return Obstacle("QOS limits apply", "supported on shared nodes, and without [[qos]]")
+    if machine.associations:
+        return Obstacle("limits of associations apply", "supported on shared nodes, and without [[association]]")
     if machine.windows:
         return Obstacle("the machine has reserved windows", "supported without windows")
     if has_tiers(machine):

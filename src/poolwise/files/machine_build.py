@@ -11,6 +11,7 @@ import numpy as np
 from poolwise.arrays import BoolArray
 from poolwise.errors import InputError, UnknownNameError
 from poolwise.files.machine_sections import (
+    AssociationSection,
     Device,
     FailuresSection,
     Link,
@@ -19,7 +20,17 @@ from poolwise.files.machine_sections import (
     QosSection,
     WindowSection,
 )
-from poolwise.model import Failures, Kind, Machine, MachineBuilder, Outage, Partition, QualityOfService, ReservedWindow
+from poolwise.model import (
+    AssociationLimits,
+    Failures,
+    Kind,
+    Machine,
+    MachineBuilder,
+    Outage,
+    Partition,
+    QualityOfService,
+    ReservedWindow,
+)
 from poolwise.model.machine_builder import BuiltOwner, Vertex
 from poolwise.quantities import NEVER
 
@@ -151,12 +162,16 @@ def _with_limits(machine: Machine, file: MachineFile) -> Machine:
             raise InputError(problem, remedy="rename the partition or the feature").at("partition", k, "name")
         sets[part.name] = members
     for k, qos in enumerate(file.qos):
-        _check_amounts(machine, qos, k)
+        _check_amounts(machine, "qos", k, per_user=qos.per_user, total=qos.total)
+    _check_associations(file.association)
+    for k, each in enumerate(file.association):
+        _check_amounts(machine, "association", k, per_job=each.per_job, per_user=each.per_user, total=each.total)
     return replace(
         machine,
         node_sets=sets,
         partitions=tuple(_partition(part) for part in file.partition),
         qos=tuple(_qos(qos) for qos in file.qos),
+        associations=tuple(_association(each) for each in file.association),
         windows=tuple(
             _window(window, _members(machine, window.nodes, "window", k, "nodes")) for k, window in enumerate(file.window)
         ),
@@ -184,6 +199,11 @@ def _partition(part: PartitionSection) -> Partition:
 
 def _qos(qos: QosSection) -> QualityOfService:
     return QualityOfService(qos.name, qos.default, qos.max_time or NEVER, _limits(qos.per_user), _limits(qos.total))
+
+
+def _association(each: AssociationSection) -> AssociationLimits:
+    limits = _limits(each.per_job), _limits(each.per_user), _limits(each.total)
+    return AssociationLimits(each.account, each.user, each.parent, each.max_time or NEVER, *limits)
 
 
 def _limits(amounts: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
@@ -238,11 +258,33 @@ def _check_names(section: str, entries: Sequence[PartitionSection | QosSection |
             default = entry.name
 
 
-def _check_amounts(machine: Machine, qos: QosSection, k: int) -> None:
+def _check_associations(entries: Sequence[AssociationSection]) -> None:
+    """Raise InputError for duplicate associations, users with a parent, and accounts without an entry or above themselves."""
+    parents, seen = {each.account: each.parent for each in entries if not each.user}, set[tuple[str, str]]()
+    for k, each in enumerate(entries):
+        if (each.account, each.user) in seen:
+            name = f"user '{each.user}' in account '{each.account}'" if each.user else f"account '{each.account}'"
+            raise InputError(f"duplicate association of {name}", remedy="merge the entries").at("association", k, "account")
+        seen.add((each.account, each.user))
+        if each.user and each.parent:
+            problem = "a user in an account has no parent"
+            raise InputError(problem, remedy="state the parent of the account").at("association", k, "parent")
+        if each.parent and each.parent not in parents:
+            raise UnknownNameError.of("account", each.parent, parents).at("association", k, "parent")
+        above, steps = each.parent, 0
+        while above and steps <= len(parents):
+            above, steps = parents[above], steps + 1
+        if above:
+            problem = f"account '{each.account}' is above itself"
+            raise InputError(problem, remedy="correct the parents").at("association", k, "parent")
+
+
+def _check_amounts(machine: Machine, section: str, k: int, **scopes: Mapping[str, int]) -> None:
     """Raise InputError for a limit on an amount that jobs on this machine cannot request."""
     devices = {machine.type[owner] for owner in machine.of_kind(Kind.DEVICE).tolist()}
     amounts = {"jobs", "nodes", *machine.resources, *devices} - {"devices"}
-    for scope in ("per_user", "total"):
-        for name in getattr(qos, scope):
-            if name not in amounts:
-                raise UnknownNameError.of("amount", name, amounts).at("qos", k, scope, name)
+    for scope, limits in scopes.items():
+        known = amounts - {"jobs"} if scope == "per_job" else amounts
+        for name in limits:
+            if name not in known:
+                raise UnknownNameError.of("amount", name, known).at(section, k, scope, name)

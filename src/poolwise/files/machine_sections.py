@@ -102,6 +102,20 @@ class QosSection(Section):
     total: dict[Name, Count] = Field(default={}, description="maximum jobs, nodes, cores, ... of all jobs together")
 
 
+class AssociationSection(Section):
+    """Limits on the jobs of an account, or of a user in an account."""
+
+    account: str = Field(min_length=1, description="account that jobs name")
+    user: str = Field(default="", description="user in the account, whose limits these are; the whole account if not given")
+    parent: str = Field(default="", description="account above, whose limits apply as well")
+    max_time: Time | None = Field(default=None, description="maximum time limit of a job")
+    per_job: dict[Name, Count] = Field(default={}, description="maximum nodes, cores, ... of a job")
+    per_user: dict[Name, Count] = Field(default={}, description="maximum jobs, nodes, cores, ... of each user in an account")
+    total: dict[Name, Count] = Field(
+        default={}, description="maximum jobs, nodes, cores, ... of all jobs, also in accounts below"
+    )
+
+
 class WindowSection(Section):
     """A window in which nodes are kept free, known in advance: maintenance or a reservation."""
 
@@ -159,15 +173,16 @@ class MachineFile(Section):
     link: list[Link] = Field(default=[])
     partition: list[PartitionSection] = Field(default=[])
     qos: list[QosSection] = Field(default=[])
+    association: list[AssociationSection] = Field(default=[])
     window: list[WindowSection] = Field(default=[])
     licenses: dict[License, Count] = Field(default={}, description="number of each license, such as matlab = 10")
     failures: FailuresSection | None = None
 
     @model_serializer(mode="wrap")
     def _serialized(self, default: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Omit empty `licenses`, so that machines without licenses keep their hashes."""
+        """Omit empty `licenses` and `association`, so that machines without them keep their hashes."""
         content: dict[str, Any] = default(self)
-        return content if self.licenses else {name: value for name, value in content.items() if name != "licenses"}
+        return {name: value for name, value in content.items() if value or name not in ("licenses", "association")}
 
     def content(self) -> dict[str, Any]:
         """Return everything that a result depends on, in base units; omits the machine's name and title."""

@@ -25,7 +25,7 @@ from poolwise.model.kind import Kind
 from poolwise.model.machine import Machine
 from poolwise.model.machine_builder import MachineBuilder
 from poolwise.model.memory_use import MemoryInUse, MemoryStep, MemoryUse, Stall
-from poolwise.model.partition import Partition, QualityOfService, ReservedWindow
+from poolwise.model.partition import AssociationLimits, Partition, QualityOfService, ReservedWindow
 from poolwise.model.placement import Placement, Refusal
 from poolwise.model.queue import Queue
 from poolwise.model.reason import Reason, WaitCause
@@ -39,6 +39,7 @@ from poolwise.model.workload import Workload
 __all__ = [
     "Accounting",
     "Arrival",
+    "AssociationLimits",
     "CapacityChanged",
     "Changes",
     "CommitResult",

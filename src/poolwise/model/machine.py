@@ -15,7 +15,7 @@ from poolwise.model.failures import Failures
 from poolwise.model.html import html_table
 from poolwise.model.kind import Kind
 from poolwise.model.machine_builder import MachineBuilder
-from poolwise.model.partition import Partition, QualityOfService, ReservedWindow
+from poolwise.model.partition import AssociationLimits, Partition, QualityOfService, ReservedWindow
 from poolwise.model.placement import Placement
 from poolwise.quantities import format_memory
 from poolwise.short_repr import fit_repr, short_repr
@@ -45,7 +45,7 @@ class Machine:
     attributes : name -> (n_owner,) numbers that models and policies read (frequency, watts, price, ...)
     fabric : the network; None where it is not modeled
     node_sets : name -> (n_owner,) owners of a partition, or with a feature (see `model.eligibility`)
-    partitions, qos, windows : limits and reservations (see `model.partition`)
+    partitions, qos, associations, windows : limits and reservations (see `model.partition`)
     failures : failures of nodes; None in the view given to schedulers
     parts : resource -> number of parts of one unit that amounts count, such as {"cores": 1000} for thousandths
     licenses : name of a license -> number of them in the whole machine (see `model.licenses`)
@@ -75,6 +75,7 @@ class Machine:
     node_sets: Mapping[str, BoolArray] = field(default_factory=dict)
     partitions: tuple[Partition, ...] = ()
     qos: tuple[QualityOfService, ...] = ()
+    associations: tuple[AssociationLimits, ...] = ()
     windows: tuple[ReservedWindow, ...] = ()
     failures: Failures | None = None
     parts: Mapping[str, int] = field(default_factory=dict)
@@ -239,7 +240,7 @@ class Machine:
 
         A scheduler that ignores this must not run there.
         """
-        return bool(self.node_sets or self.partitions or self.qos or self.windows)
+        return bool(self.node_sets or self.partitions or self.qos or self.associations or self.windows)
 
     def of_kind(self, kind: Kind) -> IntArray:
         """Return (k,) owners of a kind, ascending."""

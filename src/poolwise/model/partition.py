@@ -1,4 +1,4 @@
-"""Limits of a machine: partitions, qualities of service, and windows kept free. Plain data.
+"""Limits of a machine: partitions, qualities of service, associations, and windows kept free. Plain data.
 
 `Machine.node_sets` has the nodes of a partition under its name; `model.eligibility` determines which jobs may use them.
 """
@@ -53,6 +53,37 @@ class QualityOfService:
     max_time: int = NEVER
     per_user: tuple[tuple[str, int], ...] = ()
     total: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True)
+class AssociationLimits:
+    """Limits on the jobs of an account, or of a user in an account, as in Slurm's accounting.
+
+    The limits in `total` of an account also count the jobs of the accounts below it. Each of the other limits applies to a job
+    if neither its user's association nor an account between has one on the same amount.
+
+    Attributes
+    ----------
+    account : account that jobs refer to
+    user : user in the account; "" for the account itself
+    parent : account above, "" if there is none or if this is a user's association
+    max_time : longest time that a job may request, ns
+    per_job, per_user, total : (name of the amount, limit) for each job, for the running jobs of each user in each account, and
+        for all running jobs
+    """
+
+    account: str
+    user: str = ""
+    parent: str = ""
+    max_time: int = NEVER
+    per_job: tuple[tuple[str, int], ...] = ()
+    per_user: tuple[tuple[str, int], ...] = ()
+    total: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def label(self) -> str:
+        """Name in messages."""
+        return f"user '{self.user}' in account '{self.account}'" if self.user else f"account '{self.account}'"
 
 
 @dataclass(frozen=True, eq=False)

@@ -145,8 +145,8 @@ def read_qos_limits(path: Path) -> list[QosLimits]:
     for line, row in rows(path, ("Name",), QOS_REMEDY):
         per_user, total = [
             {
-                **_amounts(row.get(tres, ""), path, line, tres),
-                **_amounts(row.get(jobs, "") and f"jobs={row[jobs]}", path, line, jobs),
+                **tres_amounts(row.get(tres, ""), path, line, tres),
+                **tres_amounts(row.get(jobs, "") and f"jobs={row[jobs]}", path, line, jobs),
             }
             for tres, jobs in (("MaxTRESPU", "MaxJobsPU"), ("GrpTRES", "GrpJobs"))
         ]
@@ -166,7 +166,7 @@ def _is_default(name: str, text: str) -> bool:
         return False
 
 
-def _amounts(text: str, path: Path, line: int, field: str) -> dict[str, int]:
+def tres_amounts(text: str, path: Path, line: int, field: str) -> dict[str, int]:
     """Parse trackable resources such as "cpu=256,gres/gpu=8,mem=1T"; memory in MiB."""
     pairs = (part.partition("=") for part in text.strip().split(",") if part)
     sizes = {"M": 1, "G": 2**10, "T": 2**20}

@@ -40,7 +40,7 @@ READ: Mapping[str, frozenset[str]] = {
 
 AFFECTS: Mapping[str, Mapping[str, str]] = {
     "": {
-        "AccountingStorageEnforce": "limits of associations are not applied; those of QOS are, if --qos names a dump",
+        "AccountingStorageEnforce": "limits of associations are applied if --assoc names a dump, those of QOS if --qos does",
         "BurstBufferType": "burst buffers are not modeled",
         "CompleteWait": "nodes are free as soon as a job ends",
         "PriorityWeightAssoc": "priorities of associations are not weighed",

@@ -87,6 +87,7 @@ class Day:
     accounting : whether slurmdbd runs, for jobs with a QOS and an account
     qualities : QOS -> its settings for sacctmgr
     reservations : the reservations
+    associations : association -> its limits, both for sacctmgr
     """
 
     jobs: Sequence[Job]
@@ -102,6 +103,7 @@ class Day:
     accounting: bool = False
     qualities: Mapping[str, str] = field(default_factory=dict)
     reservations: Sequence[Reservation] = ()
+    associations: Mapping[str, str] = field(default_factory=dict)
 
 
 def record(day: Day, folder: Path) -> Recording:
@@ -112,6 +114,10 @@ def record(day: Day, folder: Path) -> Recording:
         (folder / "slurm.conf").write_text(last_values(cluster.public_conf()))
         for name, settings in day.qualities.items():
             cluster.call("sacctmgr", "-i", "-Q", "modify", "qos", name, "set", *settings.split())
+        for which, limits in day.associations.items():
+            cluster.call("sacctmgr", "-i", "-Q", "modify", *limits_of(which, limits))
+        if day.associations:
+            (folder / "assoc.txt").write_text(cluster.call("sacctmgr", "-P", "show", "assoc", "tree"))
         if day.qualities:
             (folder / "qos.txt").write_text(cluster.call("sacctmgr", "-P", "show", "qos", f"format={QOS_COLUMNS}"))
         jobs, begun = dict[int, Job](), time.time() + 1
@@ -153,6 +159,13 @@ def record(day: Day, folder: Path) -> Recording:
     found = Recording(folder, when, [str(logged[job]["ran_on"]) for job in jobs])
     found.write()
     return found
+
+
+def limits_of(association: str, limits: str) -> list[str]:
+    """Return the words of `sacctmgr modify` that set limits of an association, "ACCOUNT" or "ACCOUNT/USER"."""
+    account, _, user = association.partition("/")
+    which = ["user", user, "where", f"account={account}"] if user else ["account", account]
+    return [*which, "set", *limits.split()]
 
 
 def reserve(reservations: Sequence[Reservation], begun: float, cluster: Cluster) -> str:
@@ -368,6 +381,19 @@ DAYS = {
         reservations=[Reservation(50, 60, "n[000-003]"), Reservation(80, 90, "n[003-007]")],
     ),
     "maintenance of all nodes": Day(drawn(33, 50, 90), reservations=[Reservation(75, 90, "ALL", "MAINT")]),
+    "limits of associations": Day(
+        of_associations(at_most(3, drawn(41, 60, 40, whole=True))),
+        "PriorityType=priority/basic\nAccountingStorageEnforce=limits\n",
+        accounting=True,
+        associations={
+            "beta": "GrpTRES=cpu=48",
+            "gamma": "GrpJobs=2",
+            "alpha": "MaxJobs=3",
+            "alpha/daemon": "MaxJobs=1",
+            "gamma/bin": "MaxTRESPerJob=node=3",
+        },
+        without={"AccountingStorageEnforce=limits": "AccountingStorageEnforce=associations"},
+    ),
     "default_queue_depth": Day(SIDES, DISJOINT, "default_queue_depth=2"),
 }
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from poolwise.errors import InputError, UnknownNameError
-from poolwise.model import Fabric, Kind, Machine, MachineBuilder, Partition, QualityOfService, ReservedWindow
+from poolwise.model import AssociationLimits, Fabric, Kind, Machine, MachineBuilder, Partition, QualityOfService, ReservedWindow
 from poolwise.model.machine_builder import DIMENSIONS, OwnerAmount
 from poolwise.quantities import NEVER, parse
 from poolwise.registry import register
@@ -81,6 +81,19 @@ class QosEntry:
 
 
 @dataclass(frozen=True)
+class AssociationEntry:
+    """Limits of an account, or of a user in an account; see `AssociationLimits`."""
+
+    account: str
+    user: str = ""
+    parent: str = ""
+    max_time: str = ""
+    per_job: Mapping[str, int] = field(default_factory=dict)
+    per_user: Mapping[str, int] = field(default_factory=dict)
+    total: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class WindowEntry:
     """A reservation of nodes, by name, from `start` to `end`, counted from time 0."""
 
@@ -105,7 +118,7 @@ class OwnerList:
         Owners, in order.
     sets
         Names of partitions and features, in order.
-    partition, qos, window
+    partition, qos, association, window
         Scheduling limits and reservations.
     parts
         Resource -> number of parts per unit, for resources whose amounts count parts.
@@ -118,6 +131,7 @@ class OwnerList:
     sets: tuple[str, ...] = ()
     partition: tuple[PartitionEntry, ...] = ()
     qos: tuple[QosEntry, ...] = ()
+    association: tuple[AssociationEntry, ...] = ()
     window: tuple[WindowEntry, ...] = ()
     parts: Mapping[str, int] = field(default_factory=dict)
     licenses: Mapping[str, int] = field(default_factory=dict)
@@ -142,6 +156,7 @@ class OwnerList:
                 QualityOfService(q.name, q.default, _limit(q.max_time), tuple(q.per_user.items()), tuple(q.total.items()))
                 for q in self.qos
             ),
+            associations=tuple(_association(entry) for entry in self.association),
             windows=tuple(_window(entry, numbers) for entry in self.window),
             fabric=self._fabric(),
             parts=dict(self.parts),
@@ -190,6 +205,11 @@ def _limit(text: str) -> int:
     return _time(text) if text else NEVER
 
 
+def _association(entry: AssociationEntry) -> AssociationLimits:
+    limits = (tuple(amounts.items()) for amounts in (entry.per_job, entry.per_user, entry.total))
+    return AssociationLimits(entry.account, entry.user, entry.parent, _limit(entry.max_time), *limits)
+
+
 def _window(entry: WindowEntry, numbers: Mapping[str, int]) -> ReservedWindow:
     if unknown := [name for name in entry.owners if name not in numbers]:
         raise UnknownNameError.of("owner", unknown[0], numbers, field="window")
@@ -214,9 +234,15 @@ def owner_tables(machine: Machine) -> dict[str, Any]:
             _given(q.__dict__ | {"max_time": _limit_text(q.max_time), "per_user": dict(q.per_user), "total": dict(q.total)})
             for q in machine.qos
         ],
+        **({"association": [_association_table(each) for each in machine.associations]} if machine.associations else {}),
         "window": [_window_table(machine, window) for window in machine.windows],
         "owner": [_owner_table(machine, k) for k in range(machine.n_owner)],
     }
+
+
+def _association_table(each: AssociationLimits) -> dict[str, Any]:
+    amounts = {name: dict(getattr(each, name)) for name in ("per_job", "per_user", "total")}
+    return _given(each.__dict__ | amounts | {"max_time": _limit_text(each.max_time)})
 
 
 def _owner_table(machine: Machine, k: int) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from poolwise.files.slurm_import.associations import association_lines, duration_text, limited_amounts
 from poolwise.files.slurm_import.cluster import INVALID_NAME, LABEL, NAME, SlurmCluster, oversubscribe, toml
 from poolwise.slurm import durations, hostlist
 from poolwise.slurm.cluster import NodeSize
@@ -29,6 +30,8 @@ def machine_text(cluster: SlurmCluster, qualities: Iterable[str] = (), windows: 
     lines += [*_racks(cluster), *_partitions(cluster)]
     if cluster.files.qos is not None:
         lines += _qos(cluster, cluster.files.qos, qualities)
+    if cluster.files.associations is not None:
+        lines += association_lines(cluster, cluster.files.associations)
     if cluster.licenses:
         lines += ["", f"[licenses]  # {cluster.conf.source('Licenses')}"]
         lines += [f"{toml(name) if set('.@') & {*name} else name} = {count}" for name, count in cluster.licenses.items()]
@@ -105,7 +108,11 @@ def _partitions(cluster: SlurmCluster) -> list[str]:
             f"name = {toml(name)}  # {section.source('PartitionName')}",
             f"nodes = {toml(types)}",
             *(["default = true"] if name == default else []),
-            *([] if longest == durations.FOREVER else [f'max_time = "{_duration(longest)}"  # {section.source("MaxTime")}']),
+            *(
+                []
+                if longest == durations.FOREVER
+                else [f'max_time = "{duration_text(longest)}"  # {section.source("MaxTime")}']
+            ),
             *([f"max_nodes = {most}  # {section.source('MaxNodes')}"] if most else []),
             *([f"tier = {tier}  # {section.source('PriorityTier')}"] if tier != 1 else []),
             *([f"exclusive = true  # {section.source('OverSubscribe', 'Shared')}"] if alone else []),
@@ -114,10 +121,7 @@ def _partitions(cluster: SlurmCluster) -> list[str]:
 
 
 def _qos(cluster: SlurmCluster, dump: Path, qualities: Iterable[str]) -> list[str]:
-    limits, lines = read_qos_limits(dump), list[str]()
-    amounts = {"node": "nodes", "jobs": "jobs", **({} if cluster.whole[0] else {"cpu": "cores", "mem": "memory"})}
-    if not cluster.whole[0] and any(size.gpus for size in cluster.sizes.values()):
-        amounts["gres/gpu"] = "gpu"
+    limits, lines, amounts = read_qos_limits(dump), list[str](), limited_amounts(cluster)
     missing = {*qualities} - {qos.name for qos in limits} - {""}
     limits += [QosLimits(name, 0, durations.FOREVER, {}, {}) for name in sorted(missing)]
     for column, instead in QOS_OTHERS.items():
@@ -131,7 +135,7 @@ def _qos(cluster: SlurmCluster, dump: Path, qualities: Iterable[str]) -> list[st
         source = f"{dump.name}:{qos.line}" if qos.line else "in the log only: no limits"
         lines += ["", "[[qos]]", f"name = {toml(qos.name)}  # {source}"]
         lines += ["default = true"] if qos.name == "normal" else []
-        lines += [] if qos.max_time == durations.FOREVER else [f'max_time = "{_duration(qos.max_time)}"']
+        lines += [] if qos.max_time == durations.FOREVER else [f'max_time = "{duration_text(qos.max_time)}"']
         for scope in ("per_user", "total"):
             scope_limits: Mapping[str, int] = getattr(qos, scope)
             if scope == "per_user" and scope_limits and "User" not in cluster.columns:
@@ -143,8 +147,3 @@ def _qos(cluster: SlurmCluster, dump: Path, qualities: Iterable[str]) -> list[st
             entries = ", ".join(f"{amounts[name]} = {value}" for name, value in scope_limits.items() if name in amounts)
             lines += [f"{scope} = {{ {entries} }}"] if entries else []
     return lines
-
-
-def _duration(seconds: int) -> str:
-    size, unit = next((size, unit) for size, unit in ((86400, "d"), (3600, "h"), (60, "min"), (1, "s")) if seconds % size == 0)
-    return f"{seconds // size} {unit}"

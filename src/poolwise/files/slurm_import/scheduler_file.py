@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Final
 
 from poolwise.files.slurm_import.cluster import CONF, SCHEDULER, SlurmCluster, add, toml
@@ -19,7 +18,7 @@ from poolwise.policies.backfill.slurm import (
 )
 from poolwise.policies.order.multifactor.rules import FLAGS, HARMLESS, KEYS, TRES
 from poolwise.slurm import hostlist
-from poolwise.slurm.associations import LIMITS, SlurmAssociation, read_associations, shares_text
+from poolwise.slurm.associations import read_associations, shares_text
 from poolwise.slurm.dumps import read_priorities, read_shares
 
 SHARES: Final = "shares.txt"
@@ -166,20 +165,6 @@ def dump_texts(cluster: SlurmCluster) -> dict[str, str]:
             texts[dump.name] = dump.read_text(encoding="utf-8", errors="replace")
     if (path := cluster.files.associations) is not None:
         associations = read_associations(path)
-        _note_limits(cluster, path, associations)
         if cluster.files.shares is None:
             texts[SHARES] = shares_text(associations, path)
     return texts
-
-
-def _note_limits(cluster: SlurmCluster, path: Path, associations: list[SlurmAssociation]) -> None:
-    """Note each kind of limit once."""
-    for column in LIMITS:
-        if having := [association for association in associations if column in association.limits]:
-            first = having[0]
-            name = f"user {first.user} in {first.account}" if first.user else f"account {first.account}"
-            count = f"{len(having):,} associations" if len(having) > 1 else "an association"
-            example = f"such as {first.limits[column]} of {name}"
-            cluster.leave_out(
-                f"{path.name}:{first.line}: {column} of {count}, {example}: limits of associations are not modeled"
-            )

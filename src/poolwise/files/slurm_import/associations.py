@@ -1,0 +1,128 @@
+"""Limits of associations in machine.toml of an imported Slurm cluster, and the amounts that limits can name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+from poolwise.errors import InputError
+from poolwise.files.slurm_import.cluster import SlurmCluster, toml
+from poolwise.slurm import durations
+from poolwise.slurm.associations import LIMITS, SlurmAssociation, read_associations
+from poolwise.slurm.dumps import tres_amounts
+
+SCOPES: Final[Mapping[str, tuple[str, bool]]] = {
+    "MaxTRES": ("per_job", False), "MaxJobs": ("per_user", True), "GrpTRES": ("total", False), "GrpJobs": ("total", True),
+}  # fmt: skip
+"""Column of `sacctmgr show assoc` -> key of `[[association]]`, and whether it is a number of jobs."""
+WALL: Final = "MaxWall"
+"""Column with the longest time that a job may request."""
+
+
+def association_lines(cluster: SlurmCluster, dump: Path) -> list[str]:
+    """Return the limits of associations; note those that are left out.
+
+    Accounts without limits are listed as well if they are between others.
+    """
+    associations, lines = read_associations(dump), list[str]()
+    limited = [each for each in associations if {*each.limits} & {WALL, *SCOPES}]
+    enforced = {word.strip().lower() for word in cluster.conf.text("AccountingStorageEnforce", "").split(",")}
+    missing = "" if not limited or "Account" in cluster.columns else "the log has no Account"
+    if limited and not enforced & {"limits", "safe", "all", "1"}:
+        missing = "AccountingStorageEnforce of slurm.conf lacks limits, so Slurm does not apply them"
+    _note_others(cluster, dump, associations, () if missing else (WALL, *SCOPES), missing or "they are not modeled")
+    if missing or not limited:
+        return lines
+    accounts = {each.account: each for each in associations if not each.user}
+    listed = {each.account for each in limited if not each.user}
+    listed |= {name for name in accounts if listed & {*_above(name, accounts)}}
+    for each in associations:
+        if not (each.account in listed if not each.user else each in limited):
+            continue
+        own = _own_limits(each, accounts)
+        content = [*_entries(cluster, dump, each, own)]
+        parent = next((name for name in _above(each.account, accounts) if name in listed), "") if not each.user else ""
+        if each.user and not content:
+            continue
+        lines += ["", "[[association]]", f"account = {toml(each.account)}  # {dump.name}:{each.line}"]
+        lines += [f"user = {toml(each.user)}"] if each.user else []
+        lines += [f"parent = {toml(parent)}"] if parent else []
+        lines += content
+    return lines
+
+
+def _above(account: str, accounts: Mapping[str, SlurmAssociation]) -> Iterator[str]:
+    """Yield the accounts above one, from the inside out."""
+    seen = {account}
+    while account in accounts and (account := accounts[account].parent) and account not in seen:
+        seen.add(account)
+        yield account
+
+
+def _own_limits(association: SlurmAssociation, accounts: Mapping[str, SlurmAssociation]) -> dict[str, str]:
+    """Return the limits of an association other than those that `sacctmgr show assoc` repeats from the accounts above."""
+    above = [association.account] if association.user else []
+    above += _above(association.account, accounts)
+    own = dict(association.limits)
+    for column in ("MaxTRES", "MaxJobs", WALL):
+        inherited = next((accounts[name].limits[column] for name in above if column in accounts[name].limits), None)
+        if column in own and own[column] == inherited:
+            del own[column]
+    return own
+
+
+def _entries(cluster: SlurmCluster, dump: Path, association: SlurmAssociation, own: Mapping[str, str]) -> Iterator[str]:
+    """Yield the lines with the limits of an association; note amounts that the machine cannot limit."""
+    if WALL in own:
+        try:
+            yield f'max_time = "{duration_text(durations.seconds(own[WALL]))}"'
+        except ValueError as error:
+            raise InputError(str(error), file=dump, line=association.line, field=WALL, remedy="correct the row") from None
+    names, scopes = limited_amounts(cluster), dict[str, dict[str, int]]()
+    for column, (scope, counts_jobs) in SCOPES.items():
+        text = own.get(column, "")
+        scopes.setdefault(scope, {}).update(
+            tres_amounts(f"jobs={text}" if counts_jobs and text else text, dump, association.line, column)
+        )
+    for scope, limits in scopes.items():
+        if scope == "per_user" and limits and "User" not in cluster.columns:
+            cluster.leave_out(f"{dump.name}:{association.line}: limits per user are not applied: the log has no User")
+            continue
+        for name in sorted({*limits} - {*names}):
+            problem = f"the limit {name}={limits[name]} of {_label(association)} is not applied"
+            cluster.leave_out(f"{dump.name}:{association.line}: {problem}")
+        entries = ", ".join(f"{names[name]} = {value}" for name, value in limits.items() if name in names)
+        if entries:
+            yield f"{scope} = {{ {entries} }}"
+
+
+def _note_others(
+    cluster: SlurmCluster, dump: Path, associations: list[SlurmAssociation], applied: tuple[str, ...], why: str
+) -> None:
+    """Note each kind of limit that is not applied once."""
+    for column in LIMITS:
+        if column not in applied and (having := [each for each in associations if column in each.limits]):
+            first, count = having[0], f"{len(having):,} associations" if len(having) > 1 else "an association"
+            example = f"such as {first.limits[column]} of {_label(first)}"
+            reason = why if column in (WALL, *SCOPES) else "it is not modeled"
+            cluster.leave_out(f"{dump.name}:{first.line}: {column} of {count}, {example}, is left out: {reason}")
+
+
+def _label(association: SlurmAssociation) -> str:
+    user = f"user {association.user} in " if association.user else ""
+    return f"{user}account {association.account}"
+
+
+def limited_amounts(cluster: SlurmCluster) -> dict[str, str]:
+    """Return the amounts that machine.toml can limit: Slurm's name -> its own."""
+    amounts = {"node": "nodes", "jobs": "jobs", **({} if cluster.whole[0] else {"cpu": "cores", "mem": "memory"})}
+    if not cluster.whole[0] and any(size.gpus for size in cluster.sizes.values()):
+        amounts["gres/gpu"] = "gpu"
+    return amounts
+
+
+def duration_text(seconds: int) -> str:
+    """Return a time in the largest unit that gives a whole number."""
+    size, unit = next((size, unit) for size, unit in ((86400, "d"), (3600, "h"), (60, "min"), (1, "s")) if seconds % size == 0)
+    return f"{seconds // size} {unit}"
