@@ -77,6 +77,12 @@ class InputError(PoolwiseError):
             self.path = (*path, *self.path)
         return self
 
+    def in_file(self, file: str | Path) -> InputError:
+        """Return the error with a file, unless it names one."""
+        if self.file is not None:
+            return self
+        return _rebuild_input_error(type(self), self.message, file, self.line, self.field, self.remedy)
+
     def __reduce__(self) -> tuple[object, ...]:
         return _rebuild_input_error, (type(self), self.message, self.file, self.line, self.field, self.remedy)
 

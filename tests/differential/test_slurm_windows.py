@@ -38,7 +38,7 @@ def settings_of(g: np.random.Generator) -> dict[str, int]:
     """Draw SchedulerParameters."""
     drawn = {
         "bf_window": int(g.choice([10, 20, 60])), "bf_interval": int(g.choice([7, 15])),
-        "bf_resolution": int(g.choice([1, 60])), "bf_max_job_test": int(g.choice([20, 500])),
+        "bf_resolution": int(g.choice([1, 60])), "bf_max_job_test": int(g.choice([2, 20, 500])),
     }  # fmt: skip
     return drawn | ({"default_queue_depth": int(g.integers(1, 9))} if g.random() < 0.3 else {})
 
@@ -134,3 +134,10 @@ def test_expected_start_moves_behind_a_window_that_comes_near() -> None:
     ]  # fmt: skip
     starting = starts(jobs, two_nodes([window]), {"bf_interval": 10, "bf_resolution": 1})
     assert starting[4] == 260, "until the pass at 250 s, the fourth is expected to start at 300 s"
+
+
+def test_job_behind_a_window_is_planned_once_its_next_trial_is_in_the_planning_window() -> None:
+    window = ReservedWindow("w", 200 * SECOND, 900 * SECOND, np.array([False, True]), frozenset(["ada"]))
+    jobs = [(0, 2000, 1, 16, "bob"), (1, 2000, 1, 16, "bob"), (150, 100, 1, 8, "bob"), (400, 700, 1, 8, "ada")]
+    settings = {"bf_interval": 10, "bf_resolution": 1, "bf_window": 10}
+    assert starts(jobs, two_nodes([window]), settings)[2:] == [900, 1000], "from 310 s on, the third is expected at 901 s"

@@ -44,6 +44,7 @@ def test_without_preemption_the_replay_differs(mode: str, kind: str, tmp_path: P
         ("bf_min_prio_reserve-overlapping", {",bf_min_prio_reserve=500": ""}),
         ("bf_job_part_count_reserve", {",bf_job_part_count_reserve=1": ""}),
         ("bf_busy_nodes", {",bf_busy_nodes": ""}),
+        ("limits-of-associations", {"AccountingStorageEnforce=limits": "AccountingStorageEnforce=associations"}),
     ],
 )
 def test_without_the_setting_the_replay_differs(name: str, without: dict[str, str], tmp_path: Path) -> None:

@@ -1,12 +1,14 @@
 """Licenses as a resource of the whole machine: hand-computed starts, and limits recomputed from schedules."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from poolwise.cli import app as cli
 from poolwise.engines import simulate
 from poolwise.engines.compiled_engine import RunSpec, unsupported_by_all
 from poolwise.errors import InputError, UnknownNameError
@@ -162,3 +164,13 @@ def test_scheduler_that_does_not_enforce_licenses_is_rejected() -> None:
             replace(machine(np.tile([4, 100], (3, 1)), np.zeros(3, dtype=np.int64)), licenses={"matlab": 2}),
             CompositionScheduler(),
         )
+
+
+def test_unknown_license_of_a_log_names_its_file_and_job(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    on, log = tmp_path / "machine.toml", tmp_path / "log.csv"
+    on.write_text('version = 1\n[[node]]\nname = "n"\ncores = 8\n[[rack]]\nnodes = { n = 4 }\n[licenses]\nmatlab = 2\n')
+    log.write_text("id,submit,duration,requested,nodes,license/matlb\n1,0,9,9,1,0\n7,2,9,9,1,1\n")
+    assert cli.run(["simulate", str(log), "--machine", str(on)]) == 2
+    message = capsys.readouterr().err
+    assert f"{log}, field 'license/matlb': unknown license 'matlb', requested by job 7" in message
+    assert "did you mean 'matlab'?" in message

@@ -49,7 +49,9 @@ def license_requests(machine: Machine, table: JobTable) -> dict[str, IntArray]:
             raise InputError("a number of licenses is negative or not whole", field=column, remedy="write whole numbers")
         if counts.any():
             if name not in machine.licenses:
-                raise UnknownNameError.of("license", name, machine.licenses, field=column)
+                problem = UnknownNameError.of("license", name, machine.licenses)
+                text = f"{problem.message}, requested by job {table.id[np.flatnonzero(counts)[0]]}"
+                raise UnknownNameError(text, field=column, remedy=problem.remedy)
             requested[name] = counts
     return requested
 

@@ -17,6 +17,8 @@ from poolwise.files.machine import MachineDescription
 from poolwise.files.study import PerformanceSection, SchedulerSection
 from poolwise.hashing import Json, canonical, digest
 from poolwise.model import Initial, Machine, Workload
+from poolwise.model.eligibility import taking_partitions
+from poolwise.model.licenses import license_requests
 from poolwise.studies.initial_state import StateSource
 from poolwise.traces import excerpt, read, without
 from poolwise.traces.generators import configure
@@ -61,8 +63,18 @@ class TraceSource:
         }
 
     def read(self, machine: Machine) -> Workload:
-        """Read the jobs for a machine; raises InputError, also if the file has changed since the study was loaded."""
-        return without(self._read(machine), self.without)
+        """Read the jobs for a machine.
+
+        Raises InputError, also for names of partitions and licenses that the machine lacks, and if the file has changed since
+        the study was loaded.
+        """
+        workload = without(self._read(machine), self.without)
+        try:
+            license_requests(machine, workload.table)
+            taking_partitions(machine, workload.table, slice(0, len(workload)))
+        except InputError as error:
+            raise error.in_file(self.path) from None
+        return workload
 
     def _read(self, machine: Machine) -> Workload:
         path = Path(self.path)
