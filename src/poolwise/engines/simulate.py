@@ -170,7 +170,7 @@ def _check_restrictions(workload: Workload, machine: Machine, scheduler: Schedul
         raise InputError(
             f"machine '{machine.name}' restricts which nodes jobs may use, which {type(scheduler).__name__} does not enforce",
             field="scheduler",
-            remedy="use list scheduling by nodes or racks, or a machine without partitions, features, QOS and windows",
+            remedy="use list scheduling by nodes or racks, or a machine without partitions, features, limits and windows",
         )
     if (licenses := license_requests(machine, workload.table)) and not scheduler.supports_partitions:
         raise InputError(

@@ -36,7 +36,7 @@ class Scheduler(Protocol):
 
     @property
     def supports_partitions(self) -> bool:
-        """True if it respects the machine's partitions, features, QOS, windows (`Machine.restricted`) and licenses."""
+        """True if it respects the machine's partitions, features, limits, windows (`Machine.restricted`) and licenses."""
         return False
 
     @property

@@ -165,13 +165,13 @@ def recorded_limits(machine: Machine, recorded: IntArray, requested: IntArray) -
     Parameters
     ----------
     machine
-        Machine of the jobs; it matters if partitions or QOS limit run times.
+        Machine of the jobs; it matters if partitions, QOS or associations limit run times.
     recorded
         (n_job,) limits in the log, ns; `units.UNKNOWN` without one.
     requested
         (n_job,) requested times with which schedulers plan, ns.
     """
-    if not (machine.partitions or machine.qos) or np.array_equal(recorded, requested):
+    if not (machine.partitions or machine.qos or machine.associations) or np.array_equal(recorded, requested):
         return {}
     return {TIME_LIMIT: np.where(recorded == UNKNOWN, np.nan, recorded / SECOND)}
 
