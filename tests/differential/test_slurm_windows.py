@@ -9,12 +9,14 @@ import numpy as np
 import pytest
 
 from poolwise.engines import simulate
-from poolwise.model import Machine, ReservedWindow, Workload
+from poolwise.model import Machine, ReservedWindow, Schedule, Workload
+from poolwise.performance.ideal import Ideal
 from poolwise.policies.backfill.slurm import SlurmBackfill
 from poolwise.quantities import SECOND
 from poolwise.registry import make
 from poolwise.schedulers.list import ListScheduler
 from tests.differential.test_backfill_components import random_chains
+from tests.helpers.mid_state import check_every_engine, instants
 from tests.helpers.node_machines import machine, random_jobs, random_machine
 from tests.helpers.random_studies import difference
 from tests.helpers.shared_studies import PLACEMENTS, random_windows
@@ -43,8 +45,8 @@ def settings_of(g: np.random.Generator) -> dict[str, int]:
     return drawn | ({"default_queue_depth": int(g.integers(1, 9))} if g.random() < 0.3 else {})
 
 
-def check_windows(seed: int, jobs: int = 40) -> None:
-    """Compare the engines on partitions of mixed nodes with windows."""
+def check_windows(seed: int, jobs: int = 40) -> tuple[Schedule, ListScheduler]:
+    """Compare the engines on partitions of mixed nodes with windows; return the schedule and the scheduler."""
     g = np.random.default_rng(seed)
     on, names = random_chains(g)
     on = replace(on, windows=tuple(windows_of(g, on)))
@@ -63,6 +65,7 @@ def check_windows(seed: int, jobs: int = 40) -> None:
     plain, fast = (simulate(load, on, how, engine=engine) for engine in ("reference", "compiled"))
     assert fast.engine == "compiled"
     assert difference(plain.schedule, fast.schedule) == "", f"seed {seed}"
+    return plain.schedule, how
 
 
 def check_random_machines(seed: int) -> None:
@@ -102,6 +105,13 @@ def test_windows_on_random_machines(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(2, 21))
 def test_further_windows_on_random_machines(seed: int) -> None:
     check_random_machines(seed)
+
+
+@pytest.mark.parametrize("seed", [2, 9])
+def test_replays_from_intermediate_states_continue_the_schedule(seed: int) -> None:
+    whole, how = check_windows(seed)
+    for time in instants(whole, 4, np.random.default_rng(seed)):
+        check_every_engine(whole, time, how, Ideal(), None, ("reference", "compiled"))
 
 
 def two_nodes(windows: list[ReservedWindow]) -> Machine:

@@ -29,7 +29,7 @@ def association_lines(cluster: SlurmCluster, dump: Path) -> list[str]:
     limited = [each for each in associations if {*each.limits} & {WALL, *SCOPES}]
     enforced = {word.strip().lower() for word in cluster.conf.text("AccountingStorageEnforce", "").split(",")}
     missing = "" if not limited or "Account" in cluster.columns else "the log has no Account"
-    if limited and not enforced & {"limits", "safe", "all", "1"}:
+    if limited and not enforced & {"limits", "safe", "all", "2"}:
         missing = "AccountingStorageEnforce of slurm.conf lacks limits, so Slurm does not apply them"
     _note_others(cluster, dump, associations, () if missing else (WALL, *SCOPES), missing or "they are not modeled")
     if missing or not limited:
