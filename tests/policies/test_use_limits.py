@@ -12,7 +12,7 @@ import poolwise
 from poolwise.engines import simulate
 from poolwise.errors import InputError
 from poolwise.files.machine import load_machine
-from poolwise.model import AssociationLimits, Machine, Workload
+from poolwise.model import AssociationLimits, Machine, QualityOfService, Workload
 from poolwise.policies.placement.nodes.placement import FirstNodes
 from poolwise.quantities import SECOND
 from poolwise.schedulers.list import ListScheduler
@@ -74,6 +74,17 @@ def test_job_beyond_a_limit_per_job_is_rejected() -> None:
     )
     assert starts(of("chem/ann", "chem/bob", "bio/cyd", nodes=2, seconds=4), on) == [0, -1, 0]
     assert starts(of("chem/ann", "chem/bob", "bio/cyd", seconds=6), on) == [-1, -1, 0]
+
+
+def test_limits_of_the_qos_replace_those_of_associations() -> None:
+    on = limited(AssociationLimits("chem", total=(("jobs", 1),), per_user=(("jobs", 1),), max_time=5 * SECOND))
+    assert starts(of("chem/ann", "chem/bob", seconds=4), on) == [0, 4]
+    more = QualityOfService("normal", True, 9 * SECOND, (("jobs", 2),), (("jobs", 3),))
+    assert starts(of("chem/ann", "chem/ann", "chem/ann", "chem/bob", "chem/bob", seconds=8), replace(on, qos=(more,))) == [
+        0, 0, 8, 0, 8,
+    ]  # fmt: skip
+    other = QualityOfService("normal", True, per_user=(("cores", 2),))
+    assert starts(of("chem/ann", "chem/bob", seconds=4), replace(on, qos=(other,))) == [0, 4]
 
 
 def test_wait_names_the_limit() -> None:

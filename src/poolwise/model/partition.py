@@ -60,7 +60,7 @@ class AssociationLimits:
     """Limits on the jobs of an account, or of a user in an account, as in Slurm's accounting.
 
     The limits in `total` of an account also count the jobs of the accounts below it. Each of the other limits applies to a job
-    if neither its user's association nor an account between has one on the same amount.
+    if neither its user's association nor an account between has one on the same amount. Those of a job's QOS replace all.
 
     Attributes
     ----------

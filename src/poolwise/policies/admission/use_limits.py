@@ -51,6 +51,8 @@ class UseLimit(NamedTuple):
 class UseLimits:
     """The limits of QOS and associations of a machine for the jobs of a table.
 
+    As in Slurm (src/slurmctld/acct_policy.c), a limit of a job's QOS replaces those of its associations on the same amount.
+
     Raises InputError for an unknown QOS, and if jobs lack the users or accounts to which limits refer.
     """
 
@@ -82,7 +84,7 @@ class UseLimits:
         match, limits = self.qos(qos), list[tuple[str, int, tuple[tuple[str, int], ...]]]()
         if match is not None:
             limits.append((f"QOS '{match.name}'", match.max_time, ()))
-        timed, counted = False, set[str]()
+        timed, counted = match is not None and match.max_time < NEVER, set[str]()
         for each in self._chain(user, account):
             new = tuple((name, most) for name, most in each.per_job if name not in counted)
             limits.append((each.label, NEVER if timed else each.max_time, new))
@@ -107,7 +109,8 @@ class UseLimits:
                 yield UseLimit((QOS, match.name, user), f"QOS '{match.name}'", PER_USER, name, most)
             for name, most in match.total:
                 yield UseLimit((QOS, match.name), f"QOS '{match.name}'", IN_ALL, name, most)
-        limited = set[str]()
+        limited = set[str]() if match is None else {name for name, _ in match.per_user}
+        total = set[str]() if match is None else {name for name, _ in match.total}
         for each in self._chain(user, account):
             for name, most in each.per_user:
                 if name not in limited:
@@ -115,7 +118,8 @@ class UseLimits:
                     yield UseLimit((USER, account, user), each.label, PER_USER, name, most)
             limited |= {name for name, _ in each.per_user}
             for name, most in each.total:
-                yield UseLimit((ACCOUNT, each.account, each.user), each.label, IN_ALL, name, most)
+                if name not in total:
+                    yield UseLimit((ACCOUNT, each.account, each.user), each.label, IN_ALL, name, most)
 
     def _chain(self, user: str, account: str) -> Iterator[AssociationLimits]:
         """Yield the associations of jobs with a user and account: the user's own, and the accounts from the inside out."""
