@@ -44,6 +44,8 @@ def test_without_preemption_the_replay_differs(mode: str, kind: str, tmp_path: P
         ("bf_min_prio_reserve-overlapping", {",bf_min_prio_reserve=500": ""}),
         ("bf_job_part_count_reserve", {",bf_job_part_count_reserve=1": ""}),
         ("bf_busy_nodes", {",bf_busy_nodes": ""}),
+        ("bf_max_job_part", {",bf_max_job_part=1": ""}),
+        ("priority-weight-tres", {"PriorityWeightTRES=CPU=10000": "PriorityWeightTRES=CPU=0"}),
         ("limits-of-associations", {"AccountingStorageEnforce=limits": "AccountingStorageEnforce=associations"}),
     ],
 )

@@ -299,6 +299,10 @@ WIDER = [
     job._replace(nodes={1: 1, 2: 2, 3: 5, 5: 6}[job.nodes], limit=2 if job.nodes == 1 else 1)
     for job in drawn(9, 36, 16, whole=True)
 ]
+IN_PARTS = [
+    job._replace(nodes={1: 1, 2: 2, 3: 5, 5: 6}[job.nodes], limit=2 if job.nodes == 1 else 1)
+    for job in drawn(9, 36, 16, whole=True, partitions=("main", "other"))
+]
 BY_QOS = "PriorityType=priority/basic\nPreemptType=preempt/qos\nPreemptMode=MODE\n"
 HIGH = {"high": "preempt=normal"}
 BY_FACTOR = (
@@ -351,6 +355,14 @@ DAYS = {
         "bf_max_job_assoc=1",
         accounting=True,
         without={",bf_max_job_assoc=1": ""},
+    ),
+    "bf_max_job_part": Day(
+        IN_PARTS, "PartitionName=other Nodes=ALL State=UP\n", "bf_max_job_part=1", without={",bf_max_job_part=1": ""}
+    ),
+    "PriorityWeightTRES": Day(
+        drawn(12, 36, 16, whole=True),
+        "PriorityType=priority/multifactor\nPriorityWeightTRES=CPU=10000\n",
+        without={"PriorityWeightTRES=CPU=10000": "PriorityWeightTRES=CPU=0"},
     ),
     "bf_min_prio_reserve": Day(
         FACTORED,
