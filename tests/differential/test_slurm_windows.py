@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -120,10 +120,14 @@ def two_nodes(windows: list[ReservedWindow]) -> Machine:
     return replace(on, windows=tuple(windows))
 
 
-def starts(jobs: list[tuple[int, int, int, int, str]], on: Machine, settings: dict[str, int]) -> list[int]:
+def starts(
+    jobs: list[tuple[int, int, int, int, str]], on: Machine, settings: dict[str, int], partitions: Sequence[str] = ()
+) -> list[int]:
     """Return the starts (s) of jobs, given by submission, time limit (s), nodes, cores and user, the same in both engines."""
     submit, limit, nodes, cores, users = (np.array(column) for column in zip(*jobs, strict=True))
-    load = Workload.of(submit * SECOND, limit * SECOND, requests={"nodes": nodes, "cores": cores}, attributes={"user": users})
+    attributes = {"user": users} | ({"partition": np.array(partitions)} if partitions else {})
+    requests = {"nodes": nodes, "cores": cores}
+    load = Workload.of(submit * SECOND, limit * SECOND, requests=requests, attributes=attributes)
     how = ListScheduler(make("orders", "fcfs"), SlurmBackfill(None, settings), make("placements", "first_fit"))
     plain, fast = (simulate(load, on, how, engine=engine) for engine in ("reference", "compiled"))
     assert fast.engine == "compiled" and difference(plain.schedule, fast.schedule) == ""
@@ -151,3 +155,13 @@ def test_job_behind_a_window_is_planned_once_its_next_trial_is_in_the_planning_w
     jobs = [(0, 2000, 1, 16, "bob"), (1, 2000, 1, 16, "bob"), (150, 100, 1, 8, "bob"), (400, 700, 1, 8, "ada")]
     settings = {"bf_interval": 10, "bf_resolution": 1, "bf_window": 10}
     assert starts(jobs, two_nodes([window]), settings)[2:] == [900, 1000], "from 310 s on, the third is expected at 901 s"
+
+
+def test_job_that_lacks_nodes_is_not_considered_again_behind_a_later_head() -> None:
+    sets = {"first": np.array([True, True, True, False]), "second": np.array([False, False, True, True])}
+    on = machine(np.array([[8, 64]] * 4), np.zeros(4, dtype=np.int64), sets=sets)
+    window = ReservedWindow("w", 500 * SECOND, 600 * SECOND, np.array([True, False, False, False]))
+    jobs = [(0, 1000, 1, 8, "bob"), (410, 100, 3, 8, "bob"), (411, 100, 2, 8, "bob"), (412, 10, 1, 8, "bob")]
+    on, names = replace(on, windows=(window,)), ["second", "first", "second", "first"]
+    settings = {"bf_interval": 60, "bf_resolution": 1, "bf_max_job_test": 1}
+    assert starts(jobs, on, settings, names)[3] == 412, "the second job would block the first partition behind the third"
