@@ -158,10 +158,11 @@ def test_job_behind_a_window_is_planned_once_its_next_trial_is_in_the_planning_w
 
 
 def test_job_that_lacks_nodes_is_not_considered_again_behind_a_later_head() -> None:
-    sets = {"first": np.array([True, True, True, False]), "second": np.array([False, False, True, True])}
+    nodes = {"first": (0, 1, 2), "second": (2, 3), "third": (3,)}
+    sets = {name: np.isin(np.arange(4), rows) for name, rows in nodes.items()}
     on = machine(np.array([[8, 64]] * 4), np.zeros(4, dtype=np.int64), sets=sets)
     window = ReservedWindow("w", 500 * SECOND, 600 * SECOND, np.array([True, False, False, False]))
     jobs = [(0, 1000, 1, 8, "bob"), (410, 100, 3, 8, "bob"), (411, 100, 2, 8, "bob"), (412, 10, 1, 8, "bob")]
-    on, names = replace(on, windows=(window,)), ["second", "first", "second", "first"]
+    on, names = replace(on, windows=(window,)), ["third", "first", "second", "first"]
     settings = {"bf_interval": 60, "bf_resolution": 1, "bf_max_job_test": 1}
     assert starts(jobs, on, settings, names)[3] == 412, "the second job would block the first partition behind the third"
