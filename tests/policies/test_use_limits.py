@@ -90,7 +90,7 @@ def test_limits_of_the_qos_replace_those_of_associations() -> None:
 def test_wait_names_the_limit() -> None:
     on = limited(AssociationLimits("chem", total=(("jobs", 1),)))
     wait = poolwise.explain_wait(of("chem/ann", "chem/bob"), on, ListScheduler(placement=FirstNodes()), job=2)
-    assert wait.episodes[0].reason.text == "account 'chem' allows at most 1 jobs in total"
+    assert wait.episodes[0].reason.text == "account 'chem' allows at most 1 job in total"
 
 
 def test_jobs_without_accounts_are_an_error() -> None:

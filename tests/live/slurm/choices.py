@@ -364,9 +364,7 @@ DAYS = {
         "PriorityType=priority/multifactor\nPriorityWeightTRES=CPU=10000\n",
         without={"PriorityWeightTRES=CPU=10000": "PriorityWeightTRES=CPU=0"},
     ),
-    "CR_CORE_DEFAULT_DIST_BLOCK": Day(
-        drawn(13, 36, 30), "SelectTypeParameters=CR_Core_Memory,CR_CORE_DEFAULT_DIST_BLOCK\n"
-    ),
+    "CR_CORE_DEFAULT_DIST_BLOCK": Day(drawn(13, 36, 30), "SelectTypeParameters=CR_Core_Memory,CR_CORE_DEFAULT_DIST_BLOCK\n"),
     "bf_min_prio_reserve": Day(
         FACTORED,
         BY_FACTOR,

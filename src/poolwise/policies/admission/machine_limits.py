@@ -19,7 +19,7 @@ from poolwise.interfaces import AdmissionPolicy, SchedulingPass
 from poolwise.model import JobTable, Machine, Refusal, Run, Snapshot, WaitCause
 from poolwise.model.eligibility import NO_PARTITION, exceeded_limits, taking_partitions, time_limits
 from poolwise.model.licenses import LicenseUse, exceeded_licenses, license_requests
-from poolwise.policies.admission.use_limits import UseLimit, UseLimits, amounts, limits_running_jobs
+from poolwise.policies.admission.use_limits import UseLimit, UseLimits, amounts, counted, limits_running_jobs
 from poolwise.quantities import UNKNOWN, format_time, to_seconds
 from poolwise.registry import register
 
@@ -59,7 +59,7 @@ class MachineLimits(AdmissionPolicy):
                 return Refusal(f"{owner} allows at most {format_time(to_seconds(longest))} per job")
             for name, most in others:
                 if (needed := int(amounts(table, job, name, table.tasks[job], 1))) > most:
-                    return Refusal(f"{owner} allows at most {most} {name} per job", name, needed, most)
+                    return Refusal(f"{owner} allows at most {counted(most, name)} per job", name, needed, most)
         for limit in limits.concurrent(kind):
             if (needed := int(amounts(table, job, limit.name, table.tasks[job], 1))) > limit.most:
                 return Refusal(limit.text, limit.name, needed, limit.most)

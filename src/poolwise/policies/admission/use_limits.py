@@ -45,7 +45,7 @@ class UseLimit(NamedTuple):
     @property
     def text(self) -> str:
         """The limit in words."""
-        return f"{self.owner} allows at most {self.most} {self.name} {self.whose}"
+        return f"{self.owner} allows at most {counted(self.most, self.name)} {self.whose}"
 
 
 class UseLimits:
@@ -144,6 +144,11 @@ def _columns(table: JobTable, rows: slice) -> tuple[Column, ...]:
     return tuple(
         table.attributes[name][rows].astype(np.str_) if name in table.attributes else empty for name in (QOS, USER, ACCOUNT)
     )
+
+
+def counted(number: int, name: str) -> str:
+    """Return an amount in words, such as "1 core" or "3 cores"; other names than those of whole things do not change."""
+    return f"{number} {name.removesuffix('s') if number == 1 and name in (JOBS, NODES, 'cores') else name}"
 
 
 def amounts(table: JobTable, job: int | IntArray, name: str, tasks: int | IntArray, jobs: int) -> int | IntArray:
