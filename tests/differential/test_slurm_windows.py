@@ -16,6 +16,7 @@ from poolwise.quantities import SECOND
 from poolwise.registry import make
 from poolwise.schedulers.list import ListScheduler
 from tests.differential.test_backfill_components import random_chains
+from tests.helpers.limits_of_use import with_limits
 from tests.helpers.mid_state import check_every_engine, instants
 from tests.helpers.node_machines import machine, random_jobs, random_machine
 from tests.helpers.random_studies import difference
@@ -45,6 +46,14 @@ def settings_of(g: np.random.Generator) -> dict[str, int]:
     return drawn | ({"default_queue_depth": int(g.integers(1, 9))} if g.random() < 0.3 else {})
 
 
+def compare(load: Workload, on: Machine, how: ListScheduler) -> Schedule:
+    """Return the schedule, which must be the same in both engines."""
+    plain, fast = (simulate(load, on, how, engine=engine) for engine in ("reference", "compiled"))
+    assert fast.engine == "compiled"
+    assert difference(plain.schedule, fast.schedule) == ""
+    return plain.schedule
+
+
 def check_windows(seed: int, jobs: int = 40) -> tuple[Schedule, ListScheduler]:
     """Compare the engines on partitions of mixed nodes with windows; return the schedule and the scheduler."""
     g = np.random.default_rng(seed)
@@ -62,27 +71,24 @@ def check_windows(seed: int, jobs: int = 40) -> tuple[Schedule, ListScheduler]:
     order = make("orders", ("fcfs", "fcfs", "sjf")[seed % 3])
     every, begun = float(g.choice([0, 0, 2])), float(g.choice([0, 0.5]))
     how = ListScheduler(order, SlurmBackfill(None, settings_of(g), begun, every), make("placements", PLACEMENTS[seed % 4]))
-    plain, fast = (simulate(load, on, how, engine=engine) for engine in ("reference", "compiled"))
-    assert fast.engine == "compiled"
-    assert difference(plain.schedule, fast.schedule) == "", f"seed {seed}"
-    return plain.schedule, how
+    return compare(load, on, how), how
 
 
-def check_random_machines(seed: int) -> None:
-    """Compare the engines on any machine with devices, and windows that begin or end when a job does."""
+def check_random_machines(seed: int, *, limited: bool = False) -> None:
+    """Compare the engines on any machine with devices, and windows that begin or end when a job does; also with limits."""
     g = np.random.default_rng(seed)
     on = random_machine(g, 9, pools=False)
     load = random_jobs(g, on, int(g.integers(1, 50)))
     load = replace(load, attributes={**load.attributes, "user": g.choice(["ada", "bob", "cay"], len(load))})
+    if limited:
+        on, load = with_limits(g, on, load)
     on = replace(on, windows=tuple(random_windows(g, load, on)))
     how = ListScheduler(
         make("orders", ("fcfs", "sjf", "wfp3")[seed % 3]),
         SlurmBackfill(None, settings_of(g)),
         make("placements", PLACEMENTS[seed % 4]),
     )
-    plain, fast = (simulate(load, on, how, engine=engine) for engine in ("reference", "compiled"))
-    assert fast.engine == "compiled"
-    assert difference(plain.schedule, fast.schedule) == "", f"seed {seed}"
+    compare(load, on, how)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -99,6 +105,11 @@ def test_further_windows_on_partitions(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(2))
 def test_windows_on_random_machines(seed: int) -> None:
     check_random_machines(seed)
+
+
+@pytest.mark.parametrize("seed", [100, 101, 102])
+def test_windows_with_limits_of_use(seed: int) -> None:
+    check_random_machines(seed, limited=True)
 
 
 @pytest.mark.long
@@ -129,9 +140,8 @@ def starts(
     requests = {"nodes": nodes, "cores": cores}
     load = Workload.of(submit * SECOND, limit * SECOND, requests=requests, attributes=attributes)
     how = ListScheduler(make("orders", "fcfs"), SlurmBackfill(None, settings), make("placements", "first_fit"))
-    plain, fast = (simulate(load, on, how, engine=engine) for engine in ("reference", "compiled"))
-    assert fast.engine == "compiled" and difference(plain.schedule, fast.schedule) == ""
-    return [int(start) // SECOND for start in plain.schedule.start[np.argsort(plain.schedule.job)]]
+    schedule = compare(load, on, how)
+    return [int(start) // SECOND for start in schedule.start[np.argsort(schedule.job)]]
 
 
 def test_head_that_lacks_nodes_once_a_window_comes_near_blocks_no_others() -> None:

@@ -102,7 +102,7 @@ def test_associations_give_shares_and_their_limits_are_named(
 @pytest.mark.parametrize("name", ["assoc.txt", "dump.cfg"])
 def test_limits_of_associations_are_imported(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     conf = edited(tmp_path, ("ClusterName=", "AccountingStorageEnforce=associations,limits\nClusterName="))
-    assert imported(tmp_path / "out", "--assoc", FOLDER / name, conf=conf) == 0
+    assert imported(tmp_path / "out", "--assoc", FOLDER / name, "--qos", FOLDER / "qos.txt", conf=conf) == 0
     assert {*load_machine(tmp_path / "out/machine.toml").associations} == {
         AssociationLimits("chem", total=(("cores", 128),)),
         AssociationLimits("chem", "bob", max_time=2 * 86_400 * SECOND, per_user=(("jobs", 20),)),
@@ -111,16 +111,18 @@ def test_limits_of_associations_are_imported(name: str, tmp_path: Path, capsys: 
     }
     warnings = capsys.readouterr().err
     assert "GrpTRESRunMins of an association, such as cpu=100000 of account chem, is left out: it is not modeled" in warnings
-    assert "MaxJobs" not in warnings
+    assert "MaxJobs" not in warnings and "AccountingStorageEnforce" not in warnings
     assert cli.run(["validate", str(tmp_path / "out/study.toml")]) == 0
 
 
-def test_inherited_limits_are_listed_once_and_accounts_between_keep_the_tree(tmp_path: Path) -> None:
+def test_inherited_limits_are_listed_once_and_accounts_between_keep_the_tree(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     dump = tmp_path / "assoc.txt"
     dump.write_text(
         "Account|User|Share|GrpTRES|GrpJobs|MaxJobs|MaxTRES\n"
         "root||1||||\n chem||1|cpu=100||3|\n  chem|ann|1|||3|\n  chem|bob|1|||1|node=2\n"
-        "  lab||1|||3|\n   lab|cyd|1|||3|\n bio||1||||\n  bio|dan|1||2||license/x=1\n"
+        "  lab||1|||3|\n   lab|cyd|1|||3|\n bio||1||||\n  bio|dan|1||2||license/x=1\n  bio|dan|1||9||\n"
     )
     conf = edited(tmp_path, ("ClusterName=", "AccountingStorageEnforce=safe\nClusterName="))
     assert imported(tmp_path / "out", "--assoc", dump, conf=conf) == 0
@@ -130,6 +132,7 @@ def test_inherited_limits_are_listed_once_and_accounts_between_keep_the_tree(tmp
         AssociationLimits("lab", parent="chem"),
         AssociationLimits("bio", "dan", total=(("jobs", 2),)),
     )
+    assert "assoc.txt:10: a further association of user dan in account bio is left out" in capsys.readouterr().err
 
 
 def test_dump_of_sshare_replaces_the_shares_of_associations(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

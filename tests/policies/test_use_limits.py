@@ -104,6 +104,11 @@ def test_jobs_without_accounts_are_an_error() -> None:
     [
         ('account = "a"\nparent = "b"', "association.0.parent", "unknown account 'b'"),
         ('account = "a"\nuser = "u"\nparent = "a"', "association.0.parent", "a user in an account has no parent"),
+        (
+            'account = "a"\nparent = "b"\n[[association]]\naccount = "b"\nparent = "c"',
+            "association.1.parent",
+            "unknown account 'c'",
+        ),
         ('account = "a"\nparent = "a"', "association.0.parent", "account 'a' is above itself"),
         ('account = "a"\n[[association]]\naccount = "a"', "association.1.account", "duplicate association of account 'a'"),
         ('account = "a"\ntotal = { coers = 3 }', "association.0.total.coers", "unknown amount 'coers'"),

@@ -263,8 +263,8 @@ def _check_associations(entries: Sequence[AssociationSection]) -> None:
     parents, seen = {each.account: each.parent for each in entries if not each.user}, set[tuple[str, str]]()
     for k, each in enumerate(entries):
         if (each.account, each.user) in seen:
-            name = f"user '{each.user}' in account '{each.account}'" if each.user else f"account '{each.account}'"
-            raise InputError(f"duplicate association of {name}", remedy="merge the entries").at("association", k, "account")
+            label = AssociationLimits(each.account, each.user).label
+            raise InputError(f"duplicate association of {label}", remedy="merge the entries").at("association", k, "account")
         seen.add((each.account, each.user))
         if each.user and each.parent:
             problem = "a user in an account has no parent"
@@ -273,7 +273,7 @@ def _check_associations(entries: Sequence[AssociationSection]) -> None:
             raise UnknownNameError.of("account", each.parent, parents).at("association", k, "parent")
         above, steps = each.parent, 0
         while above and steps <= len(parents):
-            above, steps = parents[above], steps + 1
+            above, steps = parents.get(above, ""), steps + 1
         if above:
             problem = f"account '{each.account}' is above itself"
             raise InputError(problem, remedy="correct the parents").at("association", k, "parent")

@@ -29,7 +29,10 @@ _NO_LIMIT = ("", "-1")
 
 @dataclass(frozen=True)
 class SlurmAssociation:
-    """An account (`user` is empty), or a user in an account, with its parent account, share and limits by column."""
+    """An account (`user` is empty), or a user in an account, with its parent account, share and limits by column.
+
+    A user may have further associations for single partitions.
+    """
 
     line: int
     account: str
@@ -37,6 +40,7 @@ class SlurmAssociation:
     parent: str
     share: str
     limits: Mapping[str, str] = field(default_factory=dict)
+    partition: str = ""
 
 
 def read_associations(path: Path) -> list[SlurmAssociation]:
@@ -89,7 +93,8 @@ def _shown(path: Path) -> Iterator[SlurmAssociation]:
         if not user:
             above[depth:] = [account]
         limits = {key: row[key].strip() for key in LIMITS if row.get(key, "").strip() not in _NO_LIMIT}
-        yield SlurmAssociation(line, account, user, "" if user else parent, row.get("Share", "1").strip() or "1", limits)
+        share, partition = row.get("Share", "1").strip() or "1", row.get("Partition", "").strip()
+        yield SlurmAssociation(line, account, user, "" if user else parent, share, limits, partition)
 
 
 def _dumped(path: Path, lines: list[str]) -> Iterator[SlurmAssociation]:
@@ -112,4 +117,4 @@ def _dumped(path: Path, lines: list[str]) -> Iterator[SlurmAssociation]:
         elif kind == "Account":
             yield SlurmAssociation(line, name, "", parent, share, limits)
         else:
-            yield SlurmAssociation(line, parent, name, "", share, limits)
+            yield SlurmAssociation(line, parent, name, "", share, limits, values.get("Partition", ""))

@@ -40,7 +40,7 @@ READ: Mapping[str, frozenset[str]] = {
 
 AFFECTS: Mapping[str, Mapping[str, str]] = {
     "": {
-        "AccountingStorageEnforce": "limits of associations are applied if --assoc names a dump, those of QOS if --qos does",
+        "AccountingStorageEnforce": "limits of associations need a dump (--assoc), those of QOS another (--qos)",
         "BurstBufferType": "burst buffers are not modeled",
         "CompleteWait": "nodes are free as soon as a job ends",
         "PriorityWeightAssoc": "priorities of associations are not weighed",

@@ -17,7 +17,7 @@ from poolwise.files.machine import MachineDescription
 from poolwise.files.study import PerformanceSection, SchedulerSection
 from poolwise.hashing import Json, canonical, digest
 from poolwise.model import Initial, Machine, Workload
-from poolwise.model.eligibility import taking_partitions
+from poolwise.model.eligibility import eligible_sets
 from poolwise.model.licenses import license_requests
 from poolwise.studies.initial_state import StateSource
 from poolwise.traces import excerpt, read, without
@@ -71,7 +71,8 @@ class TraceSource:
         workload = without(self._read(machine), self.without)
         try:
             license_requests(machine, workload.table)
-            taking_partitions(machine, workload.table, slice(0, len(workload)))
+            if machine.node_sets:
+                eligible_sets(machine, workload.table)
         except InputError as error:
             raise error.in_file(self.path) from None
         return workload

@@ -25,23 +25,22 @@ def association_lines(cluster: SlurmCluster, dump: Path) -> list[str]:
 
     Accounts without limits are listed as well if they are between others.
     """
-    associations, lines = read_associations(dump), list[str]()
+    associations, lines = _one_each(cluster, dump, read_associations(dump)), list[str]()
     limited = [each for each in associations if {*each.limits} & {WALL, *SCOPES}]
     enforced = {word.strip().lower() for word in cluster.conf.text("AccountingStorageEnforce", "").split(",")}
     missing = "" if not limited or "Account" in cluster.columns else "the log has no Account"
     if limited and not enforced & {"limits", "safe", "all", "2"}:
         missing = "AccountingStorageEnforce of slurm.conf lacks limits, so Slurm does not apply them"
-    _note_others(cluster, dump, associations, () if missing else (WALL, *SCOPES), missing or "they are not modeled")
+    _note_others(cluster, dump, associations, missing)
     if missing or not limited:
         return lines
     accounts = {each.account: each for each in associations if not each.user}
     listed = {each.account for each in limited if not each.user}
     listed |= {name for name in accounts if listed & {*_above(name, accounts)}}
     for each in associations:
-        if not (each.account in listed if not each.user else each in limited):
+        if not each.user and each.account not in listed:
             continue
-        own = _own_limits(each, accounts)
-        content = [*_entries(cluster, dump, each, own)]
+        content = [*_entries(cluster, dump, each, _own_limits(each, accounts))]
         parent = next((name for name in _above(each.account, accounts) if name in listed), "") if not each.user else ""
         if each.user and not content:
             continue
@@ -50,6 +49,17 @@ def association_lines(cluster: SlurmCluster, dump: Path) -> list[str]:
         lines += [f"parent = {toml(parent)}"] if parent else []
         lines += content
     return lines
+
+
+def _one_each(cluster: SlurmCluster, dump: Path, associations: list[SlurmAssociation]) -> list[SlurmAssociation]:
+    """Return the first association of each account and user; note those for single partitions, and further ones."""
+    first: dict[tuple[str, str], SlurmAssociation] = {}
+    for each in associations:
+        if each.partition:
+            cluster.leave_out(f"{dump.name}:{each.line}: limits of {_label(each)} in partition {each.partition} are left out")
+        elif first.setdefault((each.account, each.user), each) is not each:
+            cluster.leave_out(f"{dump.name}:{each.line}: a further association of {_label(each)} is left out")
+    return [*first.values()]
 
 
 def _above(account: str, accounts: Mapping[str, SlurmAssociation]) -> Iterator[str]:
@@ -79,33 +89,36 @@ def _entries(cluster: SlurmCluster, dump: Path, association: SlurmAssociation, o
             yield f'max_time = "{duration_text(durations.seconds(own[WALL]))}"'
         except ValueError as error:
             raise InputError(str(error), file=dump, line=association.line, field=WALL, remedy="correct the row") from None
-    names, scopes = limited_amounts(cluster), dict[str, dict[str, int]]()
+    scopes = dict[str, dict[str, int]]()
     for column, (scope, counts_jobs) in SCOPES.items():
         text = own.get(column, "")
         scopes.setdefault(scope, {}).update(
             tres_amounts(f"jobs={text}" if counts_jobs and text else text, dump, association.line, column)
         )
     for scope, limits in scopes.items():
-        if scope == "per_user" and limits and "User" not in cluster.columns:
-            cluster.leave_out(f"{dump.name}:{association.line}: limits per user are not applied: the log has no User")
-            continue
-        for name in sorted({*limits} - {*names}):
-            problem = f"the limit {name}={limits[name]} of {_label(association)} is not applied"
-            cluster.leave_out(f"{dump.name}:{association.line}: {problem}")
-        entries = ", ".join(f"{names[name]} = {value}" for name, value in limits.items() if name in names)
-        if entries:
-            yield f"{scope} = {{ {entries} }}"
+        yield from limit_line(cluster, f"{dump.name}:{association.line}", _label(association), scope, limits)
 
 
-def _note_others(
-    cluster: SlurmCluster, dump: Path, associations: list[SlurmAssociation], applied: tuple[str, ...], why: str
-) -> None:
-    """Note each kind of limit that is not applied once."""
+def limit_line(cluster: SlurmCluster, place: str, owner: str, scope: str, limits: Mapping[str, int]) -> list[str]:
+    """Return the line with the limits of an owner on amounts, by Slurm's names; note those that the machine cannot limit."""
+    if scope == "per_user" and limits and "User" not in cluster.columns:
+        cluster.leave_out(f"{place}: limits per user are not applied: the log has no User")
+        return []
+    names = limited_amounts(cluster)
+    for name in sorted({*limits} - {*names}):
+        cluster.leave_out(f"{place}: the limit {name}={limits[name]} of {owner} is not applied")
+    entries = ", ".join(f"{names[name]} = {value}" for name, value in limits.items() if name in names)
+    return [f"{scope} = {{ {entries} }}"] if entries else []
+
+
+def _note_others(cluster: SlurmCluster, dump: Path, associations: list[SlurmAssociation], why: str) -> None:
+    """Note each kind of limit that is not applied once; `why` none is, empty if some are."""
     for column in LIMITS:
-        if column not in applied and (having := [each for each in associations if column in each.limits]):
+        applied = column in (WALL, *SCOPES)
+        if (why or not applied) and (having := [each for each in associations if column in each.limits]):
             first, count = having[0], f"{len(having):,} associations" if len(having) > 1 else "an association"
             example = f"such as {first.limits[column]} of {_label(first)}"
-            reason = why if column in (WALL, *SCOPES) else "it is not modeled"
+            reason = why if applied else "it is not modeled"
             cluster.leave_out(f"{dump.name}:{first.line}: {column} of {count}, {example}, is left out: {reason}")
 
 

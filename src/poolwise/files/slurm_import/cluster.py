@@ -135,7 +135,7 @@ class SlurmCluster:
             ordinary = known(kind)
             for key, value in section.values.items():
                 name, place = ordinary.get(key, key), f"{value.file.name}:{value.line}"
-                if name in READ[kind]:
+                if name in READ[kind] or (name == "AccountingStorageEnforce" and self.files.associations and self.files.qos):
                     continue
                 if name in AFFECTS[kind] and value.text.upper() not in ("NO", "OFF", "NONE", "PREEMPT/NONE", "0", "1"):
                     self.leave_out(f"{place}: {name}={value.text}: {AFFECTS[kind][name]}")

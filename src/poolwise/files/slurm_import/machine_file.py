@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 
-from poolwise.files.slurm_import.associations import association_lines, duration_text, limited_amounts
+from poolwise.files.slurm_import.associations import association_lines, duration_text, limit_line
 from poolwise.files.slurm_import.cluster import INVALID_NAME, LABEL, NAME, SlurmCluster, oversubscribe, toml
 from poolwise.slurm import durations, hostlist
 from poolwise.slurm.cluster import NodeSize
@@ -121,7 +121,7 @@ def _partitions(cluster: SlurmCluster) -> list[str]:
 
 
 def _qos(cluster: SlurmCluster, dump: Path, qualities: Iterable[str]) -> list[str]:
-    limits, lines, amounts = read_qos_limits(dump), list[str](), limited_amounts(cluster)
+    limits, lines = read_qos_limits(dump), list[str]()
     missing = {*qualities} - {qos.name for qos in limits} - {""}
     limits += [QosLimits(name, 0, durations.FOREVER, {}, {}) for name in sorted(missing)]
     for column, instead in QOS_OTHERS.items():
@@ -137,13 +137,5 @@ def _qos(cluster: SlurmCluster, dump: Path, qualities: Iterable[str]) -> list[st
         lines += ["default = true"] if qos.name == "normal" else []
         lines += [] if qos.max_time == durations.FOREVER else [f'max_time = "{duration_text(qos.max_time)}"']
         for scope in ("per_user", "total"):
-            scope_limits: Mapping[str, int] = getattr(qos, scope)
-            if scope == "per_user" and scope_limits and "User" not in cluster.columns:
-                cluster.leave_out(f"{dump.name}:{qos.line}: limits per user are not applied: the log has no User")
-                continue
-            for name in sorted({*scope_limits} - {*amounts}):
-                problem = f"the limit {name}={scope_limits[name]} of QOS {qos.name} is not applied"
-                cluster.leave_out(f"{dump.name}:{qos.line}: {problem}")
-            entries = ", ".join(f"{amounts[name]} = {value}" for name, value in scope_limits.items() if name in amounts)
-            lines += [f"{scope} = {{ {entries} }}"] if entries else []
+            lines += limit_line(cluster, f"{dump.name}:{qos.line}", f"QOS {qos.name}", scope, getattr(qos, scope))
     return lines

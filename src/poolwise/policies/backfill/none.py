@@ -136,11 +136,13 @@ def _start_until_first_head(
 def _lacks_nodes(job: int, blocked: BoolArray, cycle: SchedulingPass) -> bool:
     """Return whether a job would not fit outside blocked owners, (n_owner,), and windows if nothing ran.
 
-    Return False if its partitions have fewer nodes that are not blocked than it requests.
+    Return False if its partitions have fewer nodes that work and are not blocked than it requests.
     """
     snapshot, machine = cycle.snapshot, cycle.snapshot.machine
+    if not (machine.windows or blocked.any()):
+        return False
     hidden = blocked | ((machine.home >= 0) & blocked[machine.home])
-    left = owners_of(job, cycle, partition=True) & (machine.kind == Kind.NODE) & ~hidden
+    left = owners_of(job, cycle, partition=True) & (machine.kind == Kind.NODE) & ~hidden & (snapshot.capacity > 0).any(axis=1)
     if left.sum() < cycle.queue.job(job).nodes:
         return False
     empty = snapshot.imagined(snapshot.now, np.where(hidden[:, None], 0, snapshot.capacity))
