@@ -66,7 +66,7 @@ def state_on(machine: Machine, seed: int, named: bool = True) -> MachineState:
 
 
 def same_machine(one: Machine, other: Machine) -> bool:
-    for name in ("name", "owners", "type", "resources", "partitions", "qos", "licenses"):
+    for name in ("name", "owners", "type", "resources", "partitions", "qos", "associations", "licenses"):
         assert getattr(one, name) == getattr(other, name), name
     for name in ("kind", "rack", "position", "home", "capacity"):
         assert np.array_equal(getattr(one, name), getattr(other, name)), name
@@ -198,3 +198,10 @@ def test_inconsistent_states_are_errors() -> None:
         replace(state, now=0, running=())
     with pytest.raises(InputError, match="starts before its submission"):
         replace(state, running=(state.running[0]._replace(start=-1),))
+
+
+def test_account_above_itself_is_an_error_in_a_state(tmp_path: Path) -> None:
+    machine = replace(rich(), associations=(AssociationLimits("chem", parent="chem"),))
+    write_state(state_on(machine, 1), tmp_path / "s")
+    with pytest.raises(InputError, match="account 'chem' is above itself"):
+        read_state(tmp_path / "s")

@@ -10,6 +10,7 @@ import numpy as np
 
 from poolwise.arrays import BoolArray
 from poolwise.errors import InputError, UnknownNameError
+from poolwise.files.associations import check_associations
 from poolwise.files.machine_sections import (
     AssociationSection,
     Device,
@@ -163,7 +164,8 @@ def _with_limits(machine: Machine, file: MachineFile) -> Machine:
         sets[part.name] = members
     for k, qos in enumerate(file.qos):
         _check_amounts(machine, "qos", k, per_user=qos.per_user, total=qos.total)
-    _check_associations(file.association)
+    associations = tuple(_association(each) for each in file.association)
+    check_associations(associations)
     for k, each in enumerate(file.association):
         _check_amounts(machine, "association", k, per_job=each.per_job, per_user=each.per_user, total=each.total)
     return replace(
@@ -171,7 +173,7 @@ def _with_limits(machine: Machine, file: MachineFile) -> Machine:
         node_sets=sets,
         partitions=tuple(_partition(part) for part in file.partition),
         qos=tuple(_qos(qos) for qos in file.qos),
-        associations=tuple(_association(each) for each in file.association),
+        associations=associations,
         windows=tuple(
             _window(window, _members(machine, window.nodes, "window", k, "nodes")) for k, window in enumerate(file.window)
         ),
@@ -256,27 +258,6 @@ def _check_names(section: str, entries: Sequence[PartitionSection | QosSection |
             if default:
                 raise InputError(f"'{default}' is already the default", remedy="keep one default").at(section, k, "default")
             default = entry.name
-
-
-def _check_associations(entries: Sequence[AssociationSection]) -> None:
-    """Raise InputError for duplicate associations, users with a parent, and accounts without an entry or above themselves."""
-    parents, seen = {each.account: each.parent for each in entries if not each.user}, set[tuple[str, str]]()
-    for k, each in enumerate(entries):
-        if (each.account, each.user) in seen:
-            label = AssociationLimits(each.account, each.user).label
-            raise InputError(f"duplicate association of {label}", remedy="merge the entries").at("association", k, "account")
-        seen.add((each.account, each.user))
-        if each.user and each.parent:
-            problem = "a user in an account has no parent"
-            raise InputError(problem, remedy="state the parent of the account").at("association", k, "parent")
-        if each.parent and each.parent not in parents:
-            raise UnknownNameError.of("account", each.parent, parents).at("association", k, "parent")
-        above, steps = each.parent, 0
-        while above and steps <= len(parents):
-            above, steps = parents.get(above, ""), steps + 1
-        if above:
-            problem = f"account '{each.account}' is above itself"
-            raise InputError(problem, remedy="correct the parents").at("association", k, "parent")
 
 
 def _check_amounts(machine: Machine, section: str, k: int, **scopes: Mapping[str, int]) -> None:

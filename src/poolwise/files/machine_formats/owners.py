@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from poolwise.errors import InputError, UnknownNameError
+from poolwise.files.associations import check_associations
 from poolwise.model import AssociationLimits, Fabric, Kind, Machine, MachineBuilder, Partition, QualityOfService, ReservedWindow
 from poolwise.model.machine_builder import DIMENSIONS, OwnerAmount
 from poolwise.quantities import NEVER, parse
@@ -141,7 +142,8 @@ class OwnerList:
         build, numbers = MachineBuilder("machine", self.resources), {entry.name: k for k, entry in enumerate(self.owner)}
         for entry in self.owner:
             _add(build, entry, numbers)
-        machine = Machine.of(build)
+        machine, associations = Machine.of(build), tuple(_association(entry) for entry in self.association)
+        check_associations(associations)
         position = [entry.position or (entry.rack, 0) for entry in self.owner]
         if any(len(place) != 2 for place in position):
             raise InputError("a position must have two numbers", field="owner", remedy="such as position = [0, 3]")
@@ -156,7 +158,7 @@ class OwnerList:
                 QualityOfService(q.name, q.default, _limit(q.max_time), tuple(q.per_user.items()), tuple(q.total.items()))
                 for q in self.qos
             ),
-            associations=tuple(_association(entry) for entry in self.association),
+            associations=associations,
             windows=tuple(_window(entry, numbers) for entry in self.window),
             fabric=self._fabric(),
             parts=dict(self.parts),
