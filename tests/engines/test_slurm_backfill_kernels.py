@@ -77,13 +77,6 @@ def test_other_runs_with_limits_of_use_use_the_reference_engine(limit: Callable[
 @pytest.mark.parametrize(
     ("run", "why"),
     [
-        (
-            spec(shared(), False, {"bf_max_job_user": 3, "bf_max_job_part": 4}),
-            "bf_max_job_user, bf_max_job_part of the backfill",
-        ),
-        (spec(shared(), False, {"bf_max_job_assoc": 3}), "bf_max_job_assoc of the backfill has no kernel"),
-        (spec(shared(), False, {"bf_min_prio_reserve": 3}), "bf_min_prio_reserve of the backfill has no kernel"),
-        (spec(shared(), False, {"bf_job_part_count_reserve": 3}), "bf_job_part_count_reserve of the backfill has no kernel"),
         (spec(shared(), False, tasks=2), "several tasks"),
     ],
 )
@@ -92,8 +85,16 @@ def test_exceptions_on_shared_nodes_use_the_reference_engine(run: RunSpec, why: 
 
 
 def test_kernels_support_the_backfill_on_identical_whole_nodes_only() -> None:
-    limited = spec(Machine.of_racks(1, 3, local="16 GiB", cores=8), True, {"bf_max_job_assoc": 3})
-    assert "bf_max_job_assoc of the backfill has no kernel; supported without" in str(unsupported_whole(limited))
+    for setting, why in (
+        (
+            "bf_max_job_assoc",
+            "a limit on the jobs of a user and account that a backfill pass tests has no kernel on whole nodes",
+        ),
+        ("bf_min_prio_reserve", "a lowest priority of jobs with reservations has no kernel on whole nodes"),
+        ("bf_job_part_count_reserve", "a limit on the jobs of a partition with reservations has no kernel on whole nodes"),
+    ):
+        limited = spec(Machine.of_racks(1, 3, local="16 GiB", cores=8), True, {setting: 3})
+        assert why in str(unsupported_whole(limited))
     same = spec(Machine.of_racks(1, 3, local="16 GiB", cores=8), whole=True)
     assert unsupported_whole(same) is None
     assert "backfilling at intervals on mixed nodes" in str(unsupported_whole(same, mixed=True))

@@ -12,8 +12,8 @@ from typing import Protocol
 from poolwise.arrays import IntArray
 from poolwise.engines.compile_lock import compile_lock
 from poolwise.engines.progress import Obstacle, ProgressListener
-from poolwise.interfaces import ListRule, PerformanceModel, Scheduler
-from poolwise.interfaces.user_class import rule_of, statement_holds
+from poolwise.interfaces import PerformanceModel, Scheduler
+from poolwise.interfaces.user_class import statement_holds
 from poolwise.loop import Observer
 from poolwise.model import Initial, Machine, Schedule, Workload
 from poolwise.model.eligibility import NO_PARTITION, has_tiers, taking_partitions
@@ -112,9 +112,6 @@ def unsupported_by_all(
         return restriction
     if spec.observer is not None:
         return Obstacle("an observer is called after each pass", "supported without an observer")
-    rule = rule_of(spec.scheduler)
-    if isinstance(rule, ListRule) and (names := getattr(rule.backfill, "unruled_settings", "")):
-        return Obstacle(f"{names} of the backfill has no kernel", f"supported without {names}")
     return None
 
 

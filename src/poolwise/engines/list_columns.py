@@ -25,6 +25,7 @@ from poolwise.kernels.common.state import (
     PAPER,
     STATIC,
     WORST,
+    IntervalRules,
     Order,
     QueueArrays,
     RunArrays,
@@ -32,7 +33,7 @@ from poolwise.kernels.common.state import (
 from poolwise.model import JobTable, Machine, Queue, Snapshot, Workload
 from poolwise.model.eligibility import partition_owners
 from poolwise.model.priority_formula import PriorityFormula
-from poolwise.model.rules import BackfillRule, FixedSlowdown
+from poolwise.model.rules import BackfillRule, FixedSlowdown, PassTimes
 from poolwise.model.run_table import RunTable
 from poolwise.quantities import LONGEST, SECOND
 
@@ -52,6 +53,13 @@ def backfill_code(rule: BackfillRule) -> int:
     """Return the constant of the kernels for a rule of backfilling."""
     head = EASY if rule.extra else EASY_NO_EXTRA
     return {"none": NONE, "head": head, "all": CONSERVATIVE, "tested": AT_INTERVALS}[rule.reserves]
+
+
+def interval_rules(times: PassTimes) -> IntervalRules:
+    """Return the arguments of the kernels for the times and limits of passes."""
+    values = times._asdict()
+    del values["groups"]
+    return IntervalRules(last_key=-values.pop("least_priority"), **values)
 
 
 def has_several_heads(rule: BackfillRule, machine: Machine, table: JobTable) -> bool:

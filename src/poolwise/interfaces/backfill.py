@@ -86,11 +86,6 @@ class BackfillPolicy(Protocol):
         """
         ...
 
-    @property
-    def unruled_settings(self) -> str:
-        """Settings that no rule describes, as text; empty for none. Engines name them as the reason why they refuse a run."""
-        return ""
-
     def rule(self) -> BackfillRule | None:
         """Return the rule with which compiled engines choose the same starts as `select`; None if no rule describes it."""
         return None

@@ -5,6 +5,7 @@ A subclass inherits a rule unless it overrides a method of the class that states
 
 from __future__ import annotations
 
+import math
 from typing import Literal, NamedTuple
 
 from poolwise.arrays import FloatArray
@@ -22,7 +23,7 @@ RackSpread = Literal["worst", "mean", "paper"]
 
 
 class PassTimes(NamedTuple):
-    """Times and limits of a backfill that runs at intervals, like Slurm's; ns except `depth` and `considered`.
+    """Times and limits of a backfill that runs at intervals, like Slurm's; times are in ns.
 
     Attributes
     ----------
@@ -33,6 +34,9 @@ class PassTimes(NamedTuple):
     considered : number of jobs that a pass of the main scheduler considers, `NEVER` for all
     full_pass : time between two passes of the main scheduler that consider all jobs; 0 for none
     busy_nodes : whether reservations prefer nodes in use
+    groups : pairs of some attributes and a number: a backfill pass tests at most that many jobs with equal values of them
+    least_priority : priority below which a job has no reservation and blocks no others, -inf for none
+    reserved_jobs : number of jobs of each partition for which a backfill pass makes reservations, 0 for all
 
     Examples
     --------
@@ -51,6 +55,9 @@ class PassTimes(NamedTuple):
     considered: int = NEVER
     full_pass: int = 0
     busy_nodes: bool = False
+    groups: tuple[tuple[tuple[str, ...], int], ...] = ()
+    least_priority: float = -math.inf
+    reserved_jobs: int = 0
 
 
 class BackfillRule(NamedTuple):

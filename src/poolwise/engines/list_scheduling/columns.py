@@ -9,7 +9,15 @@ import numpy as np
 from poolwise.arrays import BoolArray, IntArray, blocks
 from poolwise.engines.compiled_engine import RunSpec
 from poolwise.engines.kernel_arrays import blank, read_only, zeros_of
-from poolwise.engines.list_columns import IN_KERNELS, SPREADS, ListColumns, backfill_code, has_several_heads, stretched
+from poolwise.engines.list_columns import (
+    IN_KERNELS,
+    SPREADS,
+    ListColumns,
+    backfill_code,
+    has_several_heads,
+    interval_rules,
+    stretched,
+)
 from poolwise.engines.list_scheduling.capacity_changes import capacity_after, change_arrays, no_changes, peak
 from poolwise.engines.list_scheduling.mixed_nodes import head_arrays, is_mixed, least_remote, mixed_arrays, pool_cells
 from poolwise.interfaces import CappedOrder, ListRule, RecalculatedOrder
@@ -18,7 +26,7 @@ from poolwise.interfaces.order import opened
 from poolwise.interfaces.user_class import rule_of
 from poolwise.kernels.common import state as common
 from poolwise.kernels.common.index import lay_out
-from poolwise.kernels.common.state import IntervalRules, Order, Tree
+from poolwise.kernels.common.state import Order, Tree
 from poolwise.kernels.list_scheduling import interval_state, state
 from poolwise.kernels.list_scheduling.head_state import RackHeadArrays
 from poolwise.model import Refusal
@@ -196,7 +204,7 @@ class RunColumns(ListColumns):
         status = common.record(interval_state.IntervalStatus)
         status.wake = NEVER
         return interval_state.IntervalArrays(
-            IntervalRules(**times._asdict()),
+            interval_rules(times),
             status,
             zeros_of(
                 interval_state.RankArrays,

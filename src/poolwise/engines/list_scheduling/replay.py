@@ -6,6 +6,7 @@ converts the record to a `Schedule`, byte for byte that of `engines.simulate` wi
 
 from __future__ import annotations
 
+import math
 import time
 
 from poolwise.engines.compiled_engine import RunSpec, no_engine_for, unsupported_by_all
@@ -27,7 +28,7 @@ from poolwise.interfaces.user_class import rule_of
 from poolwise.kernels.common.index import empty_tree, lay_out
 from poolwise.kernels.common.state import DEEP, EMPTY, FORK, INSTANTS, RENEW_KEYS, SHALLOW
 from poolwise.model import Machine, Schedule, Workload
-from poolwise.model.rules import RackRule
+from poolwise.model.rules import PassTimes, RackRule
 
 
 def unsupported(spec: RunSpec, mixed: bool = False) -> Obstacle | None:
@@ -55,6 +56,8 @@ def unsupported(spec: RunSpec, mixed: bool = False) -> Obstacle | None:
         return Obstacle(what, 'use a backfill with heads = "machine"')
     if backfill is not None and backfill.times is not None and backfill.times.busy_nodes:
         return Obstacle("reservations on nodes in use have no kernel on whole nodes", "run it on shared nodes")
+    if backfill is not None and backfill.times is not None and (what := _unsupported_limits(backfill.times)):
+        return Obstacle(f"{what} has no kernel on whole nodes", "run it on shared nodes, or without this limit")
     if mixed and backfill is not None and backfill.times is not None:
         what = "no kernel supports backfilling at intervals on mixed nodes"
         return Obstacle(what, "supported: nodes of one size without node sets")
@@ -86,6 +89,15 @@ KNOWN = {
     "model": "ideal and remote_memory with latencies of 0 or more",
 }
 """Built-in policies and models that kernels support."""
+
+
+def _unsupported_limits(times: PassTimes) -> str:
+    """Return the limits on jobs that a backfill pass tests, or for which it reserves nodes; empty without any."""
+    if times.groups:
+        return f"a limit on the jobs of a {' and '.join(times.groups[0][0])} that a backfill pass tests"
+    if times.least_priority > -math.inf:
+        return "a lowest priority of jobs with reservations"
+    return "a limit on the jobs of a partition with reservations" if times.reserved_jobs else ""
 
 
 def _unsupported_machine(machine: Machine) -> Obstacle | None:

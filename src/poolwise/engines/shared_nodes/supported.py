@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from poolwise.engines.compiled_engine import RunSpec, limit_of_use, no_engine_for, unsupported_by_all
@@ -85,6 +87,8 @@ def _reason(spec: RunSpec, scheduler: ListRule) -> str:
         return f"placement {scheduler.placement!r} on nodes of different weights has no kernel"
     if rule.times is not None and rule.times.busy_nodes and isinstance(placed, NodeRule) and placed.prefers == "packed":
         return "the placement 'packed' with reservations on nodes in use has no kernel"
+    if rule.times is not None and rule.times.least_priority > -math.inf and has_tiers(spec.machine):
+        return "a lowest priority of jobs with reservations, and partitions of different priority tiers"
     if rule.times is not None and bool((layout.pool >= 0).any()):
         return "backfilling at intervals on nodes with memory pools has no kernel"
     return _unsupported_machine(layout, rule.reserves == "all") or _unsupported_workload(spec.workload, layout)

@@ -96,7 +96,7 @@ class RunArrays(NamedTuple):
 
 
 class IntervalRules(NamedTuple):
-    """Times and limits of the passes; ns except `depth` and `considered`."""
+    """Times (ns) and limits of the passes."""
 
     # one backfill pass, and the time between two
     begun: int
@@ -110,6 +110,8 @@ class IntervalRules(NamedTuple):
     considered: int  # jobs that a pass of the main scheduler considers, NEVER for all
     full_pass: int  # between two passes of the main scheduler that consider all, 0 for none
     busy_nodes: bool  # whether reservations prefer nodes in use
+    last_key: float  # key above which a job has no reservation and blocks no others, inf for none
+    reserved_jobs: int  # jobs of each partition for which a backfill pass makes reservations, 0 for all
 
 
 class Now:

@@ -6,6 +6,8 @@ reserved at any time of its interval.
 
 from __future__ import annotations
 
+from math import inf
+
 from poolwise.arrays import IntArray
 from poolwise.kernels.common import heap
 from poolwise.kernels.common.intervals import PRECISION, add_times, count_by, last_begun, limit_end, second
@@ -42,6 +44,8 @@ def begin_plan(state: SharedState, intervals: SharedIntervals) -> None:
         segments.held[0, word], segments.twice[0, word] = 0, 0
     for component in range(intervals.components.reserved.size):
         intervals.components.reserved[component] = 0
+    for partition in range(intervals.groups.reserved.size):
+        intervals.groups.reserved[partition] = 0
     status.segments, status.reservations, status.planned, status.holds_until, status.version = 1, 0, 0, NEVER, now.version
     sort_releases(state, intervals)
     for k in range(now.running):
@@ -55,8 +59,12 @@ def holds(state: SharedState, intervals: SharedIntervals) -> bool:
     With the same runs, time changes the plan when an expected end has passed; when the interval of a planned job, from now on,
     reaches a further segment; when an expected start comes into the window; when a reservation has passed that rounding ends
     before its start; or when the window has come to its end. Otherwise, only the end of the window moves.
+
+    If only some jobs have reservations, the result is False.
     """
-    line, status = intervals.line, intervals.status
+    line, status, rules = intervals.line, intervals.status, intervals.rules
+    if rules.reserved_jobs > 0 or rules.last_key < inf:
+        return False
     if status.version != state.now.version or state.now.time >= status.holds_until:
         return False
     for k in range(status.planned):
@@ -124,13 +132,19 @@ def place_now(job: int, state: SharedState, windows: WindowArrays, intervals: Sh
 def reserve(job: int, state: SharedState, windows: WindowArrays, intervals: SharedIntervals) -> None:
     """Find the expected start of a job that does not start now, and reserve its nodes if that is in the window.
 
+    Do nothing for jobs without reservations, see `IntervalRules.last_key` and `reserved_jobs`.
+
     A window that ends later, but within the same reservations, changes no other expected start in it: a job is only tried from
     instants in the window, and later starts conflict with no reservation.
     """
-    rules, status, now = intervals.rules, intervals.status, second(state.now)
+    rules, status, now, groups = intervals.rules, intervals.status, second(state.now), intervals.groups
+    of = groups.partition[job]
+    if state.order.key[job] > rules.last_key or 0 < rules.reserved_jobs <= groups.reserved[of]:
+        return
     start = _expected_start(job, state, windows, intervals)
     if start < 0:
         return
+    groups.reserved[of] += 1
     if start > now + rules.window:
         _hold_until(start - rules.window, intervals)
         return

@@ -45,12 +45,13 @@ def start_in_order(
     blocks: BlockArrays,
     ahead: NodeArrays,
     windows: WindowArrays | None,
+    last_key: float,
     state: SharedState,
 ) -> int:
     """Start jobs in priority order; write those that block nodes to `blocks.head` and return how many there are.
 
     `line` begins with `waiting` jobs, which come before all others that can start. At most `most` of them are considered,
-    blocked ones included. Return -1 after a start that bars an admitted job.
+    blocked ones included. Jobs with a key above `last_key` block no others. Return -1 after a start that bars an admitted job.
     """
     jobs, kinds, is_open, heads = state.jobs, state.kinds, True, 0
     heap.arrange(line, waiting, state.order.key)
@@ -73,7 +74,7 @@ def start_in_order(
             leave(job, state)
             if take(job, state, counters):
                 return -1
-        elif not _lacks_nodes(kind, here, blocks, state):
+        elif state.order.key[job] <= last_key and not _lacks_nodes(kind, here, blocks, state):
             blocks.head[heads] = job
             heads += 1
             is_open = _block(kinds.eligible[kind], state.nodes.top.shape[0] // 2, state.nodes.open, blocks)

@@ -8,6 +8,8 @@ A pass considers the admitted jobs only; see `counters`. Source: `policies.backf
 
 from __future__ import annotations
 
+from math import inf
+
 from poolwise.kernels.common import heap
 from poolwise.kernels.common.state import EASY, NONE
 from poolwise.kernels.jit import inlined, step
@@ -30,7 +32,7 @@ def heads_pass(state: SharedState, heads: HeadArrays) -> None:
     while begins_again and state.now.waiting > 0:
         unblock(heads.blocks)
         waiting = line_up(heads.line, heads.counters, state)
-        blocking = start_in_order(NEVER, waiting, heads.line, heads.counters, heads.blocks, heads.ahead, None, state)
+        blocking = start_in_order(NEVER, waiting, heads.line, heads.counters, heads.blocks, heads.ahead, None, inf, state)
         begins_again = blocking < 0
         if blocking > 0 and heads.backfill != NONE:
             begins_again = _starts_behind(blocking, state, heads)

@@ -60,6 +60,16 @@ class ComponentArrays(NamedTuple):
     reserved: IntArray
 
 
+class GroupArrays(NamedTuple):
+    """Limits of a backfill pass on the jobs of a group; see `PassTimes.groups` and `PassTimes.reserved_jobs`."""
+
+    most: IntArray  # (n_limit,) number of jobs of a group that a pass tests
+    of: IntArray  # (n_limit, n_job) group of each job
+    tested: IntArray  # (n_limit, n_group) scratch: jobs of each group that a pass tests
+    partition: IntArray  # (n_job,) partitions of each job, as a number
+    reserved: IntArray  # (n_partition,) jobs that the pass has found to start later, and for which it may reserve nodes
+
+
 class SharedReleases(NamedTuple):
     """The current runs by expected end."""
 
@@ -129,6 +139,7 @@ class SharedIntervals(NamedTuple):
     formula: Formula
     line: LineArrays
     components: ComponentArrays
+    groups: GroupArrays
     counters: CounterArrays
     blocks: BlockArrays
     releases: SharedReleases

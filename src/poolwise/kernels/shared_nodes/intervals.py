@@ -14,7 +14,7 @@ from poolwise.kernels.jit import inlined, step
 from poolwise.kernels.shared_nodes.backfill_plan import begin_plan, holds, next_tested, place_now, reserve, starts_now
 from poolwise.kernels.shared_nodes.blocking import line_up, line_up_open, start_in_order, unblock
 from poolwise.kernels.shared_nodes.counters import has_counters, take
-from poolwise.kernels.shared_nodes.interval_state import SharedIntervals
+from poolwise.kernels.shared_nodes.interval_state import GroupArrays, SharedIntervals
 from poolwise.kernels.shared_nodes.releases import sort_releases
 from poolwise.kernels.shared_nodes.room import finds_room
 from poolwise.kernels.shared_nodes.runs import start
@@ -52,13 +52,14 @@ def interval_pass(state: SharedState, windows: WindowArrays, intervals: SharedIn
 def _starts_bar_others(state: SharedState, windows: WindowArrays, intervals: SharedIntervals) -> bool:
     """Run the main scheduler; return whether a start bars an admitted job, which ends the pass."""
     most, line, counters = intervals.status.considered, intervals.line.heap, intervals.counters
-    blocks, ahead = intervals.blocks, intervals.trial.ahead
+    blocks, ahead, last_key = intervals.blocks, intervals.trial.ahead, intervals.rules.last_key
     unblock(blocks)
     if not _keeps_best(state, intervals) or intervals.rules.depth < most < NEVER:
-        return bool(start_in_order(most, line_up(line, counters, state), line, counters, blocks, ahead, windows, state) < 0)
-    start_in_order(most, _line_up_best(state, intervals), line, counters, blocks, ahead, windows, state)
+        waiting = line_up(line, counters, state)
+        return bool(start_in_order(most, waiting, line, counters, blocks, ahead, windows, last_key, state) < 0)
+    start_in_order(most, _line_up_best(state, intervals), line, counters, blocks, ahead, windows, last_key, state)
     if most == NEVER:  # the others can only start in partitions that none of the first jobs blocks
-        start_in_order(most, _line_up_others(state, intervals), line, counters, blocks, ahead, windows, state)
+        start_in_order(most, _line_up_others(state, intervals), line, counters, blocks, ahead, windows, last_key, state)
     return False
 
 
@@ -190,6 +191,8 @@ def _component(job: int, state: SharedState, intervals: SharedIntervals) -> int:
 @inlined
 def _choose_candidates(state: SharedState, intervals: SharedIntervals) -> int:
     """Write the first jobs by priority to `line.candidate`, and as a heap to `line.heap`; return how many there are."""
+    if intervals.groups.most.size > 0:
+        return _choose_within_limits(state, intervals)
     line, status = intervals.line, intervals.status
     best = _line_up_best(state, intervals)
     status.left, status.tested = min(best, intervals.rules.depth), 0
@@ -199,6 +202,38 @@ def _choose_candidates(state: SharedState, intervals: SharedIntervals) -> int:
         line.candidate[k] = line.heap[k]
     heap.arrange(line.heap, status.left, state.order.key)
     return int(status.left)
+
+
+@step
+def _choose_within_limits(state: SharedState, intervals: SharedIntervals) -> int:
+    """Do the same as `_choose_candidates`, but skip jobs beyond the limits of their groups."""
+    line, status, groups, key = intervals.line, intervals.status, intervals.groups, state.order.key
+    for k in range(groups.most.size):
+        for group in range(groups.tested.shape[1]):
+            groups.tested[k, group] = 0
+    waiting = line_up(line.heap, intervals.counters, state)
+    heap.arrange(line.heap, waiting, key)
+    status.left, status.tested = 0, 0
+    while waiting > 0 and status.left < intervals.rules.depth:
+        job = heap.pop(line.heap, waiting, key)
+        waiting -= 1
+        if _is_within_limits(job, groups):
+            line.candidate[status.left] = job
+            status.left += 1
+    for k in range(status.left):  # in order, and therefore a heap
+        line.heap[k] = line.candidate[k]
+    return int(status.left)
+
+
+@inlined
+def _is_within_limits(job: int, groups: GroupArrays) -> bool:
+    """Count a job in its groups; return False if one of them has enough jobs, and do not count it in those after it."""
+    for k in range(groups.most.size):
+        of = groups.of[k, job]
+        if groups.tested[k, of] >= groups.most[k]:
+            return False
+        groups.tested[k, of] += 1
+    return True
 
 
 @step

@@ -183,20 +183,9 @@ class SlurmBackfill(BackfillPolicy):
             bool(values[BUSY_NODES]),
         )
 
-    @property
-    def unruled_settings(self) -> str:
-        """Names of the limits per group and on the jobs with reservations."""
+    def rule(self) -> BackfillRule:
+        """Return the rule: times and limits of the passes."""
         limits = self.parameters
-        names = [name for name, _ in limits.limits]
-        names += [LEAST_PRIORITY] if limits.least_priority else []
-        names += [RESERVED_JOBS] if limits.reserved_jobs else []
-        return ", ".join(names)
-
-    def rule(self) -> BackfillRule | None:
-        """Return the rule: times and limits of the passes; None with limits per group or on the jobs with reservations."""
-        limits = self.parameters
-        if self.unruled_settings:
-            return None
         times = PassTimes(
             int(self.begun * SECOND),
             limits.interval,
@@ -208,6 +197,9 @@ class SlurmBackfill(BackfillPolicy):
             NEVER if limits.considered is None else limits.considered,
             limits.full_pass,
             limits.busy_nodes,
+            tuple((PER_GROUP[name], most) for name, most in limits.limits),
+            limits.least_priority or -np.inf,
+            limits.reserved_jobs,
         )
         return BackfillRule("tested", times=times)
 
