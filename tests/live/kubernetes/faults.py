@@ -264,6 +264,7 @@ def test_gangs_are_bound_whole_while_the_api_server_is_killed_and_etcd_is_paused
         plane.apply([make.devices("gpu.example", f"n{k}", *({"name": f"g{i}"} for i in range(56)), node=f"n{k}")])
     (tmp_path / "scheduler.toml").write_text(SCHEDULER)
     api, over, arrived, edits = Api(plane), threading.Event(), list[int](), Counter[str]()
+    refusals = list[str]()  # of pods that the API server did not create at once
     twice = dict[str, float]()  # device in two claims -> when it was first seen so
     claims = {"gpu": {"resourceClaimTemplateName": "gpu"}}
     options = {"cpu": "100m", "memory": "16Mi", "seconds": None, "claims": claims}
@@ -277,6 +278,7 @@ def test_gangs_are_bound_whole_while_the_api_server_is_killed_and_etcd_is_paused
             except (OSError, HTTPException):
                 over.wait(0.5)
             except AssertionError as refused:
+                refusals.append(f"{pod['metadata']['name']}: {refused}")
                 if "AlreadyExists" in str(refused):
                     return
                 over.wait(0.5)
@@ -348,7 +350,10 @@ def test_gangs_are_bound_whole_while_the_api_server_is_killed_and_etcd_is_paused
             while threads[0].is_alive():
                 check()
             ended, many = max(ended, time.monotonic()), 4 * GANGS + THEIRS
-            assert len(plane.phases()) == many
+            names = {f"k{gang:03d}-{i}" for gang in range(GANGS) for i in range(4)}
+            missing = names - {*plane.phases()}
+            refused = [each for each in refusals if each.split(":")[0] in missing]
+            assert len(plane.phases()) == many, f"missing: {missing}; refused: {refused}"
             plane.wait(lambda: plane.count("Running") == many, SETTLED_IN, f"{plane.count('Running')} of {many} pods run")
             print(f"\nall pods run {time.monotonic() - ended:.1f} s after the last arrival; edits: {dict(edits)}")
             print("logged:", dict(Counter(json.loads(line)["event"] for line in log.read_text().splitlines())))
