@@ -59,7 +59,7 @@ def interval_rules(times: PassTimes) -> IntervalRules:
     """Return the arguments of the kernels for the times and limits of passes."""
     values = times._asdict()
     del values["groups"]
-    return IntervalRules(last_key=-values.pop("least_priority"), **values)
+    return IntervalRules(last_key=-float(values.pop("least_priority")), **values)
 
 
 def has_several_heads(rule: BackfillRule, machine: Machine, table: JobTable) -> bool:

@@ -11,7 +11,7 @@ from math import inf
 from poolwise.arrays import IntArray
 from poolwise.kernels.common import heap
 from poolwise.kernels.common.intervals import PRECISION, add_times, count_by, last_begun, limit_end, second
-from poolwise.kernels.common.state import IntervalRules
+from poolwise.kernels.common.state import STATIC, IntervalRules
 from poolwise.kernels.jit import inlined, step
 from poolwise.kernels.shared_nodes.choose import choose
 from poolwise.kernels.shared_nodes.interval_state import SharedIntervals
@@ -47,6 +47,7 @@ def begin_plan(state: SharedState, intervals: SharedIntervals) -> None:
     for partition in range(intervals.groups.reserved.size):
         intervals.groups.reserved[partition] = 0
     status.segments, status.reservations, status.planned, status.holds_until, status.version = 1, 0, 0, NEVER, now.version
+    status.renewal = now.renewal
     sort_releases(state, intervals)
     for k in range(now.running):
         _hold_until(state.runs.expected[state.runs.ending[k]] // SECOND * SECOND, intervals)
@@ -60,10 +61,12 @@ def holds(state: SharedState, intervals: SharedIntervals) -> bool:
     reaches a further segment; when an expected start comes into the window; when a reservation has passed that rounding ends
     before its start; or when the window has come to its end. Otherwise, only the end of the window moves.
 
-    If only some jobs have reservations, the result is False.
+    With a lowest priority of jobs with reservations, it also changes with the priorities. With a limit on the number of
+    reservations, the result is False.
     """
     line, status, rules = intervals.line, intervals.status, intervals.rules
-    if rules.reserved_jobs > 0 or rules.last_key < inf:
+    same_keys = state.order.kind == STATIC and status.renewal == state.now.renewal
+    if rules.reserved_jobs > 0 or (rules.last_key < inf and not same_keys):
         return False
     if status.version != state.now.version or state.now.time >= status.holds_until:
         return False

@@ -24,7 +24,9 @@ class SharedIntervalStatus:
     left: int  # jobs in `LineArrays.heap`
     tested: int  # jobs in `LineArrays.tested`
     planned: int  # jobs in `LineArrays.planned`
-    version: int  # `now.version` for which the plan was begun
+    # `now.version` and `now.renewal` for which the plan was begun
+    version: int
+    renewal: int
     holds_until: int  # ns before which a new pass would find the same for them, unless a run starts or ends
     able: int  # nodes in `TrialArrays.able`
     reservations: int  # reservations of single nodes in use

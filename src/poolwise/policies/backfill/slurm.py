@@ -198,7 +198,7 @@ class SlurmBackfill(BackfillPolicy):
             limits.full_pass,
             limits.busy_nodes,
             tuple((PER_GROUP[name], most) for name, most in limits.limits),
-            limits.least_priority or -np.inf,
+            float(limits.least_priority) or -np.inf,
             limits.reserved_jobs,
         )
         return BackfillRule("tested", times=times)
