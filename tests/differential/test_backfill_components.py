@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import pytest
 
 from poolwise.engines import simulate
-from poolwise.model import Machine, Workload
+from poolwise.interfaces import QueuePolicy
+from poolwise.model import Machine, Schedule, Workload
 from poolwise.policies.backfill.slurm import SlurmBackfill
 from poolwise.quantities import SECOND
 from poolwise.registry import make
@@ -34,10 +37,13 @@ def random_chains(g: np.random.Generator) -> tuple[Machine, list[str]]:
     )
 
 
-def check_components(seed: int, jobs: int = 60) -> None:
+def check_components(
+    seed: int, jobs: int = 60, limits: Mapping[str, int] | None = None, order: QueuePolicy | None = None
+) -> Schedule:
     """Compare the engines on long runs, wide jobs that wait for them, and short jobs that arrive all the time.
 
-    Some jobs name two partitions, which joins their components.
+    Some jobs name two partitions, which joins their components. Backfill passes also have the given limits.
+    Return the schedule.
     """
     g = np.random.default_rng(seed)
     on, names = random_chains(g)
@@ -60,11 +66,13 @@ def check_components(seed: int, jobs: int = 60) -> None:
         "bf_window": int(g.choice([20, 60])), "bf_interval": int(g.choice([7, 15])),
         "bf_resolution": int(g.choice([1, 60])), "bf_max_job_test": int(g.choice([20, 500])),
     }  # fmt: skip
-    order = make("orders", ("fcfs", "fcfs", "sjf")[seed % 3])
+    settings |= limits or {}
+    order = order or make("orders", ("fcfs", "fcfs", "sjf")[seed % 3])
     how = ListScheduler(order, SlurmBackfill(None, settings), make("placements", "first_fit"))
     plain, fast = (simulate(load, on, how, engine=engine) for engine in ("reference", "compiled"))
     assert fast.engine == "compiled"
     assert difference(plain.schedule, fast.schedule) == "", f"seed {seed}"
+    return fast.schedule
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2, 78, 1069])

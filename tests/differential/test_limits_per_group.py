@@ -13,10 +13,10 @@ import pytest
 from poolwise.engines import simulate
 from poolwise.registry import make
 from poolwise.schedulers.list import ListScheduler
-from tests.differential.test_backfill_components import random_chains
+from tests.differential.test_backfill_components import check_components, random_chains
 from tests.helpers.limits_of_use import with_limits
 from tests.helpers.node_machines import random_jobs, random_machine
-from tests.helpers.random_studies import OWN, Stepped, at_intervals, difference
+from tests.helpers.random_studies import OWN, Coarse, Stepped, at_intervals, difference
 from tests.helpers.shared_studies import NAMED, PLACEMENTS
 
 GROUPS = ("bf_max_job_user", "bf_max_job_part", "bf_max_job_assoc")
@@ -56,6 +56,21 @@ def check_limits(seed: int) -> bool:
     plain, fast = (simulate(load, on, how, engine=engine) for engine in ("reference", "compiled"))
     assert difference(plain.schedule, fast.schedule) == "", f"seed {seed}: {on.name}, {how}"
     return bool(difference(simulate(load, on, replace(how, backfill=filling)).schedule, fast.schedule))
+
+
+def check_reservations(seed: int) -> bool:
+    """Compare the engines with few reservations for wide jobs; return whether this changes the schedule."""
+    g = np.random.default_rng(seed)
+    order = [Coarse(), Stepped(), None][seed % 3]
+    limits = {"bf_min_prio_reserve": [1, int(g.integers(1, 17))][seed % 3]} if seed % 3 < 2 else {}
+    if seed % 3 == 2 or g.random() < 0.3:
+        limits["bf_job_part_count_reserve"] = int(g.integers(1, 4))
+    limited = check_components(seed, 60, limits, order)
+    return bool(difference(check_components(seed, 60, None, order), limited))
+
+
+def test_jobs_without_reservations_equal_the_reference() -> None:
+    assert sum(check_reservations(seed) for seed in range(24)) > 8
 
 
 def test_limits_equal_the_reference() -> None:
