@@ -10,7 +10,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from poolwise.arrays import FloatArray, IntArray
 from poolwise.engines import simulate
+from poolwise.interfaces import RecalculatedOrder
+from poolwise.model import Accounting
+from poolwise.quantities import SECOND
 from poolwise.registry import make
 from poolwise.schedulers.list import ListScheduler
 from tests.differential.test_backfill_components import check_components, random_chains
@@ -20,6 +24,19 @@ from tests.helpers.random_studies import OWN, Coarse, Stepped, at_intervals, dif
 from tests.helpers.shared_studies import NAMED, PLACEMENTS
 
 GROUPS = ("bf_max_job_user", "bf_max_job_part", "bf_max_job_assoc")
+
+
+class Falling(RecalculatedOrder):
+    """A user-defined order by submission, whose priorities all fall by one at each recalculation."""
+
+    def last(self, now: int) -> int:
+        return now // (100 * SECOND) * 100 * SECOND
+
+    def following(self, recalculated: int) -> int:
+        return recalculated + 100 * SECOND
+
+    def at(self, recalculated: int, jobs: IntArray, accounting: Accounting) -> FloatArray:
+        return 20 - recalculated // (100 * SECOND) - jobs / 10
 
 
 def draw_settings(g: np.random.Generator) -> dict[str, int]:
@@ -61,7 +78,7 @@ def check_limits(seed: int) -> bool:
 def check_reservations(seed: int) -> bool:
     """Compare the engines with few reservations for wide jobs; return whether this changes the schedule."""
     g = np.random.default_rng(seed)
-    order = [Coarse(), Stepped(), None][seed % 3]
+    order = [Coarse(), [Stepped(), Falling()][seed % 2], None][seed % 3]
     limits = {"bf_min_prio_reserve": [1, int(g.integers(1, 17))][seed % 3]} if seed % 3 < 2 else {}
     if seed % 3 == 2 or g.random() < 0.3:
         limits["bf_job_part_count_reserve"] = int(g.integers(1, 4))
