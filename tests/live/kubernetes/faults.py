@@ -25,6 +25,7 @@ from typing import Any
 
 import pytest
 
+from tests.helpers.machine_speed import slowness
 from tests.helpers.waiting import is_alive, wait_until
 from tests.live.kubernetes import objects as make
 from tests.live.kubernetes.api import Api
@@ -53,14 +54,17 @@ def count(faults: Mapping[str, int]) -> None:
 
 
 def survive(plane: ControlPlane, server: FaultyServer, folder: Path, pods: int, seconds: float, *options: str) -> None:
-    """Run the scheduler, restarting it whenever it dies, until all pods are done; check the cluster all the while."""
+    """Run the scheduler, restarting it whenever it dies, until all pods are done; check the cluster all the while.
+
+    Fail after three times the seconds that the reference machine needs at most, and more on a slower one.
+    """
     prepare(plane)
     plane.apply(workload(pods))
     (folder / "scheduler.toml").write_text(SCHEDULER)
     log = folder / "poolwise.log"
     command = [sys.executable, "-m", "poolwise", "live", "kubernetes", "--scheduler", str(folder / "scheduler.toml")]
     command += ["--kubeconfig", str(server.kubeconfig()), "--gang-limit", "20", "--lease", "none", *options]
-    until, process = time.monotonic() + seconds, None
+    until, process = time.monotonic() + 3 * seconds * slowness(), None
     try:
         while set(plane.phases().values()) != {"Succeeded"}:
             if process is None or process.poll() is not None:
