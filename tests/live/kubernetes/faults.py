@@ -363,7 +363,10 @@ def test_gangs_are_bound_whole_while_the_api_server_is_killed_and_etcd_is_paused
             print("logged:", dict(Counter(json.loads(line)["event"] for line in log.read_text().splitlines())))
             over.set()
             threads[1].join(20)
-            assert problems(plane) == []
+            if violations := problems(plane):
+                state = plane.kubectl("get", "pods,resourceclaims,events", "-o", "json", "--show-managed-fields")
+                (tmp_path / "state.json").write_text(state)
+            assert violations == [], f"{tmp_path}/state.json has the state of the cluster"
             assert process.poll() is None, "the scheduler ended"
             assert min(edits.values()) > 0
         count({"API server killed": 2, "etcd paused": 2})
