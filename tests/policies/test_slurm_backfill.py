@@ -25,6 +25,7 @@ from poolwise.policies.placement.nodes.placement import FirstNodes
 from poolwise.quantities import SECOND
 from poolwise.registry import make
 from poolwise.schedulers.list import ListScheduler
+from tests.helpers.node_machines import machine as shared_machine
 from tests.policies.test_backfill import NOW, State, states
 
 ALL = {"bf_window": 10**6, "bf_max_job_test": 10**6, "bf_resolution": 1, "bf_interval": 10}
@@ -177,15 +178,19 @@ def test_jobs_below_the_least_priority_neither_block_others_nor_have_reservation
     assert starts({**rare, "bf_min_prio_reserve": 2}) == [0, 100, 2]
 
 
-def test_least_priority_with_tiers_is_an_error() -> None:
+@pytest.mark.parametrize("base", [Machine.flat(1), shared_machine(np.array([[4, 64]]), np.zeros(1, dtype=np.int64))])
+def test_least_priority_with_tiers_is_an_error(base: Machine) -> None:
+    """On shared nodes, the kernel leaves the run to the reference engine, which raises the error."""
     on = replace(
-        Machine.flat(1),
+        base,
         node_sets={name: np.ones(1, dtype=np.bool_) for name in "ab"},
         partitions=(Partition("a"), Partition("b", tier=2)),
     )
-    jobs = Workload.of(["0 s"] * 2, "1 min", attributes={"partition": ["a", "b"]})
+    requests = {"cores": 1} if "cores" in base.resources else {}
+    jobs = Workload.of(["0 s"] * 2, "1 min", requests=requests, attributes={"partition": ["a", "b"]})
+    placement = make("placements", "first_fit" if requests else "racks")
     with pytest.raises(InputError, match="bf_min_prio_reserve is not supported with partitions of different tiers"):
-        simulate(jobs, on, ListScheduler(backfill=SlurmBackfill(settings={"bf_min_prio_reserve": 2})))
+        simulate(jobs, on, ListScheduler(backfill=SlurmBackfill(settings={"bf_min_prio_reserve": 2}), placement=placement))
 
 
 QUEUE = [(0, 4, 100, 100), (1, 1, 50, 50), (1, 1, 50, 50), (1, 1, 50, 50)]

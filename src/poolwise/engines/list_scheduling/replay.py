@@ -56,8 +56,8 @@ def unsupported(spec: RunSpec, mixed: bool = False) -> Obstacle | None:
         return Obstacle(what, 'use a backfill with heads = "machine"')
     if backfill is not None and backfill.times is not None and backfill.times.busy_nodes:
         return Obstacle("reservations on nodes in use have no kernel on whole nodes", "run it on shared nodes")
-    if backfill is not None and backfill.times is not None and (what := _unsupported_limits(backfill.times)):
-        return Obstacle(f"{what} has no kernel on whole nodes", "run it on shared nodes, or without this limit")
+    if backfill is not None and backfill.times is not None and (limit := _unsupported_limit(backfill.times)) is not None:
+        return limit
     if mixed and backfill is not None and backfill.times is not None:
         what = "no kernel supports backfilling at intervals on mixed nodes"
         return Obstacle(what, "supported: nodes of one size without node sets")
@@ -91,13 +91,18 @@ KNOWN = {
 """Built-in policies and models that kernels support."""
 
 
-def _unsupported_limits(times: PassTimes) -> str:
-    """Return the limits on jobs that a backfill pass tests, or for which it reserves nodes; empty without any."""
+def _unsupported_limit(times: PassTimes) -> Obstacle | None:
+    """Return the limit on the jobs that a backfill pass tests, or for which it reserves nodes; None without any."""
     if times.groups:
-        return f"a limit on the jobs of a {' and '.join(times.groups[0][0])} that a backfill pass tests"
-    if times.least_priority > -math.inf:
-        return "a lowest priority of jobs with reservations"
-    return "a limit on the jobs of a partition with reservations" if times.reserved_jobs else ""
+        what = f"a limit on the jobs of a {' and '.join(times.groups[0][0])} that a backfill pass tests"
+        names = "bf_max_job_user, bf_max_job_part and bf_max_job_assoc"
+    elif times.least_priority > -math.inf:
+        what, names = "a lowest priority of jobs with reservations", "bf_min_prio_reserve"
+    elif times.reserved_jobs:
+        what, names = "a limit on the jobs of a partition with reservations", "bf_job_part_count_reserve"
+    else:
+        return None
+    return Obstacle(f"{what} has no kernel on whole nodes", f"supported on shared nodes, and without {names}")
 
 
 def _unsupported_machine(machine: Machine) -> Obstacle | None:

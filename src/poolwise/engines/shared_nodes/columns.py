@@ -11,6 +11,7 @@ from poolwise.engines.compiled_engine import RunSpec, limit_of_use
 from poolwise.engines.kernel_arrays import blank, read_only, zeros_of
 from poolwise.engines.list_columns import SPREADS, ListColumns, backfill_code, has_several_heads, interval_rules, stretched
 from poolwise.engines.recalculations import formula_arrays
+from poolwise.engines.shared_nodes.groups import group_arrays
 from poolwise.engines.shared_nodes.kinds import JobKinds, job_kinds
 from poolwise.engines.shared_nodes.node_arrays import able_nodes, as_words, never_nodes, node_arrays, separate_nodes
 from poolwise.engines.shared_nodes.outages import node_changes, outage_arrays
@@ -44,7 +45,7 @@ from poolwise.kernels.shared_nodes.state import (
 from poolwise.model import Refusal
 from poolwise.model.eligibility import eligible_owners, eligible_sets, has_tiers, tiers
 from poolwise.model.priority_formula import PriorityFormula
-from poolwise.model.rules import NodeRule, PassTimes
+from poolwise.model.rules import NodeRule
 from poolwise.policies.admission.machine_limits import MachineLimits, barred, counter_demands
 from poolwise.policies.placement.nodes.layout import node_layout
 from poolwise.quantities import NEVER
@@ -198,7 +199,7 @@ class SharedColumns(ListColumns):
                 blank(min(n, 2 * depth)), np.zeros(n, dtype=np.bool_), blank(n), blank(depth), blank(depth), blank(depth)
             ),
             interval_state.ComponentArrays(read_only(component), blank(components), blank(components)),
-            self._groups(rule.times),
+            group_arrays(rule.times, self.workload.table),
             self._counters(),
             blocks,
             zeros_of(
@@ -229,25 +230,6 @@ class SharedColumns(ListColumns):
                 area=read_only(as_words(open_sets(of_set, groups))),
                 ahead=separate_nodes(nodes),
             ),
-        )
-
-    def _groups(self, times: PassTimes) -> interval_state.GroupArrays:
-        """Return the limits of a backfill pass on the jobs of a group; those by attributes that no job has do not apply."""
-        columns, groups = self.workload.table.attributes, list[IntArray]()
-        limits = [(attributes, most) for attributes, most in times.groups if all(name in columns for name in attributes)]
-        for attributes, _ in limits:
-            rows = np.stack([np.unique(columns[name], return_inverse=True)[1] for name in attributes], axis=1)
-            groups.append(np.unique(rows, axis=0, return_inverse=True)[1].reshape(-1))
-        partition = np.zeros(len(self.workload), dtype=np.int64)
-        if "partition" in columns:
-            partition = np.unique(columns["partition"], return_inverse=True)[1].astype(np.int64)
-        of = np.array(groups, dtype=np.int64).reshape(len(limits), len(self.workload))
-        return interval_state.GroupArrays(
-            np.array([most for _, most in limits], dtype=np.int64),
-            of,
-            blank(len(limits), int(of.max(initial=-1)) + 1),
-            partition,
-            blank(int(partition.max(initial=-1)) + 1),
         )
 
     def _counters(self) -> CounterArrays:
