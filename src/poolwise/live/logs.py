@@ -59,7 +59,9 @@ EVENTS: Mapping[str, LogEvent] = {
     "event_write_failed": LogEvent("info", "An event about `pod` could not be written."),
     "pod_not_adopted": LogEvent("info", "A bound pod with invalid requests is not tracked as a run."),
     "start_abandoned": LogEvent("info", "The interrupted start of `job` could not be resumed."),
+    "reservation_released": LogEvent("info", "The reservation of `claim` for the pod `uid` was released."),
     "claim_release_failed": LogEvent("info", "A reservation of `claim` could not be released."),
+    "pod_evicted": LogEvent("info", "The scheduler evicted `pod`; `reason` says why, also in an event about the pod."),
     "eviction_failed": LogEvent("info", "`pod` could not be evicted."),
     "condition_write_failed": LogEvent("info", "The wait reason of `pod` could not be written."),
     # Slurm

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import random
-import signal
 import subprocess
 import sys
 import threading
@@ -18,7 +16,6 @@ import time
 from collections import Counter
 from collections.abc import Mapping
 from functools import partial
-from http.client import HTTPException
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -26,11 +23,10 @@ from typing import Any
 import pytest
 
 from tests.helpers.machine_speed import slowness
-from tests.helpers.waiting import is_alive, wait_until
 from tests.live.kubernetes import objects as make
 from tests.live.kubernetes.api import Api
 from tests.live.kubernetes.checker import problems
-from tests.live.kubernetes.control_plane import ControlPlane, kube_scheduler, restart, scheduling
+from tests.live.kubernetes.control_plane import ControlPlane, scheduling
 from tests.live.kubernetes.fault_workload import LABEL, SCHEDULER, prepare, workload
 from tests.live.kubernetes.faulty import Fault, FaultyServer, faulty
 
@@ -203,7 +199,7 @@ def test_gangs_are_bound_whole_while_leaders_are_killed_every_two_seconds(plane:
         for gang in range(GANGS):
             labels = {LABEL: f"k{gang:03d}", f"{LABEL}/min-available": "4"}
             claims = {"gpu": {"resourceClaimTemplateName": "gpu"}}
-            options = {"cpu": "100m", "memory": "16Mi", "seconds": None, "labels": labels, "claims": claims}
+            options: dict[str, Any] = {"cpu": "100m", "memory": "16Mi", "seconds": None, "labels": labels, "claims": claims}
             api.create([make.pod(f"k{gang:03d}-{i}", **options) for i in range(4)], at_once=1)
             if over.wait(KILLED_FOR / GANGS * 0.9):
                 return
@@ -237,7 +233,9 @@ def test_gangs_are_bound_whole_while_leaders_are_killed_every_two_seconds(plane:
         arriving.join()
         many = 4 * GANGS
         assert len(plane.phases()) == many
-        plane.wait(lambda: plane.count("Running") == many, SETTLED_IN, f"{plane.count('Running')} of {many} pods run")
+        plane.wait(
+            lambda: plane.count("Running") == many, SETTLED_IN * slowness(), f"{plane.count('Running')} of {many} pods run"
+        )
         print(f"\n{len(kills)} leaders killed; all pods run {time.monotonic() - ended:.1f} s after the last fault")
         assert problems(plane) == []
         assert len(kills) >= KILLS
@@ -249,131 +247,6 @@ def test_gangs_are_bound_whole_while_leaders_are_killed_every_two_seconds(plane:
         for replica in replicas:
             replica.terminate()
             replica.wait(20)
-        plane.clear()
-
-
-THEIRS = 20
-"""Pods with a device each of kube-scheduler."""
-REPAIRED_IN = 35.0
-"""Seconds within which a device that both schedulers allocated at the same instant is in one claim again, in an outage too."""
-OUTAGES = (("apiserver", 2.0), ("etcd", 8.0), ("apiserver", 4.0), ("etcd", 14.0))
-"""Killed and paused processes, with the duration of the outage (s); the last one outlasts the lease of the scheduler."""
-
-
-def test_gangs_are_bound_whole_while_the_api_server_is_killed_and_etcd_is_paused(plane: ControlPlane, tmp_path: Path) -> None:
-    """500 pods with claims arrive meanwhile, another client edits pods and claims, and kube-scheduler allocates devices too."""
-    plane.apply([make.node(f"n{k}", rack=f"r{k // 5}", cpu="64") for k in range(10)])
-    plane.apply([make.device_class("gpu", "gpu.example"), make.template("gpu", make.exactly("gpu"))])
-    for k in range(10):
-        plane.apply([make.devices("gpu.example", f"n{k}", *({"name": f"g{i}"} for i in range(56)), node=f"n{k}")])
-    (tmp_path / "scheduler.toml").write_text(SCHEDULER)
-    api, over, arrived, edits = Api(plane), threading.Event(), list[int](), Counter[str]()
-    refusals = list[str]()  # of pods that the API server did not create at once
-    twice = dict[str, float]()  # device in two claims -> when it was first seen so
-    claims = {"gpu": {"resourceClaimTemplateName": "gpu"}}
-    options = {"cpu": "100m", "memory": "16Mi", "seconds": None, "claims": claims}
-
-    def create(pod: dict[str, Any]) -> None:
-        """Create a pod, repeating the request until the API server has it."""
-        while not over.is_set():
-            try:
-                api.ask("POST", "/api/v1/namespaces/default/pods", pod, timeout=20)
-                return
-            except (OSError, HTTPException):
-                over.wait(0.5)
-            except AssertionError as refused:
-                refusals.append(f"{pod['metadata']['name']}: {refused}")
-                if "AlreadyExists" in str(refused):
-                    return
-                over.wait(0.5)
-
-    def arrive() -> None:
-        for gang in range(GANGS):
-            labels = {LABEL: f"k{gang:03d}", f"{LABEL}/min-available": "4"}
-            for i in range(4):
-                create(make.pod(f"k{gang:03d}-{i}", labels=labels, **options))
-            if gang % 5 == 0 and gang < 5 * THEIRS:
-                create(make.pod(f"theirs-{gang:03d}", schedulerName="default-scheduler", **options))
-            arrived.append(gang)
-            over.wait(0.4)
-
-    def edit() -> None:
-        """Label pods and annotate claims in random order."""
-        draw = random.Random(1)
-        while not over.wait(0.02):
-            for kind, field in (("/api/v1/namespaces/default/pods", "labels"), (CLAIMS, "annotations")):
-                try:
-                    names = [item["metadata"]["name"] for item in api.ask("GET", kind, timeout=5)["items"]]
-                    for name in draw.sample(names, min(len(names), 20)):
-                        api.ask("PATCH", f"{kind}/{name}", {"metadata": {field: {"edited": f"{draw.random()}"}}}, timeout=5)
-                        edits[field] += 1
-                except (OSError, HTTPException, AssertionError):
-                    over.wait(0.2)
-
-    def check() -> None:
-        """Check the cluster unless its API server fails meanwhile.
-
-        Both schedulers may allocate a device at the same instant; one of the two claims must give it up in time.
-        """
-        try:
-            violations = problems(plane, moving=True)
-        except RuntimeError:
-            return
-        now, races = (
-            time.monotonic(),
-            {violation for violation in violations if "is allocated to 2 claims" in violation and "/theirs-" in violation},
-        )
-        assert set(violations) == races
-        for race in set(twice) - races:
-            del twice[race]
-        assert all(now - twice.setdefault(race, now) < REPAIRED_IN for race in races), f"not repaired: {races}"
-
-    def process_id(name: str) -> int:
-        return int((plane.folder / f"{name}.pid").read_text())
-
-    threads = [threading.Thread(target=arrive, daemon=True), threading.Thread(target=edit, daemon=True)]
-    file, log = str(tmp_path / "scheduler.toml"), tmp_path / "poolwise.log"
-    try:
-        with kube_scheduler(plane), scheduling(plane, file, "--lease", "default/outage", log=log) as process:
-            plane.wait(lambda: "lease_acquired" in log.read_text(), 60, "a leader")
-            for thread in threads:
-                thread.start()
-            for k, (name, seconds) in enumerate(OUTAGES):
-                while len(arrived) < (k + 1) * GANGS // (len(OUTAGES) + 1):
-                    check()
-                if name == "apiserver":
-                    os.kill(killed := process_id(name), signal.SIGKILL)
-                    time.sleep(seconds)
-                    wait_until(lambda killed=killed: not is_alive(killed), "the API server has ended")
-                    restart(plane)
-                else:
-                    os.kill(process_id(name), signal.SIGSTOP)
-                    time.sleep(seconds)
-                    os.kill(process_id(name), signal.SIGCONT)
-            ended = time.monotonic()
-            while threads[0].is_alive():
-                check()
-            ended, many = max(ended, time.monotonic()), 4 * GANGS + THEIRS
-            names = {f"k{gang:03d}-{i}" for gang in range(GANGS) for i in range(4)}
-            missing = names - {*plane.phases()}
-            refused = [each for each in refusals if each.split(":")[0] in missing]
-            assert len(plane.phases()) == many, f"missing: {missing}; refused: {refused}"
-            plane.wait(lambda: plane.count("Running") == many, SETTLED_IN, f"{plane.count('Running')} of {many} pods run")
-            print(f"\nall pods run {time.monotonic() - ended:.1f} s after the last arrival; edits: {dict(edits)}")
-            print("logged:", dict(Counter(json.loads(line)["event"] for line in log.read_text().splitlines())))
-            over.set()
-            threads[1].join(20)
-            if violations := problems(plane):
-                state = plane.kubectl("get", "pods,resourceclaims,events", "-o", "json", "--show-managed-fields")
-                (tmp_path / "state.json").write_text(state)
-            assert violations == [], f"{tmp_path}/state.json has the state of the cluster"
-            assert process.poll() is None, "the scheduler ended"
-            assert min(edits.values()) > 0
-        count({"API server killed": 2, "etcd paused": 2})
-    finally:
-        over.set()
-        os.kill(process_id("etcd"), signal.SIGCONT)
-        restart(plane)
         plane.clear()
 
 

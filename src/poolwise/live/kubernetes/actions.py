@@ -68,7 +68,7 @@ class ClusterActions(Actions):
         self._watch_client.call(lambda: self._watch_client.binder.abandon(run, reason))
 
     def stop(self, pods: Sequence[Pod], reason: str) -> None:
-        """Evict pods, retrying for a limited time if a disruption budget forbids it."""
+        """Evict pods, retrying for a limited time if a disruption budget forbids it; log each eviction and emit an event."""
         for pod in pods:
             self._watch_client.submit(self._evict(pod, reason))
 
@@ -145,6 +145,9 @@ class ClusterActions(Actions):
         except ApiError as error:
             if error.status != 404:
                 log_event("eviction_failed", pod=meta.key, reason=reason, error=str(error))
+            return
+        log_event("pod_evicted", pod=meta.key, uid=meta.uid, reason=reason)
+        await self._post_event_or_log(pod, "Evicted", f"{self._name} evicted the pod: {reason}", True)
 
     async def _write_condition(self, pod: Pod, why: str) -> None:
         stamp = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

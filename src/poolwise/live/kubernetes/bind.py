@@ -23,6 +23,7 @@ from poolwise.live.kubernetes.objects.pod import Pod
 from poolwise.live.kubernetes.start_waits import StartWaits
 from poolwise.live.kubernetes.starts import BindFailed, Bound, ClaimWrite, PodStart, StartFailed, claim_path, pod_path
 from poolwise.live.kubernetes.volume_binder import VolumeBinder
+from poolwise.live.logs import log_event
 
 
 class Reservations:
@@ -139,6 +140,7 @@ class Reservations:
                 status |= {"allocation": None, "devices": None}
             try:
                 await self._writer.patch(f"{claim_path(claim)}/status", {"metadata": _version(now), "status": status}, CLAIM)
+                log_event("reservation_released", claim=claim.metadata.key, uid=consumer, deallocated=not users)
                 return
             except ApiError as error:
                 if not (error.is_temporary or error.status == 409):
