@@ -338,7 +338,7 @@ class _Placing:
 
     def is_free(self, name: str) -> bool:
         """Return whether only daemon pods use a node and the job may run on it."""
-        used = any(key in self.state.run_pods for key in self.cache.on_node.get(name, ())) or name in self.state.run_pods_on
+        used = any(map(self.state.has_run, self.cache.on_node.get(name, ()))) or name in self.state.run_pods_on
         free = not used and name not in self.state.mapping.unschedulable and not self.state.used_by_others(name)
         return free and self.job.demand.constraints.allows(self.cache.nodes[name])
 

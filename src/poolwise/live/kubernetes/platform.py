@@ -340,7 +340,7 @@ class KubernetesPlatform:
             node = self.cache.nodes.get(pod.spec.node_name) if pod is not None else None
             if pod is None or node is None or not is_usable(node):
                 continue
-            if not self.cache.is_managed(pod) or pod.terminated or key in self.state.run_pods:
+            if not self.cache.is_managed(pod) or pod.terminated or self.state.has_run(key):
                 continue
             try:
                 pod_jobs.append(self.pod_jobs.adopt(pod))

@@ -167,18 +167,27 @@ class PodJobs:
         return job
 
     def end(self, job: PodJob) -> None:
-        """Remove a job."""
+        """Remove a job; a pod that has taken the key of one of its pods keeps its own."""
         for key, claims in zip(job.pods, job.claims, strict=True):
-            if self.by_pod.get(key) is job:
+            current, kept = self.by_pod.get(key), tuple[str, ...]()
+            if current is job:
                 del self.by_pod[key]
-                for claim in claims:
-                    if claim in self._claim_users:
-                        self._claim_users[claim].discard(key)
-                        if not self._claim_users[claim]:
-                            del self._claim_users[claim]
+            elif current is not None:
+                kept = current.claims[current.pods.index(key)]
+            for claim in {*claims} - {*kept}:
+                if claim in self._claim_users:
+                    self._claim_users[claim].discard(key)
+                    if not self._claim_users[claim]:
+                        del self._claim_users[claim]
+
+    def _job_of(self, key: str) -> PodJob | None:
+        """Return the job of the pod under a key; a running job of an earlier pod of that key does not count."""
+        job, pod = self.by_pod.get(key), self.cache.pods.get(key)
+        is_earlier = job is not None and job.run is not None and pod is not None and pod.metadata.uid not in job.uids
+        return None if is_earlier else job
 
     def _update_pod(self, key: str, changes: JobChanges) -> None:
-        pod, job = self.cache.pending_pod(key), self.by_pod.get(key)
+        pod, job = self.cache.pending_pod(key), self._job_of(key)
         if job is not None and job.run is None and (pod is None or pod.metadata.uid not in job.uids):
             self.end(job)
             changes.withdrawn.append(job)
@@ -209,7 +218,7 @@ class PodJobs:
         for key in members:
             if key not in waiting:
                 self.messages.forget(key)
-        free = [pod for key, pod in waiting.items() if key not in self.by_pod]
+        free = [pod for key, pod in waiting.items() if self._job_of(key) is None]
         if group not in self.cache.groups and any(self._group[key][1] == 0 for key in members):
             self.messages.record((pod.metadata.key for pod in free), f"PodGroup {group} does not exist", settling=True)
             return
@@ -258,7 +267,7 @@ class PodJobs:
 
     def _has_started(self, key: str) -> bool:
         """Return whether a pod has a node or is being bound."""
-        job = self.by_pod.get(key)
+        job = self._job_of(key)
         return (job is not None and job.run is not None) or self._has_node(key)
 
     def _form_job(self, name: str, pods: list[Pod]) -> PodJob | None:

@@ -51,6 +51,7 @@ class PodRuns:
         self.active: dict[int, ActiveRun] = {}  # by number
         self.freed_at = -1  # time (ns) at which a run last ended or the machine changed, -1 before
         self._next = 0
+        self._numbers: dict[str, set[int]] = {}  # key of a pod -> runs of pods with that key, which end one after the other
         self._awaiting_release: dict[str, set[str]] = {}  # claim -> terminated pods whose runs wait for its release
 
     def snapshot(self) -> Snapshot:
@@ -212,21 +213,21 @@ class PodRuns:
         return {pod for claim in claims for pod in self._awaiting_release.pop(claim, ())}
 
     def on_pod_terminated(self, key: str) -> list[Event]:
-        """End the run of a pod if all of its pods have terminated and their claims are no longer reserved for them.
+        """End the runs with a pod of this key if all their pods have terminated and their claims are not reserved for them.
+
+        There is more than one if the pod is the successor of one whose run has not ended.
 
         The resources of a run return together, as policies expect: otherwise another job could overtake one that needs a node
         and devices, between the termination of the pod and the deallocation of its devices.
         """
-        job = self.state.run_pods.get(key)
-        if (
-            job is None
-            or job.run is None
-            or not all(self._has_terminated(k, uid) for k, uid in zip(job.pods, job.uids, strict=True))
-        ):
+        return [event for number in sorted(self._numbers.get(key, ())) for event in self._end_if_terminated(number, key)]
+
+    def _end_if_terminated(self, number: int, key: str) -> list[Event]:
+        active, job = self.active[number], self.active[number].job
+        if not active.is_bound:  # the binder will report the outcome
             return []
-        number, active = job.run, self.active[job.run]
-        if not active.is_bound:
-            return []  # the binder will report the outcome
+        if not all(self._has_terminated(k, uid) for k, uid in zip(job.pods, job.uids, strict=True)):
+            return []
         held = [claim for uid, keys in zip(job.uids, job.claims, strict=True) for claim in keys if self._reserved(claim, uid)]
         for claim in held:
             self._awaiting_release.setdefault(claim, set()).add(key)
@@ -254,9 +255,10 @@ class PodRuns:
         end = snapshot.expected_end(job.row, placed.placement) - snapshot.now + began
         self.state.add(Run(number, job.row, tasks, placed.placement, began, end))
         nodes = tuple(start.node for start in placed.pods)
-        for key, node in zip(job.pods, nodes, strict=True):
-            self.state.run_pods[key] = job
-            self.state.run_pods_on.setdefault(node, {})[key] = job
+        for key, uid, node in zip(job.pods, job.uids, nodes, strict=True):
+            self._numbers.setdefault(key, set()).add(number)
+            self.state.run_pods[uid] = job
+            self.state.run_pods_on.setdefault(node, {})[uid] = key
             if key in self.cache.pod_rules and self.cache.pod_rules[key].relates_to_pods:
                 self.state.related[key] = node
         job.run = number
@@ -267,10 +269,14 @@ class PodRuns:
     def _end(self, number: int) -> ActiveRun:
         active = self.active.pop(number)
         run = self.state.remove(number)
-        for key, node in zip(active.job.pods, active.nodes, strict=True):
-            self.state.run_pods.pop(key, None)
-            self.state.related.pop(key, None)
-            self.state.run_pods_on[node].pop(key, None)
+        for key, uid, node in zip(active.job.pods, active.job.uids, active.nodes, strict=True):
+            self._numbers[key].discard(number)
+            if not self._numbers[key]:
+                del self._numbers[key]
+            self.state.run_pods.pop(uid, None)
+            if not self.state.has_run(key):
+                self.state.related.pop(key, None)
+            self.state.run_pods_on[node].pop(uid, None)
             if not self.state.run_pods_on[node]:
                 del self.state.run_pods_on[node]
         active.job.run = None

@@ -133,7 +133,7 @@ class Reconciler:
 
     def _is_bound(self, pod: Pod) -> bool:
         """Return whether a pod has a node, also if the watch has not shown its binding by this scheduler yet."""
-        return bool(pod.spec.node_name) or pod.metadata.key in self.runs.state.run_pods
+        return bool(pod.spec.node_name) or pod.metadata.uid in self.runs.state.run_pods
 
     def _release_order(self, claim: ResourceClaim, users: list[Pod]) -> tuple[bool, str]:
         """Return a sort key by which claims keep a device: those with a bound pod first, then by allocation time."""

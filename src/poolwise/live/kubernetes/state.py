@@ -57,8 +57,8 @@ class ClusterState:
         self.capacity = self.mapping.machine.capacity.copy()  # (n_owner, n_resource) that others do not use
         self.held = np.zeros_like(self.capacity)  # by runs
         self.runs = RunTable(self.capacity.size)  # runs that are active or being bound
-        self.run_pods: dict[str, PodJob] = {}  # key of a pod with a run -> its job
-        self.run_pods_on: dict[str, dict[str, PodJob]] = {}  # node -> key of each pod with a run there -> its job
+        self.run_pods: dict[str, PodJob] = {}  # uid of a pod with a run -> its job; a successor may have the key of a pod
+        self.run_pods_on: dict[str, dict[str, str]] = {}  # node -> uid of each pod with a run there -> its key
         self.related: dict[str, str] = {}  # key -> node, for pods with a run and affinity or anti-affinity to other pods
         self.avoided: dict[DeviceId, int] = {}  # device -> end of its exclusion after a failed attachment (monotonic ns)
         self.avoided_volumes: dict[tuple[str, str], int] = {}  # (claim uid, node) -> end of its exclusion (monotonic ns)
@@ -175,7 +175,8 @@ class ClusterState:
         else:
             for key, amounts in self.cache.on_node.get(node, {}).items():
                 # a run holds the amounts of its pods when it began; resizing a pod changes what is left for others
-                held = self.run_pods[key].held.get(key, amounts) if key in self.run_pods else {}
+                job = self.run_pods.get(self.cache.pods[key].metadata.uid)
+                held = job.held.get(key, amounts) if job is not None else {}
                 for name in amounts.keys() | held.keys():
                     if (column := self.mapping.column(name)) >= 0:
                         row[column] -= amounts.get(name, 0) - held.get(name, 0)
@@ -186,14 +187,19 @@ class ClusterState:
     def _is_unavailable(self, node: str) -> bool:
         """Return whether runs neither hold a whole node nor can get it."""
         if node in self.mapping.unschedulable:
-            return node not in self.run_pods_on and not any(key in self.run_pods for key in self.cache.on_node.get(node, ()))
+            return node not in self.run_pods_on and not any(map(self.has_run, self.cache.on_node.get(node, ())))
         return self.used_by_others(node)
+
+    def has_run(self, key: str) -> bool:
+        """Return whether the pod under a key has a run; a run of an earlier pod of that key does not count."""
+        pod = self.cache.pods.get(key)
+        return pod is not None and pod.metadata.uid in self.run_pods
 
     def used_by_others(self, node: str) -> bool:
         """Return whether pods without a run request resources of a node; daemon pods do not count."""
         for key, amounts in self.cache.on_node.get(node, {}).items():
             daemon = any(owner.kind == "DaemonSet" for owner in self.cache.pods[key].metadata.owner_references)
-            if key not in self.run_pods and not daemon and len(amounts) > 1:
+            if not self.has_run(key) and not daemon and len(amounts) > 1:
                 return True
         return False
 
@@ -233,12 +239,13 @@ class ClusterState:
     def used_on(self, node: str) -> dict[str, int]:
         """Return the amounts in use on a node, including pods that are being bound."""
         taken: dict[str, int] = {}
-        there = self.cache.on_node.get(node, {})
-        coming = [
-            self.cache.amounts(self.cache.pods[key]) if key in self.cache.pods else job.demand.amounts
-            for key, job in self.run_pods_on.get(node, {}).items()
-            if key not in there
-        ]
+        there, coming = self.cache.on_node.get(node, {}), []
+        for uid, key in self.run_pods_on.get(node, {}).items():
+            pod = self.cache.pods.get(key)
+            if pod is None or pod.metadata.uid != uid:
+                coming.append(self.run_pods[uid].held[key])  # its run returns its resources once all pods have ended
+            elif key not in there:
+                coming.append(self.cache.amounts(pod))  # it may have been resized
         for amounts in (*there.values(), *coming):
             for name, amount in amounts.items():
                 taken[name] = taken.get(name, 0) + amount
@@ -262,9 +269,9 @@ class ClusterState:
         """Yield the pods on a node that have not terminated, and those that are being bound to it."""
         there = self.cache.on_node.get(node, {})
         yield from (self.cache.pods[key] for key in there)
-        for key in self.run_pods_on.get(node, ()):
+        for uid, key in self.run_pods_on.get(node, {}).items():
             pod = self.cache.pods.get(key) if key not in there else None
-            if pod is not None and not pod.terminated:
+            if pod is not None and pod.metadata.uid == uid and not pod.terminated:
                 yield pod
 
     # Runs
