@@ -87,6 +87,22 @@ def test_gangs_by_label_start_together(cluster: ControlPlane, first_fit: str) ->
         cluster.wait_done()
 
 
+def test_pod_that_takes_the_name_of_a_deleted_one_starts(cluster: ControlPlane, first_fit: str) -> None:
+    """As pods of a StatefulSet do, in a gang whose other pods run and alone."""
+    cluster.apply([make.node(f"n{k}", cpu="8") for k in range(2)])
+    label = "pod-group.scheduling.sigs.k8s.io"
+    labels = {label: "g", f"{label}/min-available": "3"}
+    pods = [*(make.pod(f"g-{k}", cpu="1", labels=labels, seconds=None) for k in range(3)), make.pod("alone", seconds=None)]
+    cluster.apply(pods)
+    with scheduling(cluster, first_fit):
+        cluster.wait(lambda: cluster.count("Running") == 4, 60, "all pods run")
+        for _ in range(3):
+            for pod in pods[1:4:2]:
+                cluster.kubectl("replace", "--force", "--grace-period", "0", "-f", "-", given=json.dumps(pod))
+            cluster.wait(lambda: cluster.count("Running") == 4, 60, f"replaced pods run: {cluster.phases()}")
+    assert problems(cluster) == []
+
+
 def test_profiles_of_one_process_share_nodes_and_devices(cluster: ControlPlane, first_fit: str, pooled: str) -> None:
     """Pods of two schedulerNames compete for the same devices; those of a third one stay pending."""
     cluster.apply([make.node(f"n{k}", cpu="8") for k in range(4)])
