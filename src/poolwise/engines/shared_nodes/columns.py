@@ -207,7 +207,7 @@ class SharedColumns(ListColumns):
                 n,
                 parts=blank(n_node),
                 part=blank(n_node, slots),
-                run_on=blank(n_node, slots),
+                kind_on=np.full((n_node, slots), -1),
                 sorts=np.zeros(1, dtype=np.int64),
                 changed_at=blank(n_node),
             ),

@@ -16,7 +16,7 @@ from poolwise.kernels.jit import inlined, step
 from poolwise.kernels.shared_nodes.choose import choose
 from poolwise.kernels.shared_nodes.interval_state import SharedIntervals
 from poolwise.kernels.shared_nodes.nodes import DE_BRUIJN, POWER, next_fit, rebuild
-from poolwise.kernels.shared_nodes.releases import kind_at, last_touching, next_touching, sort_releases, write_ends
+from poolwise.kernels.shared_nodes.releases import last_touching, next_touching, sort_releases, write_ends
 from poolwise.kernels.shared_nodes.room import finds_room
 from poolwise.kernels.shared_nodes.segments import (
     add_reservation,
@@ -370,7 +370,7 @@ def _place(kind: int, state: SharedState, intervals: SharedIntervals) -> None:
         k = 0
         while usable and k < releases.parts[n] and releases.part[n, k] < ended:
             for d in range(dims):
-                ahead.top[leaves + n, d] += state.kinds.request[kind_at(n, k, state, intervals), d]
+                ahead.top[leaves + n, d] += state.kinds.request[releases.kind_on[n, k], d]
             k += 1
     rebuild(releases.parts.size, ahead)
     choose(kind, state.rules, state.kinds, ahead)

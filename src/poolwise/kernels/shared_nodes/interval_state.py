@@ -79,12 +79,12 @@ class SharedReleases(NamedTuple):
     end: IntArray  # (n_job,) ns, at least one second from now
     due: IntArray  # (n_job,) scratch: the same for each run
     node: IntArray  # (n_job,) node of a run of one part, -1 for several
-    # (n_node,) parts on a node, and (n_node, n_slot) positions of their runs, ascending, and these runs, -1 behind the last
+    # (n_node,) parts on a node; (n_node, n_slot) positions of their runs, ascending, and their kinds, -1 behind the last
     parts: IntArray
     part: IntArray
-    run_on: IntArray
+    kind_on: IntArray
     sorts: IntArray  # (1,) number of times that the runs were sorted; a run that begins again continues the count
-    changed_at: IntArray  # (n_node,) `sorts` when the runs on a node last changed
+    changed_at: IntArray  # (n_node,) `sorts` when the kinds on a node last changed
 
 
 class SharedSegments(NamedTuple):

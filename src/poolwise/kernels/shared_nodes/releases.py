@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from poolwise.arrays import IntArray
 from poolwise.kernels.common import heap
 from poolwise.kernels.common.intervals import second
 from poolwise.kernels.jit import inlined, step
@@ -10,47 +11,85 @@ from poolwise.kernels.shared_nodes.segments import is_reserved
 from poolwise.kernels.shared_nodes.state import SharedState, WindowArrays
 from poolwise.quantities import NEVER, OVERDUE, SECOND
 
+INSERTED = 32
+"""Number of new runs up to which they are inserted instead of sorting all runs."""
+
 
 @step
 def sort_releases(state: SharedState, intervals: SharedIntervals) -> None:
     """Sort the current runs by expected end, ties by job."""
-    releases, runs, parts, now = intervals.releases, state.runs, state.parts, state.now
-    soon, count = second(now) + OVERDUE, now.running
-    for k in range(count):
-        run = runs.ending[k]
-        releases.run[k] = run
-        releases.due[run] = max(runs.expected[run] // SECOND * SECOND, soon)
-    heap.sort(releases.run, count, releases.due)
+    releases, runs, parts = intervals.releases, state.runs, state.parts
+    _list_runs(state, intervals)
     for n in range(releases.parts.size):
         releases.parts[n] = 0
-    for k in range(count):
-        run, at = releases.run[k], k
-        while at > 0 and releases.end[at - 1] == releases.due[run] and runs.job[releases.run[at - 1]] > runs.job[run]:
-            releases.run[at] = releases.run[at - 1]
-            at -= 1
-        releases.run[at], releases.end[k] = run, releases.due[run]
     releases.sorts[0] += 1
-    for k in range(count):
+    for k in range(intervals.status.runs):
         run = releases.run[k]
-        first = parts.first[run]
+        first, kind = parts.first[run], state.jobs.kind[runs.job[run]]
         releases.node[k] = parts.node[first] if parts.first[run + 1] == first + 1 else -1
         for part in range(first, parts.first[run + 1]):
             n = parts.node[part]
             releases.part[n, releases.parts[n]] = k
-            _note_run(n, run, intervals)
+            _note_kind(n, kind, intervals)
             releases.parts[n] += 1
     for n in range(releases.parts.size):
-        if releases.parts[n] < releases.run_on.shape[1]:
-            _note_run(n, -1, intervals)
-    intervals.status.runs = count
+        if releases.parts[n] < releases.kind_on.shape[1]:
+            _note_kind(n, -1, intervals)
+
+
+@step
+def _list_runs(state: SharedState, intervals: SharedIntervals) -> None:
+    """Write the current runs to `releases.run` in order, and their ends to `releases.end`.
+
+    The order changes little from pass to pass, so runs that have started since are inserted, unless there are many.
+    """
+    releases, runs, status, now, count = intervals.releases, state.runs, intervals.status, state.now, 0
+    soon = second(now) + OVERDUE
+    for k in range(status.runs):
+        releases.due[releases.run[k]] = 0
+    for k in range(now.running):
+        run = runs.ending[k]
+        releases.due[run] = max(runs.expected[run] // SECOND * SECOND, soon)
+    for k in range(status.runs):
+        run = releases.run[k]
+        if releases.due[run] > 0:
+            releases.run[count] = run
+            releases.due[run] = -releases.due[run]
+            count += 1
+    many = now.running - count > INSERTED
+    for k in range(now.running):
+        run = runs.ending[k]
+        if many:
+            releases.run[k] = run
+        elif releases.due[run] > 0:
+            releases.run[count] = run
+            count += 1
+        releases.due[run] = abs(releases.due[run])
+    if many:
+        heap.sort(releases.run, now.running, releases.due)
+    status.runs = now.running
+    for k in range(status.runs):
+        run, at = releases.run[k], k
+        while at > 0 and _precedes(run, releases.run[at - 1], releases.due, runs.job):
+            releases.run[at] = releases.run[at - 1]
+            at -= 1
+        releases.run[at] = run
+    for k in range(status.runs):
+        releases.end[k] = releases.due[releases.run[k]]
 
 
 @inlined
-def _note_run(n: int, run: int, intervals: SharedIntervals) -> None:
-    """Write the next run by expected end on a node, -1 behind the last; note whether it is another one than before."""
+def _precedes(run: int, other: int, due: IntArray, job: IntArray) -> bool:
+    """Return whether a run ends before another one, ties by job."""
+    return bool(due[run] < due[other] or (due[run] == due[other] and job[run] < job[other]))
+
+
+@inlined
+def _note_kind(n: int, kind: int, intervals: SharedIntervals) -> None:
+    """Write the kind of the next run by expected end on a node, -1 behind the last; note whether it was another one."""
     releases = intervals.releases
-    if releases.run_on[n, releases.parts[n]] != run:
-        releases.run_on[n, releases.parts[n]] = run
+    if releases.kind_on[n, releases.parts[n]] != kind:
+        releases.kind_on[n, releases.parts[n]] = kind
         releases.changed_at[n] = releases.sorts[0]
 
 
@@ -102,7 +141,7 @@ def write_ends(kind: int, state: SharedState, windows: WindowArrays, intervals: 
 
 @step
 def _row_of(kind: int, state: SharedState, windows: WindowArrays, intervals: SharedIntervals) -> int:
-    """Return the row of `trial.needed` for a kind; compute it for the nodes whose runs have changed since."""
+    """Return the row of `trial.needed` for a kind; compute it for the nodes whose runs have other kinds since."""
     trial, nodes, kinds = intervals.trial, state.nodes, state.kinds
     changed_at, sorts = intervals.releases.changed_at, intervals.releases.sorts[0]
     row, leaves = (kind >> windows.coming.shape[1]) % trial.kind.size, nodes.top.shape[0] // 2
@@ -126,14 +165,7 @@ def _count_needed(n: int, kind: int, state: SharedState, intervals: SharedInterv
         while free < request[kind, d]:
             if k == releases.parts[n]:
                 return NEVER
-            free += request[kind_at(n, k, state, intervals), d]
+            free += request[releases.kind_on[n, k], d]
             k += 1
         needed = max(needed, k)
     return int(needed)
-
-
-@inlined
-def kind_at(n: int, k: int, state: SharedState, intervals: SharedIntervals) -> int:
-    """Return the kind of the k-th part by end on a node."""
-    releases = intervals.releases
-    return int(state.jobs.kind[state.runs.job[releases.run[releases.part[n, k]]]])
