@@ -8,6 +8,7 @@ import msgspec
 import numpy as np
 import pytest
 
+from poolwise.live.kubernetes.informer import Synced, WatchEvent
 from poolwise.live.kubernetes.objects.claim import ResourceClaim
 from poolwise.live.kubernetes.objects.pod import Pod
 from poolwise.policies.placement.nodes.placement import FirstNodes
@@ -125,3 +126,62 @@ def test_replaced_pod_of_a_gang_waits_for_room() -> None:
     driven.settle()
     assert driven.nodes()["p1"] == "n0"
     check_at_end(driven, 3)
+
+
+def relist(driven: DrivenPlatform, kind: type) -> None:
+    """List all objects of a kind again, as after a watch that was interrupted: deletions are not reported one by one."""
+    items = [item for (of, _), item in driven.cluster.objects.items() if of is kind]
+    for item in items:
+        driven.cluster.events.put(WatchEvent(item))
+    driven.cluster.events.put(Synced(kind, frozenset(item.metadata.key for item in items)))
+    driven.settle()
+
+
+def test_device_of_a_claim_that_is_replaced_unseen_is_free_again() -> None:
+    driven = opened([make.pod("p0", cpu="1", memory="1Mi", seconds=None, claims={"g": {"resourceClaimName": "c0"}})])
+    driven.cluster.finish("default/p0")
+    driven.settle()
+    kube = driven.cluster
+    del kube.objects[Pod, "default/p0"], kube.objects[ResourceClaim, "default/c0"]
+    while not kube.events.empty():
+        kube.events.get()
+    replaced = make.claim("c0", make.exactly("gpu"))
+    kube.add(replaced)
+    kube.events.get()  # the watch does not see it
+    relist(driven, Pod)
+    relist(driven, ResourceClaim)
+    assert not driven.platform.cache.usage.claims
+    check_at_end(driven, 0)
+
+
+def test_pod_that_is_replaced_unseen_by_one_of_another_scheduler_leaves_the_queue() -> None:
+    for cpu in ("1", "9"):  # it runs, or waits
+        driven = opened([make.pod("p0", cpu=cpu, memory="1Mi", seconds=None)])
+        driven.cluster.add(make.pod("p0", cpu=cpu, memory="1Mi", seconds=None, schedulerName="another"))
+        driven.settle()
+        check_at_end(driven, 0)
+
+
+def test_successor_of_a_pod_gets_a_message_of_its_own() -> None:
+    pod = make.pod("p0", cpu="1", seconds=None, claims={"g": {"resourceClaimName": "missing"}})
+    driven = opened([])
+    driven.cluster.add(pod)
+    driven.settle().wait_for_pass()
+    assert "missing" in driven.cluster.messages.pop("default/p0")
+    driven.cluster.remove(Pod, "default/p0")
+    driven.cluster.add(pod)
+    driven.settle().wait_for_pass()
+    assert "missing" in driven.cluster.messages["default/p0"]
+
+
+def test_pod_whose_label_names_another_group_leaves_its_group() -> None:
+    driven = opened([])
+    for name, group in (("a", "one"), ("b", "one"), ("c", "other")):
+        driven.cluster.add(make.pod(name, cpu="1", seconds=None, labels={LABEL: group, f"{LABEL}/min-available": "2"}))
+    driven.settle()
+    assert set(driven.nodes()) == {"a", "b"}
+    b = driven.cluster.get(Pod, "default/b")
+    labels = {**b.metadata.labels, LABEL: "other"}
+    driven.cluster.put(msgspec.structs.replace(b, metadata=msgspec.structs.replace(b.metadata, labels=labels)))
+    driven.settle()
+    assert driven.platform.pod_jobs._members == {"default/one": {"default/a"}, "default/other": {"default/b", "default/c"}}

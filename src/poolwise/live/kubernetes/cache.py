@@ -80,6 +80,19 @@ class ClusterCache:
         self._claim_keys: dict[str, str] = {}  # by uid
         self._demands: dict[str, tuple[Pod, PodDemand | InputError]] = {}  # key -> pod, demand of its containers
         self._backing_class: dict[str, str | None] = {}  # extended resource -> device class that backs it
+        self._stores: dict[type, dict[str, Any]] = {  # kind -> its objects
+            Namespace: self.namespaces,
+            Node: self.nodes,
+            DeviceClass: self.classes,
+            PodGroup: self.groups,
+            DeviceTaintRule: self.rules,
+            Pod: self.pods,
+            ResourceClaim: self.claims,
+            ResourceSlice: self._slices,
+            StorageClass: self.storage_classes,
+            PersistentVolume: self.volumes,
+            PersistentVolumeClaim: self.volume_claims,
+        }
 
     def pop_changes(self) -> CacheChanges:
         """Return the changes and reset them."""
@@ -87,10 +100,18 @@ class ClusterCache:
         return changes
 
     def apply_event(self, event: WatchEvent[Any] | Synced) -> None:
-        """Apply a watch event, or the completion of a list."""
+        """Apply a watch event, or the completion of a list.
+
+        A new list may contain an object that has taken the name of another, whose deletion was not watched.
+        """
         if isinstance(event, Synced):
             self._forget(event)
             return
+        before = self._stores[type(event.item)].get(event.item.metadata.key)
+        if before is not None and before.metadata.uid != event.item.metadata.uid:
+            if event.deleted:
+                return  # the object has a successor already
+            self.apply_event(WatchEvent(before, deleted=True))
         match event.item:
             case Pod() as pod:
                 self._pod(pod, event.deleted)
@@ -102,7 +123,7 @@ class ClusterCache:
                 self._store(self.namespaces, namespace, event.deleted)
                 self.changes.namespaces = True
             case StorageClass() | PersistentVolume() | PersistentVolumeClaim() as item:
-                self._store(self._volume_stores[type(item)], item, event.deleted)
+                self._store(self._stores[type(item)], item, event.deleted)
                 self.changes.volumes = True
             case ResourceSlice() as slice:
                 self._slice(slice, event.deleted)
@@ -182,14 +203,6 @@ class ClusterCache:
 
     # Watch events
 
-    @property
-    def _volume_stores(self) -> dict[type, dict[str, Any]]:
-        return {
-            StorageClass: self.storage_classes,
-            PersistentVolume: self.volumes,
-            PersistentVolumeClaim: self.volume_claims,
-        }
-
     def _note_taints(self, devices: set[DeviceId]) -> None:
         self.changes.devices |= devices
         self.changes.taints |= bool(devices)
@@ -202,19 +215,9 @@ class ClusterCache:
 
     def _forget(self, event: Synced) -> None:
         """Delete cached objects that a complete list of their kind does not contain."""
-        stores: dict[type, dict[str, Any]] = {
-            Namespace: self.namespaces,
-            Node: self.nodes,
-            DeviceClass: self.classes,
-            PodGroup: self.groups,
-            DeviceTaintRule: self.rules,
-            Pod: self.pods,
-            ResourceClaim: self.claims,
-            ResourceSlice: self._slices,
-            **self._volume_stores,
-        }
-        for key in stores[event.kind].keys() - event.keys:
-            self.apply_event(WatchEvent(stores[event.kind][key], deleted=True))
+        store = self._stores[event.kind]
+        for key in store.keys() - event.keys:
+            self.apply_event(WatchEvent(store[key], deleted=True))
         self.unsynced.discard(event.kind)
 
     def _pod(self, pod: Pod, deleted: bool) -> None:

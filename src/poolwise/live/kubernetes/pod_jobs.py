@@ -98,6 +98,7 @@ class PodJobs:
         self.by_pod: dict[str, PodJob] = {}  # key of a pod -> its job
         self.partial_gangs: dict[str, list[str]] = {}  # group -> its pods with a node, for groups in which more pods must start
         self._missing_claims: list[ExtendedClaim] = []
+        self._uids: dict[str, str] = {}  # key of a pod -> its uid at its last change
         self._claims_requested: dict[str, str] = {}  # pod -> uid, once the claim for its extended resources is requested
         self._completed_gangs: set[str] = set()  # groups that were complete at some time
         self._members: dict[str, set[str]] = {}  # group -> pods
@@ -120,9 +121,14 @@ class PodJobs:
             pod = self.cache.pods.get(key)
             if pod is None:
                 self._claims_requested.pop(key, None)
+            uid = pod.metadata.uid if pod is not None else ""
+            if self._uids.pop(key, uid) != uid:
+                self.messages.forget(key)  # its successor has no message yet
+            if uid:
+                self._uids[key] = uid
             named = group_of(pod) if pod is not None else None
             before = self._group.get(key)
-            if before is not None and named is None:
+            if before is not None and (named is None or named[0] != before[0]):
                 groups.add(before[0])
                 self._members[before[0]].discard(key)
                 del self._group[key]
