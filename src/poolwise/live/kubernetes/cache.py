@@ -108,7 +108,8 @@ class ClusterCache:
             self._forget(event)
             return
         before = self._stores[type(event.item)].get(event.item.metadata.key)
-        if before is not None and before.metadata.uid != event.item.metadata.uid:
+        has_state = isinstance(event.item, Pod | ResourceClaim)  # by uid; other kinds are only read
+        if has_state and before is not None and before.metadata.uid != event.item.metadata.uid:
             if event.deleted:
                 return  # the object has a successor already
             self.apply_event(WatchEvent(before, deleted=True))
