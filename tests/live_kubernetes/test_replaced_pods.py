@@ -11,6 +11,7 @@ import pytest
 from poolwise.live.kubernetes.informer import Synced, WatchEvent
 from poolwise.live.kubernetes.objects.claim import ResourceClaim
 from poolwise.live.kubernetes.objects.pod import Pod
+from poolwise.live.kubernetes.starts import BindFailed
 from poolwise.policies.placement.nodes.placement import FirstNodes
 from poolwise.schedulers.list import ListScheduler
 from tests.helpers.played_cluster import DrivenPlatform, FakeKubernetes
@@ -185,3 +186,34 @@ def test_pod_whose_label_names_another_group_leaves_its_group() -> None:
     driven.cluster.put(msgspec.structs.replace(b, metadata=msgspec.structs.replace(b.metadata, labels=labels)))
     driven.settle()
     assert driven.platform.pod_jobs._members == {"default/one": {"default/a"}, "default/other": {"default/b", "default/c"}}
+
+
+def test_gang_whose_start_fails_starts_with_the_successor_of_a_pod() -> None:
+    driven = opened([])
+    driven.cluster.binds_at_once = False
+    for k in range(2):
+        driven.cluster.add(make.claim(f"c{k}", make.exactly("gpu")))
+        driven.cluster.add(gang_pod(k, 2))
+    driven.settle()
+    ((number, first),) = driven.cluster.started
+    driven.cluster.remove(Pod, "default/p0")
+    successor = driven.cluster.add(gang_pod(0, 2))
+    driven.settle()
+    driven.cluster.events.put(BindFailed(number, "pod p0 no longer exists", lost=True))
+    driven.settle()
+    while len(driven.cluster.started) == 1:
+        driven.wait_for_pass()
+    _, again = driven.cluster.started[1]
+    assert [start.pod.metadata.uid for start in again] == [successor.metadata.uid, first[1].pod.metadata.uid]
+    driven.cluster.complete_start(*driven.cluster.started[1])
+    check_at_end(driven.settle(), 2)
+
+
+def test_stopping_the_run_of_a_gang_evicts_no_successor() -> None:
+    driven = opened([gang_pod(k, 2) for k in range(2)])
+    driven.cluster.remove(Pod, "default/p0")
+    release(driven, "c0")
+    driven.cluster.add(gang_pod(0, 2))
+    driven.settle()
+    driven.platform.runs.stop(0, "preempted")
+    assert driven.cluster.stopped == [("default/p1", "preempted")]

@@ -169,7 +169,7 @@ class _Placing:
             later, why = list[int](), DoesNotFit()
             for task in waiting:
                 pod = self.cache.pending_pod(self.job.pods[task])
-                if pod is None:
+                if pod is None or pod.metadata.uid != self.job.uids[task]:
                     raise NotReady(f"pod {self.job.pods[task]} no longer exists")
                 try:
                     starts[task] = self._start(task, pod, names[task])

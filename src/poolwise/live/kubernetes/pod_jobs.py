@@ -187,10 +187,15 @@ class PodJobs:
                         del self._claim_users[claim]
 
     def _job_of(self, key: str) -> PodJob | None:
-        """Return the job of the pod under a key; a running job of an earlier pod of that key does not count."""
+        """Return the job of the pod under a key.
+
+        The job of an earlier pod of that key does not count once it runs; while other pods of it are being bound, it does.
+        """
         job, pod = self.by_pod.get(key), self.cache.pods.get(key)
-        is_earlier = job is not None and job.run is not None and pod is not None and pod.metadata.uid not in job.uids
-        return None if is_earlier else job
+        if job is None or job.run is None or pod is None or pod.metadata.uid in job.uids:
+            return job
+        others = ((self.cache.pending_pod(other), uid) for other, uid in zip(job.pods, job.uids, strict=True))
+        return job if any(other is not None and other.metadata.uid == uid for other, uid in others) else None
 
     def _update_pod(self, key: str, changes: JobChanges) -> None:
         pod, job = self.cache.pending_pod(key), self._job_of(key)

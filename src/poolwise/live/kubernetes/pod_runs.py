@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from poolwise.live.kubernetes.actions import Actions
 from poolwise.live.kubernetes.cache import ClusterCache
 from poolwise.live.kubernetes.clock import LiveClock
+from poolwise.live.kubernetes.objects.pod import Pod
 from poolwise.live.kubernetes.placement import (
     Placed,
     PlacementFailures,
@@ -122,7 +123,7 @@ class PodRuns:
         if active is None:
             return "the run has ended"
         active.stopped = True
-        self.actions.stop([self.cache.pods[key] for key in active.job.pods if key in self.cache.pods], reason)
+        self.actions.stop(self._pods(active.job), reason)
         return ""
 
     def report_unschedulable(self, pods: Iterable[str], why: str) -> None:
@@ -179,9 +180,10 @@ class PodRuns:
             return []
         active.is_bound = True
         active.job.failures = 0
-        for key, node in zip(active.job.pods, active.nodes, strict=True):
-            if (pod := self.cache.pods.get(key)) is not None:
-                self.actions.report_event(pod, "Scheduled", f"Successfully assigned {key} to {node}", warning=False)
+        node_of = dict(zip(active.job.pods, active.nodes, strict=True))
+        for pod in self._pods(active.job):
+            key = pod.metadata.key
+            self.actions.report_event(pod, "Scheduled", f"Successfully assigned {key} to {node_of[key]}", warning=False)
         self.cache.changes.pods.update(active.job.pods)  # they may have terminated already
         return [Started(number, active.job.row)]
 
@@ -200,8 +202,9 @@ class PodRuns:
         after = RETRY if avoidable else min(LONGEST_RETRY, RETRY << min(job.failures, 6))
         job.not_before = time.monotonic_ns() + after
         self.clock.request_pass(after)
-        self.report_unschedulable(job.pods, failed.reason)
-        whole = not failed.bound and all(self.cache.pending_pod(key) is not None for key in job.pods)
+        pending = [pod.metadata.key for pod in self._pods(job) if self.cache.pending_pod(pod.metadata.key) is not None]
+        self.report_unschedulable(pending, failed.reason)
+        whole = not failed.bound and len(pending) == len(job.pods)
         if not whole:
             self.pod_jobs.end(job)
         self.cache.changes.pods.update(job.pods)  # they may have changed in between
@@ -239,6 +242,11 @@ class PodRuns:
         self._end(number)
         self.pod_jobs.end(job)
         return [Ended(number, job.row, tuple(range(len(job.pods))), outcome)]
+
+    def _pods(self, job: PodJob) -> list[Pod]:
+        """Return the pods of a job that exist; a successor of the same name is not one of them."""
+        pods = ((self.cache.pods.get(key), uid) for key, uid in zip(job.pods, job.uids, strict=True))
+        return [pod for pod, uid in pods if pod is not None and pod.metadata.uid == uid]
 
     def _reserved(self, key: str, uid: str) -> bool:
         claim = self.cache.claims.get(key)
