@@ -35,6 +35,7 @@ from tests.helpers.played_cluster import DrivenPlatform, FakeKubernetes
 from tests.live.kubernetes import objects as make
 
 WHOLE = named_scheduler("catalog:fm-easy")
+LABEL = "pod-group.scheduling.sigs.k8s.io"
 CORDONED = {"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}
 SCHEDULERS: dict[str, Scheduler] = {
     "nodes": ListScheduler(backfill=Easy(), placement=FirstNodes()),
@@ -57,8 +58,13 @@ def cordon(kube: FakeKubernetes, name: str, unschedulable: bool = True) -> None:
 
 def finish(kube: FakeKubernetes, name: str) -> None:
     """Let a pod succeed and release its claims, as Kubernetes does."""
-    uid = kube.get(Pod, f"default/{name}").metadata.uid
     kube.finish(f"default/{name}")
+    end(kube, name)
+
+
+def end(kube: FakeKubernetes, name: str) -> None:
+    """Release the claims of a pod that has ended or is about to be deleted."""
+    uid = kube.get(Pod, f"default/{name}").metadata.uid
     for kind, key in list(kube.objects):
         if kind is ResourceClaim and any(user.uid == uid for user in kube.get(kind, key).status.reserved_for):
             kube.release_claim(kube.get(kind, key), uid)
@@ -185,6 +191,7 @@ class Changing:
         self.kube = FakeKubernetes(*classes)
         self.nodes: list[str] = []
         self.slices: list[str] = []
+        self.pods: dict[str, dict[str, Any]] = {}  # name -> manifest
         self.checked: set[str] = set()
         for _ in range(3):
             self.add_node()
@@ -225,8 +232,32 @@ class Changing:
             claims = {"d": {"resourceClaimName": name}}
         if self.random.random() < 0.15:
             more["tolerations"] = [CORDONED]
+        if self.random.random() < 0.4:
+            gang = f"g{self.random.randrange(4)}"
+            more["labels"] = {LABEL: gang, f"{LABEL}/min-available": "2"}
         seconds = self.random.choice([None, 5])
-        self.kube.add(make.pod(name, cpu=str(self.random.randint(1, 3)), seconds=seconds, claims=claims, **more))
+        self.pods[name] = make.pod(name, cpu=str(self.random.randint(1, 3)), seconds=seconds, claims=claims, **more)
+        self.kube.add(self.pods[name])
+
+    def replace_pod(self) -> None:
+        """Delete a pod and create one of the same name, perhaps of another scheduler; the watch may miss the deletion."""
+        name = self.random.choice(sorted(self.pods))
+        end(self.kube, name)
+        if self.random.random() < 0.5:
+            self.kube.remove(Pod, f"default/{name}")
+        if self.random.random() < 0.3:
+            self.driven.settle()
+        manager = self.random.choice(["poolwise", "poolwise", "another"])
+        self.kube.add({**self.pods[name], "spec": {**self.pods[name]["spec"], "schedulerName": manager}})
+
+    def drain(self) -> None:
+        """End all pods and check that nothing is held any more."""
+        for name in self.pods:
+            finish(self.kube, name)
+        self.driven.settle()
+        state, platform = self.driven.platform.state, self.driven.platform
+        assert not platform.runs.active and not state.run_pods and not state.run_pods_on and not state.related
+        assert not platform.pod_jobs.by_pod and not state.held.any() and not platform.cache.usage.claims
 
     def step(self) -> None:
         chance = self.random.random()
@@ -242,8 +273,10 @@ class Changing:
         elif chance < 0.6 and self.nodes:
             name = self.random.choice(self.nodes)
             cordon(self.kube, name, not self.kube.get(Node, name).spec.unschedulable)
-        elif chance < 0.75 and running:
+        elif chance < 0.7 and running:
             finish(self.kube, self.random.choice(sorted(running)))
+        elif chance < 0.8 and self.pods:
+            self.replace_pod()
         else:
             self.add_pod()
         self.driven.settle()
@@ -256,10 +289,16 @@ class Changing:
             jobs = loop.queue.jobs.tolist()
             reasons = WaitReasons(self.scheduler, loop, platform.snapshot(), jobs)
             assert all(reason is None or reason.text for reason in map(reasons.of, jobs))
+        pod_jobs = platform.pod_jobs
+        for name in self.pods:
+            pod = platform.cache.pending_pod(key := f"default/{name}")
+            job = pod_jobs.by_pod.get(key)
+            queued = pod is None or (job is not None and pod.metadata.uid in job.uids)
+            assert queued or key in pod_jobs.messages.reasons, f"{name} is ignored"
         for name, node in self.driven.nodes().items():
             pod = self.kube.get(Pod, f"default/{name}")
-            if name not in self.checked:
-                self.checked.add(name)
+            if pod.metadata.uid not in self.checked:
+                self.checked.add(pod.metadata.uid)
                 assert node in self.nodes, f"{name} was started on {node}, which is deleted"
                 assert pod.spec.tolerations or not self.kube.get(Node, node).spec.unschedulable, f"{node} is cordoned"
         if platform.state.view == "whole":
@@ -281,6 +320,7 @@ def test_random_changes_do_not_stop_the_run(name: str, random: Random) -> None:
     changing = Changing(SCHEDULERS[name], random)
     for _ in range(20):
         changing.step()
+    changing.drain()
 
 
 def test_failed_watch_client_ends_the_run() -> None:
