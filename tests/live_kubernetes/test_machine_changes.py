@@ -59,12 +59,11 @@ def cordon(kube: FakeKubernetes, name: str, unschedulable: bool = True) -> None:
 def finish(kube: FakeKubernetes, name: str) -> None:
     """Let a pod succeed and release its claims, as Kubernetes does."""
     kube.finish(f"default/{name}")
-    end(kube, name)
+    release(kube, kube.get(Pod, f"default/{name}").metadata.uid)
 
 
-def end(kube: FakeKubernetes, name: str) -> None:
-    """Release the claims of a pod that has ended or is about to be deleted."""
-    uid = kube.get(Pod, f"default/{name}").metadata.uid
+def release(kube: FakeKubernetes, uid: str) -> None:
+    """Release the claims of a pod that has ended or was deleted."""
     for kind, key in list(kube.objects):
         if kind is ResourceClaim and any(user.uid == uid for user in kube.get(kind, key).status.reserved_for):
             kube.release_claim(kube.get(kind, key), uid)
@@ -192,6 +191,7 @@ class Changing:
         self.nodes: list[str] = []
         self.slices: list[str] = []
         self.pods: dict[str, dict[str, Any]] = {}  # name -> manifest
+        self.deleted: list[str] = []  # uid of deleted pods whose claims are still reserved
         self.checked: set[str] = set()
         for _ in range(3):
             self.add_node()
@@ -240,9 +240,14 @@ class Changing:
         self.kube.add(self.pods[name])
 
     def replace_pod(self) -> None:
-        """Delete a pod and create one of the same name, perhaps of another scheduler; the watch may miss the deletion."""
+        """Delete a pod and create one of the same name, perhaps of another scheduler; the watch may miss the deletion.
+
+        The claims of the deleted pod are released now or later.
+        """
         name = self.random.choice(sorted(self.pods))
-        end(self.kube, name)
+        self.deleted.append(self.kube.get(Pod, f"default/{name}").metadata.uid)
+        if self.random.random() < 0.5:
+            release(self.kube, self.deleted.pop())
         if self.random.random() < 0.5:
             self.kube.remove(Pod, f"default/{name}")
         if self.random.random() < 0.3:
@@ -252,6 +257,8 @@ class Changing:
 
     def drain(self) -> None:
         """End all pods and check that nothing is held any more."""
+        while self.deleted:
+            release(self.kube, self.deleted.pop())
         for name in self.pods:
             finish(self.kube, name)
         self.driven.settle()
@@ -277,6 +284,8 @@ class Changing:
             finish(self.kube, self.random.choice(sorted(running)))
         elif chance < 0.8 and self.pods:
             self.replace_pod()
+        elif chance < 0.85 and self.deleted:
+            release(self.kube, self.deleted.pop())
         else:
             self.add_pod()
         self.driven.settle()

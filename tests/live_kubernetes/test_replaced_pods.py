@@ -217,3 +217,17 @@ def test_stopping_the_run_of_a_gang_evicts_no_successor() -> None:
     driven.settle()
     driven.platform.runs.stop(0, "preempted")
     assert driven.cluster.stopped == [("default/p1", "preempted")]
+
+
+def test_claim_is_released_after_the_successor_of_its_pod_has_ended() -> None:
+    driven = opened([make.pod("p0", cpu="1", memory="1Mi", seconds=None, claims={"g": {"resourceClaimName": "c0"}})])
+    driven.cluster.remove(Pod, "default/p0")
+    driven.cluster.add(make.claim("c1", make.exactly("gpu")))
+    driven.cluster.add(make.pod("p0", cpu="1", memory="1Mi", seconds=None, claims={"g": {"resourceClaimName": "c1"}}))
+    driven.settle()
+    driven.cluster.remove(Pod, "default/p0")
+    release(driven, "c1")
+    driven.settle()
+    release(driven, "c0")
+    driven.settle()
+    check_at_end(driven, 0)

@@ -116,7 +116,7 @@ class Watcher:
 
     def violations(self, *, moving: bool) -> set[str]:
         """Return violations; a device in several claims of kube-scheduler alone is a known defect of that one."""
-        double = "is allocated to"
+        double = "is allocated to"  # several claims
         found = {each for each in problems(self.plane, moving=moving) if double not in each or "default/k" in each}
         self.doubly_allocated = {each for each in found if double in each and "default/theirs-" in each}
         return found

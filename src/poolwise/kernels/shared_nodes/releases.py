@@ -41,7 +41,8 @@ def sort_releases(state: SharedState, intervals: SharedIntervals) -> None:
 def _list_runs(state: SharedState, intervals: SharedIntervals) -> None:
     """Write the current runs to `releases.run` in order, and their ends to `releases.end`.
 
-    The order changes little from pass to pass, so runs that have started since are inserted, unless there are many.
+    The order changes little from pass to pass, so runs that have started since are inserted, unless there are many. In between,
+    `releases.due` is negative for runs that are listed already.
     """
     releases, runs, status, now, count = intervals.releases, state.runs, intervals.status, state.now, 0
     soon = second(now) + OVERDUE

@@ -147,8 +147,8 @@ class PodJobs:
         claims = list(claims)
         changes = self.update_pods({pod for claim in claims for pod in self._awaiting_claim.pop(claim, ())})
         for key in sorted({pod for claim in claims for pod in self._claim_users.get(claim, ())}):
-            job = self.by_pod[key]
-            if job.run is None and (unallocated := self._unallocated(job.claims)) != job.unallocated:
+            job = self.by_pod.get(key)  # None if the claim is of an earlier pod of that key
+            if job is not None and job.run is None and (unallocated := self._unallocated(job.claims)) != job.unallocated:
                 now = replace(job, unallocated=unallocated, row=-1)
                 self.by_pod.update(dict.fromkeys(now.pods, now))
                 changes.altered.append((job, now))

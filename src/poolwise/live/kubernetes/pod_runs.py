@@ -52,7 +52,7 @@ class PodRuns:
         self.active: dict[int, ActiveRun] = {}  # by number
         self.freed_at = -1  # time (ns) at which a run last ended or the machine changed, -1 before
         self._next = 0
-        self._numbers: dict[str, set[int]] = {}  # key of a pod -> runs of pods with that key, which end one after the other
+        self._runs_of: dict[str, set[int]] = {}  # key of a pod -> runs of pods with that key, which end one after the other
         self._awaiting_release: dict[str, set[str]] = {}  # claim -> terminated pods whose runs wait for its release
 
     def snapshot(self) -> Snapshot:
@@ -223,7 +223,7 @@ class PodRuns:
         The resources of a run return together, as policies expect: otherwise another job could overtake one that needs a node
         and devices, between the termination of the pod and the deallocation of its devices.
         """
-        return [event for number in sorted(self._numbers.get(key, ())) for event in self._end_if_terminated(number, key)]
+        return [event for number in sorted(self._runs_of.get(key, ())) for event in self._end_if_terminated(number, key)]
 
     def _end_if_terminated(self, number: int, key: str) -> list[Event]:
         active, job = self.active[number], self.active[number].job
@@ -264,7 +264,7 @@ class PodRuns:
         self.state.add(Run(number, job.row, tasks, placed.placement, began, end))
         nodes = tuple(start.node for start in placed.pods)
         for key, uid, node in zip(job.pods, job.uids, nodes, strict=True):
-            self._numbers.setdefault(key, set()).add(number)
+            self._runs_of.setdefault(key, set()).add(number)
             self.state.run_pods[uid] = job
             self.state.run_pods_on.setdefault(node, {})[uid] = key
             if key in self.cache.pod_rules and self.cache.pod_rules[key].relates_to_pods:
@@ -278,9 +278,9 @@ class PodRuns:
         active = self.active.pop(number)
         run = self.state.remove(number)
         for key, uid, node in zip(active.job.pods, active.job.uids, active.nodes, strict=True):
-            self._numbers[key].discard(number)
-            if not self._numbers[key]:
-                del self._numbers[key]
+            self._runs_of[key].discard(number)
+            if not self._runs_of[key]:
+                del self._runs_of[key]
             self.state.run_pods.pop(uid, None)
             if not self.state.has_run(key):
                 self.state.related.pop(key, None)
