@@ -9,6 +9,7 @@ from binding to Running (default 0, so that status updates of the nodes compete 
 from __future__ import annotations
 
 import gc
+import math
 import os
 import subprocess
 import sys
@@ -33,7 +34,7 @@ from poolwise.policies.placement.nodes.placement import EmptiestNodes
 from poolwise.policies.placement.nvme.policies import NvmeMinimizeFragmentation
 from poolwise.schedulers.composition import CompositionScheduler
 from poolwise.schedulers.list import ListScheduler
-from tests.helpers.machine_speed import slowness
+from tests.helpers.machine_speed import measured_slowness
 from tests.helpers.played_cluster import FakeKubernetes
 from tests.live.kubernetes import layouts
 from tests.live.kubernetes import objects as make
@@ -390,10 +391,21 @@ def decided(
 
 @pytest.mark.parametrize(("layout", "scheduler", "name"), DECIDED, ids=lambda one: getattr(one, "__name__", one))
 def test_decisions_take_less_than_a_millisecond_per_pod(layout: Layout, scheduler: Scheduler, name: str) -> None:
-    """On the reference computer; on a slower one, more by the measured factor."""
-    taken = decided(500, 1000, layout, scheduler)
-    print(f"\n{taken:.2f} ms of CPU a pod, {name} on {layout.__name__}; reference computer {slowness():.1f} times as fast")
-    assert taken < slowness()
+    """On the reference computer; on a slower one, more by the measured factor.
+
+    Other processes and a change of the processor's clock only increase a time, so the least of up to five runs and the least of
+    the measured factors count.
+    """
+    taken, factor = math.inf, math.inf
+    for _ in range(5):
+        gc.collect()
+        factor = min(factor, measured_slowness())
+        taken = min(taken, decided(500, 1000, layout, scheduler))
+        factor = max(1.0, min(factor, measured_slowness()))
+        if taken < factor:
+            break
+    print(f"\n{taken:.2f} ms of CPU a pod, {name} on {layout.__name__}; reference computer {factor:.1f} times as fast")
+    assert taken < factor
 
 
 def test_placement_rules_cost_pods_without_rules_at_most_3_percent(monkeypatch: pytest.MonkeyPatch) -> None:
