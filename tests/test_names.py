@@ -21,7 +21,6 @@ FILES = {file.relative_to(ROOT).as_posix(): file for file in ROOT.rglob("*.py")}
 FILES |= {
     file.relative_to(folder.parent).as_posix(): file for folder in extension_folders().values() for file in folder.rglob("*.py")
 }
-TREES = {name: ast.parse(file.read_text(encoding="utf-8")) for name, file in FILES.items()}
 SHARED_CONSTANTS = ("NEVER", "Z95", "HORIZON", "OVERDUE")
 """Numbers with one meaning in the whole package."""
 PUBLIC = ("poolwise", "poolwise.interfaces", "poolwise.policies")
@@ -36,6 +35,12 @@ SAME_WORDS = 0.5
 OTHER_SPELLING = {("--jobs", "count"): "the key is `jobs.count`: its table has the name of the option"}
 FILLERS = {"a", "an", "and", "as", "at", "by", "for", "from", "in", "is", "of", "on", "or", "such", "that", "the", "to", "with"}
 CAMEL_CASE = re.compile(r"[A-Z](?=.*[a-z])\w*")
+
+
+@pytest.fixture(scope="module")
+def trees() -> dict[str, ast.Module]:
+    """Parse all files."""
+    return {name: ast.parse(file.read_text(encoding="utf-8")) for name, file in FILES.items()}
 
 
 def _assigned(node: ast.stmt) -> Iterator[tuple[str, ast.expr | None]]:
@@ -94,16 +99,16 @@ def _duplicates(found: Iterator[tuple[str, str]]) -> dict[str, list[str]]:
     return {name: sorted(where) for name, where in files.items() if len(where) > 1}
 
 
-def test_public_types_have_unique_names() -> None:
-    assert _duplicates((name, file) for file, tree in TREES.items() for name in types_of(tree)) == {}
+def test_public_types_have_unique_names(trees: dict[str, ast.Module]) -> None:
+    assert _duplicates((name, file) for file, tree in trees.items() for name in types_of(tree)) == {}
 
 
-def test_shared_constants_are_defined_once() -> None:
-    assert _duplicates((name, file) for file, tree in TREES.items() for name in constants_of(tree)) == {}
+def test_shared_constants_are_defined_once(trees: dict[str, ast.Module]) -> None:
+    assert _duplicates((name, file) for file, tree in trees.items() for name in constants_of(tree)) == {}
 
 
-def test_imported_functions_have_unique_names() -> None:
-    assert _duplicates(imported_functions(TREES)) == {}
+def test_imported_functions_have_unique_names(trees: dict[str, ast.Module]) -> None:
+    assert _duplicates(imported_functions(trees)) == {}
 
 
 def test_duplicates_are_found() -> None:

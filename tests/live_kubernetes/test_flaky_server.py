@@ -88,6 +88,7 @@ def synced(server: FlakyServer, monkeypatch: pytest.MonkeyPatch, kinds: int = 11
 
 @pytest.mark.parametrize("status", [403, 429, 500, 503, 0])
 def test_temporary_errors_do_not_end_the_process(status: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watch_client, "_LEAST_RETRY", 0.01)
     server = FlakyServer(status, failures=2, unserved=("resource.k8s.io/v1/devicetaintrules",))
     assert len(synced(server, monkeypatch)) == 11
     assert "/apis/resource.k8s.io/v1beta2/devicetaintrules" in server.watched

@@ -8,7 +8,11 @@ from poolwise import studies
 from poolwise.report.study import study_answer
 from tests.helpers import small_study
 
-MACHINE = small_study.MACHINE.replace("cores = 4", 'cores = 4\nallocation = "shared"').replace("count = 2\n", "")
+MACHINE = (
+    small_study.MACHINE.partition("[[pool]]")[0]
+    .replace("cores = 4", 'cores = 4\nallocation = "shared"')
+    .replace("count = 2\n", "")
+)
 STUDY = """\
 version = 1
 title = "What would other settings change?"

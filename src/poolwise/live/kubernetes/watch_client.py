@@ -41,6 +41,7 @@ OPTIONAL_KINDS: tuple[tuple[type, tuple[str, ...]], ...] = (
 )
 """Kinds that a cluster may not serve or permit, with their paths, the preferred version first."""
 _FORBIDDEN, _NOT_FOUND = 403, 404
+_LEAST_RETRY = 0.5  # seconds between attempts after a temporary error, if the server asks for no more
 _PERMISSION_INTERVAL = 30.0  # seconds between attempts to read an optional kind that the role does not permit
 _FORBIDDEN_TIMEOUT = 5.0  # seconds for which a denied request is retried: the server may not have loaded its roles yet
 _CONNECT_TIMEOUT = 20.0  # seconds for which an unresponsive server is retried at startup
@@ -173,7 +174,7 @@ class WatchClient:
             except ApiError as error:
                 limit = _CONNECT_TIMEOUT if error.is_temporary else patience if error.status == _FORBIDDEN else 0.0
                 if time.monotonic() < began + limit:
-                    await asyncio.sleep(max(error.retry_after, 0.5))
+                    await asyncio.sleep(max(error.retry_after, _LEAST_RETRY))
                 else:
                     problem = f"cannot watch the cluster at {self.access.server}: {error}"
                     remedy = "check the address, the credentials and the role (deploy/kubernetes/)"
