@@ -322,6 +322,43 @@ def test_least_loaded_nodes_are_a_placement(tmp_path: Path, capsys: pytest.Captu
     assert "CR_LLN" not in capsys.readouterr().err
 
 
+TREE = ("SelectType=", "TopologyPlugin=topology/tree\nSelectType=")
+NO_GPUS, NO_WEIGHTS = (" Gres=gpu:a100:4(S:0-1)", ""), (" Weight=10", "")
+BUSY = ("bf_continue", "bf_continue,bf_busy_nodes")
+
+
+@pytest.mark.parametrize(
+    ("changes", "words", "line"),
+    [
+        ([], [], '"first_fit"  # "topology_none" uses the same nodes as Slurm, in the reference engine because of GPUs'),
+        ([NO_GPUS], [], '"topology_none"  # TopologyPlugin is not set: topology/none'),
+        ([NO_GPUS, BUSY], DUMPS[:2], '"topology_none"  # TopologyPlugin is not set: topology/none'),
+        ([TREE, NO_WEIGHTS], DUMPS[:2], '"topology_tree"  # TopologyPlugin=topology/tree (slurm.conf:10)'),
+        (
+            [TREE, BUSY],
+            DUMPS[:2],
+            '"first_fit"  # "topology_tree" uses the same nodes as Slurm, in the reference engine because of node weights and '
+            "bf_busy_nodes",
+        ),
+    ],
+)  # fmt: skip
+def test_nodes_are_chosen_as_by_the_topology_plugin_where_kernels_choose_the_same(
+    changes: list[tuple[str, str]], words: list[object], line: str, tmp_path: Path
+) -> None:
+    assert imported(tmp_path / "out", *words, conf=edited(tmp_path, *changes)) == 0
+    assert f"placement = {line}" in (tmp_path / "out" / "slurm.toml").read_text().splitlines()
+
+
+@pytest.mark.parametrize(("plugin", "words"), [("topology/block", DUMPS[:2]), ("topology/tree", [])])
+def test_topology_that_is_not_followed_is_named_as_left_out(
+    plugin: str, words: list[object], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    conf = edited(tmp_path, (TREE[0], TREE[1].replace("topology/tree", plugin)))
+    assert imported(tmp_path / "out", *words, conf=conf) == 0
+    assert 'placement = "first_fit"' in (tmp_path / "out" / "slurm.toml").read_text().splitlines()
+    assert f"slurm.conf:10: TopologyPlugin={plugin}: jobs take the first nodes that fit" in capsys.readouterr().err
+
+
 def test_selection_of_nodes_and_deferred_scheduling_are_named_as_left_out(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -17,7 +17,8 @@ DAYS = sorted(path.name for path in FOLDER.iterdir())
 
 @pytest.mark.parametrize("name", DAYS)
 def test_imported_configuration_with_slurms_own_placement_repeats_the_day(name: str, tmp_path: Path) -> None:
-    placement = "" if name == "least-loaded-nodes" else "topology_none"
+    """The import writes the placement, except on nodes with GPUs, where `topology_none` has no kernel."""
+    placement = "topology_none" if "Gres=gpu" in (FOLDER / name / "slurm.conf").read_text() else ""
     comparison = Recording.read(FOLDER / name).replay(tmp_path / "out", placement)
     assert (comparison.same_starts, comparison.same_nodes, comparison.same_stops) == (1.0, 1.0, 1.0)
     assert abs(comparison.wait_deviation) < 0.002

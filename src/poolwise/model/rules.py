@@ -113,8 +113,8 @@ class NodeRule(NamedTuple):
 
     Attributes
     ----------
-    prefers : order of the nodes that hold a part of a job: "first" (by number), "fullest" (fewest free cores), "emptiest", or
-        "packed" (few racks)
+    prefers : order of the nodes that hold a part of a job: "first" (by number), "fullest" (fewest free cores), "emptiest",
+        "packed" (few racks), or, as Slurm does, "tree" (few racks) or "consecutive" (consecutive numbers)
 
     Examples
     --------
@@ -123,7 +123,7 @@ class NodeRule(NamedTuple):
     'fullest'
     """
 
-    prefers: Literal["first", "fullest", "emptiest", "packed"]
+    prefers: Literal["first", "fullest", "emptiest", "packed", "tree", "consecutive"]
 
 
 class FixedSlowdown(NamedTuple):

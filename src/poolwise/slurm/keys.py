@@ -24,7 +24,7 @@ _PRIORITY = (
 READ: Mapping[str, frozenset[str]] = {
     "": _words(
         "ClusterName JobRequeue Licenses OverTimeLimit PreemptExemptTime PreemptMode PreemptParameters PreemptType "
-        f"SchedulerParameters SchedulerType SelectType SelectTypeParameters {_PRIORITY}"
+        f"SchedulerParameters SchedulerType SelectType SelectTypeParameters TopologyPlugin {_PRIORITY}"
     ),
     "nodename": _words(
         "NodeName Boards CoresPerSocket CPUs Feature Features Gres MemSpecLimit RealMemory Sockets SocketsPerBoard State "
@@ -93,7 +93,7 @@ _FILE = (
     "SlurmdParameters SlurmdPidFile SlurmdPort SlurmdSpoolDir SlurmdSyslogDebug SlurmdTimeout SlurmdUser SlurmSchedLogFile "
     "SlurmSchedLogLevel SlurmUser SrunEpilog SrunPortRange SrunProlog StateSaveLocation SuspendExcNodes SuspendExcParts "
     "SuspendExcStates SuspendProgram SuspendRate SuspendTimeout SwitchParameters SwitchType TaskEpilog TaskPlugin "
-    "TaskPluginParam TaskProlog TCPTimeout TLSType TmpFS TopologyParam TopologyPlugin TrackWCKey TreeWidth "
+    "TaskPluginParam TaskProlog TCPTimeout TLSType TmpFS TopologyParam TrackWCKey TreeWidth "
     "UnkillableStepProgram UnkillableStepTimeout UsePAM VSizeFactor WaitTime X11Parameters"
 )
 OTHERS: Mapping[str, frozenset[str]] = {

@@ -25,6 +25,7 @@ from poolwise.kernels.shared_nodes.head_state import BlockArrays, HeadArrays
 from poolwise.kernels.shared_nodes.interval_state import SharedIntervals
 from poolwise.kernels.shared_nodes.state import (
     CORES,
+    MEMORY,
     WORD,
     CounterArrays,
     KindArrays,
@@ -44,6 +45,7 @@ from poolwise.kernels.shared_nodes.state import (
 )
 from poolwise.model import Refusal
 from poolwise.model.eligibility import eligible_owners, eligible_sets, has_tiers, tiers
+from poolwise.model.exclusive import SHARE
 from poolwise.model.priority_formula import PriorityFormula
 from poolwise.model.rules import NodeRule
 from poolwise.policies.admission.machine_limits import MachineLimits, barred, counter_demands
@@ -88,7 +90,7 @@ def with_steps(profile: ProfileSteps, size: int) -> ProfileSteps:
 KEPT_KINDS = 1024
 """Number of kinds of jobs for which a backfill pass stores the time at which each node can hold a part."""
 
-PREFERENCES = ("first", "fullest", "emptiest", "packed")
+PREFERENCES = ("first", "fullest", "emptiest", "packed", "tree", "consecutive")
 """Values of `NodeRule.prefers`, in the order of the constants `kernels.shared_nodes.state.FIRST_FIT` and following."""
 
 
@@ -390,13 +392,14 @@ class SharedColumns(ListColumns):
 
     def _kinds(self, grouped: JobKinds) -> KindArrays:
 
-        n = len(grouped.parts)
+        n, others = len(grouped.parts), [d for d, name in enumerate(grouped.names) if d > MEMORY and name != SHARE]
         return zeros_of(
             KindArrays,
             n,
             request=read_only(grouped.request),
             parts=read_only(grouped.parts),
             eligible=read_only(grouped.eligible),
+            more=(grouped.request[:, others] > 0).any(axis=1),
             group=read_only(grouped.group),
             fits=np.zeros(n, dtype=np.bool_),
             fits_at=np.full(n, -1),

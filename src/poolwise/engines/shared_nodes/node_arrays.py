@@ -19,13 +19,13 @@ MAX_RELEASED = 64
 
 
 def node_arrays(machine: Machine, jobs: JobTable, layout: NodeLayout, grouped: JobKinds, placed: NodeRule) -> NodeArrays:
-    """Build the arrays of empty nodes for kinds of jobs and a placement, in order of their weights, or by rack if it packs.
+    """Build the arrays of empty nodes for kinds of jobs and a placement, in order of their weights, or by rack.
 
-    First fit takes the first nodes that hold a part, so this order makes it prefer low weights; other rules do not.
+    First fit and sequences take the first nodes that hold a part, so this order makes them prefer low weights.
     """
     n = len(layout.nodes)
     place = np.argsort(layout.weight, kind="stable")
-    if placed.prefers == "packed":
+    if placed.prefers in ("packed", "tree"):
         place = np.argsort(layout.rack, kind="stable")
     owner, types = layout.nodes[place], [owners[place] for owners in layout.inside.values()]
     leaves, counted = 1 << (n - 1).bit_length(), len(grouped.names) - len(types)
@@ -51,7 +51,7 @@ def node_arrays(machine: Machine, jobs: JobTable, layout: NodeLayout, grouped: J
     pools, of[pool >= 0] = np.unique(pool[pool >= 0], return_inverse=True)
     racks, rack = np.unique(layout.rack[place], return_inverse=True)
     free = leaf[:, CORES]
-    classes = 0 if placed.prefers == "first" else int(free.max()) + 2  # the last class is always empty
+    classes = 0 if placed.prefers in ("first", "consecutive") else int(free.max()) + 2  # the last class is always empty
     with_cores, bits = blank(classes), np.zeros((classes, -(-n // WORD)), dtype=np.int64)
     if classes:
         np.add.at(with_cores, free, 1)
@@ -65,6 +65,7 @@ def node_arrays(machine: Machine, jobs: JobTable, layout: NodeLayout, grouped: J
         rack=rack.astype(np.int64),
         first=np.searchsorted(rack, np.arange(len(racks) + 1)),
         last_rack=blank(1),
+        number=place + (n + 1) * np.unique(layout.weight[place], return_inverse=True)[1],
         pool_of=of,
         distant=machine.rack[pools] < 0,
         pool=machine.capacity[pools, layout.memory] if len(pools) else blank(0),

@@ -21,6 +21,7 @@ from poolwise.model import Workload
 from poolwise.model.eligibility import has_tiers, partition_owners
 from poolwise.model.rules import NodeRule
 from poolwise.policies.admission.machine_limits import barred
+from poolwise.policies.placement.nodes.gpu_weights import GPU
 from poolwise.policies.placement.nodes.layout import NodeLayout, node_layout
 
 _MAX_DEVICES = 62  # of a type in a node, since they are bits of an int64
@@ -83,15 +84,29 @@ def _reason(spec: RunSpec, scheduler: ListRule) -> str:
     except InputError as problem:
         return problem.message
     placed = rule_of(scheduler.placement)
-    if isinstance(placed, NodeRule) and placed.prefers != "first" and layout.weight.any():
-        return f"placement {scheduler.placement!r} on nodes of different weights has no kernel"
-    if rule.times is not None and rule.times.busy_nodes and isinstance(placed, NodeRule) and placed.prefers == "packed":
-        return "the placement 'packed' with reservations on nodes in use has no kernel"
+    assert isinstance(placed, NodeRule)
+    if why := _unsupported_placement(placed, scheduler, layout, spec.workload):
+        return f"placement {scheduler.placement!r} {why} has no kernel"
     if rule.times is not None and rule.times.least_priority > -math.inf and has_tiers(spec.machine):
         return "a lowest priority of jobs with reservations, and partitions of different priority tiers"
     if rule.times is not None and bool((layout.pool >= 0).any()):
         return "backfilling at intervals on nodes with memory pools has no kernel"
     return _unsupported_machine(layout, rule.reserves == "all") or _unsupported_workload(spec.workload, layout)
+
+
+def _unsupported_placement(placed: NodeRule, scheduler: ListRule, layout: NodeLayout, workload: Workload) -> str:
+    """Return what the kernels do not support together with a placement; empty if there is nothing."""
+    rule, slurm = rule_of(scheduler.backfill), placed.prefers in ("tree", "consecutive")
+    times = None if rule is None else rule.times
+    if layout.weight.any() and placed.prefers not in ("first", "consecutive"):
+        return "on nodes of different weights"
+    if slurm and bool((layout.pool >= 0).any()):
+        return "on nodes with memory pools"
+    if times is not None and times.busy_nodes and placed.prefers in ("packed", "tree"):
+        return "with reservations on nodes in use"
+    if times is not None and placed.prefers == "consecutive" and bool(workload.request(GPU).any()):
+        return "with jobs that request GPUs, whose weights the backfill lowers,"
+    return ""
 
 
 def _unsupported_heads(spec: RunSpec, scheduler: ListRule) -> str:

@@ -208,13 +208,6 @@ class SlurmCluster:
         """True if the nodes have different weights."""
         return len({self.sizes[hosts[0]].weight for hosts in self.types.values()}) > 1
 
-    @property
-    def placement(self) -> str:
-        """Name of the placement: that of the least loaded nodes with CR_LLN."""
-        if self.whole[0]:
-            return "racks"
-        return "worst_fit" if "CR_LLN" in self.conf.words("SelectTypeParameters") else "first_fit"
-
     def leave_out(self, text: str) -> None:
         """Note a setting that is left out although it would change schedules."""
         add(self.omitted.affecting, text)

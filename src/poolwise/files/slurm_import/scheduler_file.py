@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from poolwise.files.slurm_import.cluster import CONF, SCHEDULER, SlurmCluster, add, toml
+from poolwise.files.slurm_import.node_choice import placement_of
 from poolwise.files.slurm_import.preemption import PARAMETERS, preemption_line
 from poolwise.policies.backfill.slurm import (
     BUSY_NODES,
@@ -60,16 +61,14 @@ def scheduler_texts(cluster: SlurmCluster) -> dict[str, str]:
         factor, default = section.whole("PriorityJobFactor", 1), " Default=YES" if name == conf.default_partition else ""
         text += [f"# {section.source('PartitionName')}"]
         text += [f"PartitionName={name} Nodes={hostlist.compress(hosts)} PriorityJobFactor={factor}{default}"]
-    exact = (
-        '  # "topology_none" uses the same nodes as Slurm, in the reference engine' if cluster.placement == "first_fit" else ""
-    )
+    placement, source = placement_of(cluster)
     scheduler = [
         f"# Scheduler of cluster {cluster.name}, imported from {conf.file.name}.",
         "version = 1",
         f"title = {toml(f'{cluster.name} today')}",
         f"order = {order}  # {comments['order']}",
         f"backfill = {backfill}  # {comments['backfill'] or 'SchedulerType is not set: sched/backfill'}",
-        f'placement = "{cluster.placement}"{exact}',
+        f'placement = "{placement}"{"  # " * bool(source)}{source}',
     ]
     if preemption := preemption_line(cluster):
         scheduler.append(preemption)

@@ -13,6 +13,7 @@ import numpy as np
 from poolwise import catalog
 from poolwise.errors import InputError
 from poolwise.files.slurm_import.cluster import MACHINE, SCHEDULER, SlurmCluster, toml
+from poolwise.files.slurm_import.node_choice import placement_of
 from poolwise.model import Workload
 from poolwise.model.licenses import LICENSE
 from poolwise.traces.text_files import read_text
@@ -53,7 +54,7 @@ def study_text(cluster: SlurmCluster, log: str, workload: Workload, options: Map
         "",
         "[scheduler]",
         'backfill = "easy"',
-        f'placement = "{cluster.placement}"',
+        f'placement = "{placement_of(cluster)[0]}"',
         "",
         "[performance]",
         'model = "ideal"  # the machine has no memory pools that slow jobs down',

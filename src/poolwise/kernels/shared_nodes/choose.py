@@ -1,7 +1,7 @@
 """Choice of nodes for the parts of a job: equals `policies.placement.nodes`, node by node.
 
-Nodes that need no pool memory are chosen first, by first, best or worst fit or packed by rack. Only if they are too few are all
-nodes ordered by the memory that they would borrow.
+Nodes that need no pool memory are chosen first, in the order of the placement. Only if they are too few are all nodes ordered
+by the memory that they would borrow; Slurm's placements have no kernel then.
 """
 
 from __future__ import annotations
@@ -11,10 +11,12 @@ from poolwise.kernels.jit import inlined, step
 from poolwise.kernels.shared_nodes.nodes import next_fit, next_with_cores
 from poolwise.kernels.shared_nodes.state import (
     BEST_FIT,
+    CONSECUTIVE,
     CORES,
     FIRST_FIT,
     MEMORY,
     PACKED,
+    TREE,
     WORST_FIT,
     KindArrays,
     NodeArrays,
@@ -27,8 +29,10 @@ def choose(kind: int, rules: SharedRules, kinds: KindArrays, nodes: NodeArrays) 
     """Find nodes for all parts of a job (`nodes.chosen`, `nodes.borrow`); return False if it does not fit."""
     if rules.placement == FIRST_FIT:
         fits = _first(kind, kinds, nodes) == kinds.parts[kind]
-    elif rules.placement == PACKED:
-        fits = _packed(kind, kinds, nodes)
+    elif rules.placement == PACKED or rules.placement == TREE:
+        fits = _by_rack(kind, rules.placement == TREE, kinds, nodes)
+    elif rules.placement == CONSECUTIVE:
+        fits = _consecutive(kind, kinds, nodes)
     else:
         fits = _by_cores(kind, rules.placement == BEST_FIT, kinds, nodes)
     if fits:
@@ -88,8 +92,11 @@ def _by_cores(kind: int, ascending: bool, kinds: KindArrays, nodes: NodeArrays) 
 
 
 @step
-def _packed(kind: int, kinds: KindArrays, nodes: NodeArrays) -> bool:
-    """Choose the rack with the fewest fitting nodes that suffice, else several racks, most fitting nodes first."""
+def _by_rack(kind: int, tree: bool, kinds: KindArrays, nodes: NodeArrays) -> bool:
+    """Choose the rack with the fewest fitting nodes that suffice, else several racks, most fitting nodes first.
+
+    In a tree, the rack with the fewest nodes that suffice is used for the remaining parts, too.
+    """
     wanted = kinds.parts[kind]
     if kinds.request[kind, CORES] > nodes.top[1, CORES] or nodes.with_cores[kinds.request[kind, CORES]] < wanted:
         return False
@@ -100,9 +107,10 @@ def _packed(kind: int, kinds: KindArrays, nodes: NodeArrays) -> bool:
     for r in range(nodes.tally.size):
         fitting += nodes.tally[r]
     while fitting >= wanted and part < wanted:
-        rack = 0
+        rack, left = 0, wanted - part
         for r in range(1, nodes.tally.size):
-            if nodes.tally[r] > nodes.tally[rack]:
+            here, best = nodes.tally[r], nodes.tally[rack]
+            if left <= here < best if tree and best >= left else here > best:
                 rack = r
         part = _fill(rack, part, kind, kinds, nodes)
         nodes.tally[rack] = 0
@@ -152,6 +160,86 @@ def _fill(rack: int, part: int, kind: int, kinds: KindArrays, nodes: NodeArrays)
         part += 1
         n = next_with_cores(cores, False, n + 1, end, kind, kinds, nodes)
     return part
+
+
+@step
+def _consecutive(kind: int, kinds: KindArrays, nodes: NodeArrays) -> bool:
+    """Choose sequences of consecutive nodes that hold a part, as `placement.ConsecutiveNodes` does; low weights first."""
+    line, number, wanted, fitting = nodes.line, nodes.number, kinds.parts[kind], 0
+    n = next_fit(0, kind, -1, kinds, nodes)
+    while n >= 0:
+        line[fitting] = n
+        fitting += 1
+        n = next_fit(n + 1, kind, -1, kinds, nodes)
+    if fitting < wanted:
+        return False
+    part, first, span = 0, 0, number.size + 1
+    while part < wanted:
+        weight, behind = number[line[first]] // span, first
+        while behind < fitting and number[line[behind]] // span == weight:
+            behind += 1
+        part = _use_sequences(first, behind, part, kind, kinds, nodes)
+        first = behind
+    return True
+
+
+@inlined
+def _use_sequences(first: int, behind: int, part: int, kind: int, kinds: KindArrays, nodes: NodeArrays) -> int:
+    """Assign parts from `part` on to sequences of the nodes `line[first:behind]`; return the next part."""
+    line, wanted = nodes.line, kinds.parts[kind]
+    while part < wanted:
+        k = _next_sequence(first, behind, wanted - part, kind, kinds, nodes)
+        if k < 0:
+            return part
+        end = _end_of_sequence(k, behind, nodes)
+        if wanted - part == 1:
+            best = k
+            for other in range(k + 1, end):
+                if _counted_cores(line[other], kind, kinds, nodes) < _counted_cores(line[best], kind, kinds, nodes):
+                    best = other
+            nodes.chosen[part] = line[best]
+            return part + 1
+        for used in range(k, end):
+            if part < wanted:
+                nodes.chosen[part] = line[used]
+                part += 1
+            line[used] = -1
+    return part
+
+
+@step
+def _next_sequence(first: int, behind: int, left: int, kind: int, kinds: KindArrays, nodes: NodeArrays) -> int:
+    """Return where the sequence that the remaining parts use next begins in `line[first:behind]`, -1 if none is left."""
+    best, best_cores, sufficient, k = -1, 0, False, first
+    while k < behind:
+        if nodes.line[k] < 0:
+            k += 1
+            continue
+        end, cores = _end_of_sequence(k, behind, nodes), 0
+        for at in range(k, end):
+            cores += _counted_cores(nodes.line[at], kind, kinds, nodes)
+        enough = end - k >= left
+        better = cores < best_cores or not sufficient if enough else cores > best_cores
+        if best < 0 or better:
+            best, best_cores, sufficient = k, cores, enough
+        k = end
+    return best
+
+
+@inlined
+def _end_of_sequence(k: int, behind: int, nodes: NodeArrays) -> int:
+    """Return where the sequence that begins at a position of `line` ends, at most `behind`."""
+    line, number = nodes.line, nodes.number
+    k += 1
+    while k < behind and line[k] >= 0 and number[line[k]] == number[line[k - 1]] + 1:
+        k += 1
+    return k
+
+
+@inlined
+def _counted_cores(n: int, kind: int, kinds: KindArrays, nodes: NodeArrays) -> int:
+    """Return the free cores of a node, or those that a part requests if it requests devices or other countable resources."""
+    return int(kinds.request[kind, CORES] if kinds.more[kind] else nodes.top[nodes.top.shape[0] // 2 + n, CORES])
 
 
 @step

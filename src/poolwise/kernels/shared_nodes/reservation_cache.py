@@ -11,7 +11,7 @@ from __future__ import annotations
 from poolwise.kernels.common.state import STATIC
 from poolwise.kernels.jit import inlined, step
 from poolwise.kernels.shared_nodes.profile import available_from
-from poolwise.kernels.shared_nodes.state import FIRST_FIT, NodeReservations, ProfileSteps, SharedState
+from poolwise.kernels.shared_nodes.state import FIRST_FIT, PACKED, NodeReservations, ProfileSteps, SharedState
 from poolwise.quantities import HORIZON, NEVER
 
 
@@ -91,7 +91,9 @@ def _compare(job: int, n: int, state: SharedState, profile: ProfileSteps) -> Non
     status.since = min(status.since, time)
     if is_chosen and time != start and available_from(n, kind, length, start, start, kinds, profile) != start:
         status.until = NEVER
-    if state.rules.placement != FIRST_FIT:
+    if state.rules.placement >= PACKED:
+        moves = True  # the choice depends on which nodes are available, also on one that no longer is
+    elif state.rules.placement != FIRST_FIT:
         moves = is_chosen or time <= start  # the choice depends on what the nodes have free
     else:
         moves = time != start if is_chosen else time < start or (time == start and n < last)

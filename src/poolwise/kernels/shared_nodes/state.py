@@ -8,7 +8,8 @@ from poolwise.arrays import BoolArray, FloatArray, IntArray
 from poolwise.kernels.common.state import Now, Order, QueueArrays, RunArrays, Tree
 
 # SharedRules.placement
-FIRST_FIT, BEST_FIT, WORST_FIT, PACKED = range(4)
+FIRST_FIT, BEST_FIT, WORST_FIT, PACKED, TREE, CONSECUTIVE = range(6)
+"""Placements; from `PACKED` on, a node that cannot hold a part may change the choice of the others."""
 # Dimensions of a part's request and a node's capacity; after them, other countable resources, then device types
 CORES, MEMORY = range(2)
 
@@ -16,7 +17,7 @@ CORES, MEMORY = range(2)
 class SharedRules(NamedTuple):
     """Rules of a replay."""
 
-    placement: int  # FIRST_FIT, BEST_FIT, WORST_FIT or PACKED
+    placement: int  # FIRST_FIT, BEST_FIT, WORST_FIT, PACKED, TREE or CONSECUTIVE
     backfill: int  # NONE, EASY, EASY_NO_EXTRA, CONSERVATIVE, AT_INTERVALS or SEVERAL_HEADS of `common.state`
     # WORST, MEAN or PAPER of `common.state`
     spread: int
@@ -60,6 +61,7 @@ class KindArrays(NamedTuple):
     request: IntArray  # (n_kind, n_dim) request of one part
     parts: IntArray  # number of parts, each on its own node
     eligible: IntArray  # set of nodes
+    more: BoolArray  # whether it requests devices or countable resources other than cores and memory
     group: IntArray  # equal for adjacent kinds that differ only in memory
     # whether a job of the kind fitted, when `now.version` was `fits_at`
     fits: BoolArray
@@ -82,8 +84,10 @@ class NodeArrays(NamedTuple):
     open: BoolArray  # (n_set, 2 * n_leaf) whether any node below belongs to a set
     group: IntArray  # (n_node,) groups of nodes with windows that contain the node, as bits
     rack: IntArray  # (n_node,) racks, numbered from 0
-    first: IntArray  # (n_rack + 1,) nodes first[r]:first[r + 1] are those of rack r, if PACKED
+    first: IntArray  # (n_rack + 1,) nodes first[r]:first[r + 1] are those of rack r, if PACKED or TREE
     last_rack: IntArray  # (1,) rack chosen last
+    # (n_node,) number of a node on the machine plus n_node + 1 for each lower weight: neighbors of one weight differ by 1
+    number: IntArray
     pool_of: IntArray  # (n_node,) memory pool that serves the node, -1 if none does
     pool: IntArray  # (n_pool,) free MiB
     distant: BoolArray  # (n_pool,) whether it is the pool of the machine

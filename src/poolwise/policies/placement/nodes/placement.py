@@ -291,6 +291,10 @@ class TreeNodes(NodePlacement):
     Source: recorded days of a Slurm 22.05 with `topology/tree` (5,953 choices of nodes; two of them differ).
     """
 
+    def rule(self) -> NodeRule:
+        """Return the rule with which kernels make the same placements."""
+        return NodeRule("tree")
+
     def node_order(self, nodes: CandidateNodes) -> IntArray:
         """Return the rank of each node's rack."""
         racks, of = np.unique(nodes.rack, return_inverse=True)
@@ -323,6 +327,10 @@ class ConsecutiveNodes(NodePlacement):
     """
 
     weighs_gpus: ClassVar[bool] = True
+
+    def rule(self) -> NodeRule:
+        """Return the rule with which kernels make the same placements."""
+        return NodeRule("consecutive")
 
     def node_order(self, nodes: CandidateNodes) -> IntArray:
         """Return the turn of each node."""
