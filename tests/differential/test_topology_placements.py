@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 from poolwise.engines import simulate
+from poolwise.errors import InputError
 from poolwise.interfaces import BackfillPolicy
 from poolwise.model import Machine, Workload
+from poolwise.policies.placement.nodes.placement import ConsecutiveNodes
 from poolwise.quantities import SECOND
 from poolwise.registry import make
 from poolwise.schedulers.list import ListScheduler
@@ -27,7 +29,8 @@ def study(g: np.random.Generator, placement: str, name: str) -> tuple[Workload, 
     """
     n, n_job = int(g.integers(4, 40)), int(g.integers(40, 80))
     rack = g.integers(-1, 6, n) if g.random() < 0.3 else np.sort(g.integers(0, 6, n))
-    devices = [(k, "fpga") for k in np.flatnonzero(g.random(n) < 0.5).tolist()] if name != "conservative" else []
+    kind = "gpu" if name == "slurm" else "fpga"
+    devices = [(k, kind) for k in np.flatnonzero(g.random(n) < 0.5).tolist()] if name != "conservative" else []
     sets = {"part": g.random(n) < 0.7, "all": np.ones(n, bool)}
     on = machine(np.array([[8, 64], [16, 128]])[g.integers(0, 2, n)], rack, devices=devices, sets=sets)
     if placement == "topology_none" and g.random() < 0.6:
@@ -38,7 +41,7 @@ def study(g: np.random.Generator, placement: str, name: str) -> tuple[Workload, 
         "memory": g.choice([1, 8, 64, 128], n_job),
     }  # fmt: skip
     if devices:
-        requests["fpga"] = (g.random(n_job) < 0.2).astype(np.int64)
+        requests[kind] = (g.random(n_job) < 0.2).astype(np.int64)
     load = Workload.of(
         np.sort(g.integers(0, int(g.integers(60, 900)), n_job)) * SECOND,
         duration,
@@ -48,7 +51,8 @@ def study(g: np.random.Generator, placement: str, name: str) -> tuple[Workload, 
     )
     filling: BackfillPolicy = at_intervals(g) if name == "slurm" else backfill(name)
     order = [make("orders", "sjf"), make("orders", "fcfs"), make("orders", "fm"), Stepped()][int(g.integers(4))]
-    return load, on, ListScheduler(order, filling, make("placements", placement))
+    chosen = ConsecutiveNodes(gpu_weights=False) if placement == "topology_none" else make("placements", placement)
+    return load, on, ListScheduler(order, filling, chosen)
 
 
 def check_engines(seed: int, placement: str, name: str) -> bool:
@@ -64,6 +68,12 @@ def check_engines(seed: int, placement: str, name: str) -> bool:
 @pytest.mark.parametrize("placement", NAMES)
 def test_random_studies(placement: str, name: str) -> None:
     assert sum(check_engines(seed, placement, name) for seed in range(6000, 6003)) > 1
+
+
+def test_weights_of_gpus_have_no_kernel() -> None:
+    load, on, how = study(np.random.default_rng(6000), "topology_none", "slurm")
+    with pytest.raises(InputError, match="gpu_weights and jobs that request GPUs"):
+        simulate(load, on, replace(how, placement=ConsecutiveNodes()), engine="compiled")
 
 
 @pytest.mark.parametrize("seed", [6004, 6014, 6016])

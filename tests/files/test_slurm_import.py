@@ -330,7 +330,12 @@ BUSY = ("bf_continue", "bf_continue,bf_busy_nodes")
 @pytest.mark.parametrize(
     ("changes", "words", "line"),
     [
-        ([], [], '"first_fit"  # "topology_none" uses the same nodes as Slurm, in the reference engine because of GPUs'),
+        (
+            [],
+            [],
+            '{ name = "topology_none", gpu_weights = false }  # TopologyPlugin is not set: topology/none; '
+            "gpu_weights = true follows Slurm more closely, in the reference engine",
+        ),
         ([NO_GPUS], [], '"topology_none"  # TopologyPlugin is not set: topology/none'),
         ([NO_GPUS, BUSY], DUMPS[:2], '"topology_none"  # TopologyPlugin is not set: topology/none'),
         ([TREE, NO_WEIGHTS], DUMPS[:2], '"topology_tree"  # TopologyPlugin=topology/tree (slurm.conf:10)'),

@@ -17,11 +17,19 @@ DAYS = sorted(path.name for path in FOLDER.iterdir())
 
 @pytest.mark.parametrize("name", DAYS)
 def test_imported_configuration_with_slurms_own_placement_repeats_the_day(name: str, tmp_path: Path) -> None:
-    """The import writes the placement, except on nodes with GPUs, where `topology_none` has no kernel."""
+    """The import writes the placement, but with `gpu_weights = false` on clusters with GPUs."""
     placement = "topology_none" if "Gres=gpu" in (FOLDER / name / "slurm.conf").read_text() else ""
     comparison = Recording.read(FOLDER / name).replay(tmp_path / "out", placement)
     assert (comparison.same_starts, comparison.same_nodes, comparison.same_stops) == (1.0, 1.0, 1.0)
     assert abs(comparison.wait_deviation) < 0.002
+
+
+def test_placement_without_weights_of_gpus_is_closer_to_the_day_than_first_fit(tmp_path: Path) -> None:
+    day = Recording.read(FOLDER / "mixed-nodes-4")
+    imported, first = day.replay(tmp_path / "out"), day.replay(tmp_path / "first", "first_fit")
+    assert 0.8 < imported.same_starts < 1 and first.same_starts < imported.same_starts - 0.08
+    assert imported.same_nodes > 0.5 and first.same_nodes < 0.2
+    assert abs(imported.wait_deviation) < 0.03 and first.wait_deviation < -0.2
 
 
 @pytest.mark.parametrize("kind", ["", "qos-"])

@@ -115,6 +115,7 @@ class NodeRule(NamedTuple):
     ----------
     prefers : order of the nodes that hold a part of a job: "first" (by number), "fullest" (fewest free cores), "emptiest",
         "packed" (few racks), or, as Slurm does, "tree" (few racks) or "consecutive" (consecutive numbers)
+    weighs_gpus : whether the backfill `slurm` prefers nodes that it has tested for jobs with GPUs; kernels do not
 
     Examples
     --------
@@ -124,6 +125,7 @@ class NodeRule(NamedTuple):
     """
 
     prefers: Literal["first", "fullest", "emptiest", "packed", "tree", "consecutive"]
+    weighs_gpus: bool = False
 
 
 class FixedSlowdown(NamedTuple):

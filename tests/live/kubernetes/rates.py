@@ -9,7 +9,6 @@ from binding to Running (default 0, so that status updates of the nodes compete 
 from __future__ import annotations
 
 import gc
-import math
 import os
 import subprocess
 import sys
@@ -393,19 +392,16 @@ def decided(
 def test_decisions_take_less_than_a_millisecond_per_pod(layout: Layout, scheduler: Scheduler, name: str) -> None:
     """On the reference computer; on a slower one, more by the measured factor.
 
-    Other processes and a change of the processor's clock only increase a time, so the least of up to five runs and the least of
-    the measured factors count.
+    The speed of a shared machine changes from second to second, so the medians of five runs and of five factors count.
     """
-    taken, factor = math.inf, math.inf
+    taken, factors = [], []
     for _ in range(5):
         gc.collect()
-        factor = min(factor, measured_slowness())
-        taken = min(taken, decided(500, 1000, layout, scheduler))
-        factor = max(1.0, min(factor, measured_slowness()))
-        if taken < factor:
-            break
-    print(f"\n{taken:.2f} ms of CPU a pod, {name} on {layout.__name__}; reference computer {factor:.1f} times as fast")
-    assert taken < factor
+        taken.append(decided(500, 1000, layout, scheduler))
+        factors.append(max(1.0, measured_slowness()))
+    cost, factor = np.median(taken), np.median(factors)
+    print(f"\n{cost:.2f} ms of CPU a pod, {name} on {layout.__name__}; reference computer {factor:.1f} times as fast")
+    assert cost < factor
 
 
 def test_placement_rules_cost_pods_without_rules_at_most_3_percent(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -104,8 +104,8 @@ def _unsupported_placement(placed: NodeRule, scheduler: ListRule, layout: NodeLa
         return "on nodes with memory pools"
     if times is not None and times.busy_nodes and placed.prefers in ("packed", "tree"):
         return "with reservations on nodes in use"
-    if times is not None and placed.prefers == "consecutive" and bool(workload.request(GPU).any()):
-        return "with jobs that request GPUs, whose weights the backfill lowers,"
+    if times is not None and placed.weighs_gpus and bool(workload.request(GPU).any()):
+        return "with gpu_weights and jobs that request GPUs"
     return ""
 
 

@@ -68,7 +68,7 @@ def scheduler_texts(cluster: SlurmCluster) -> dict[str, str]:
         f"title = {toml(f'{cluster.name} today')}",
         f"order = {order}  # {comments['order']}",
         f"backfill = {backfill}  # {comments['backfill'] or 'SchedulerType is not set: sched/backfill'}",
-        f'placement = "{placement}"{"  # " * bool(source)}{source}',
+        f"placement = {placement}{'  # ' * bool(source)}{source}",
     ]
     if preemption := preemption_line(cluster):
         scheduler.append(preemption)

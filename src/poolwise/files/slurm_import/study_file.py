@@ -54,7 +54,7 @@ def study_text(cluster: SlurmCluster, log: str, workload: Workload, options: Map
         "",
         "[scheduler]",
         'backfill = "easy"',
-        f'placement = "{placement_of(cluster)[0]}"',
+        f"placement = {placement_of(cluster)[0]}",
         "",
         "[performance]",
         'model = "ideal"  # the machine has no memory pools that slow jobs down',

@@ -57,15 +57,14 @@ class CandidateNodes:
 
 
 class NodePlacement(PlacementPolicy):
-    """Base class of placements on shared nodes; subclasses order nodes of equal need of pool memory and weight.
-
-    Attributes
-    ----------
-    weighs_gpus : whether the backfill `slurm` lowers the weights of nodes that it tests for jobs with GPUs (`GpuWeights`)
-    """
+    """Base class of placements on shared nodes; subclasses order nodes of equal need of pool memory and weight."""
 
     filters_nodes: ClassVar[bool] = True
-    weighs_gpus: ClassVar[bool] = False
+
+    @property
+    def weighs_gpus(self) -> bool:
+        """True if the backfill `slurm` lowers the weights of nodes that it tests for jobs with GPUs (`GpuWeights`)."""
+        return False
 
     def layout(self, machine: Machine) -> NodeLayout:
         """Return the nodes, with the weights by which they are chosen."""
@@ -324,13 +323,24 @@ class ConsecutiveNodes(NodePlacement):
     node down to a multiple of the CPUs per task, which logs do not contain.
 
     Source: recorded days of a Slurm 22.05 with `topology/none` and `select/cons_tres` (`tests/live`).
+
+    Parameters
+    ----------
+    gpu_weights
+        Whether the backfill `slurm` prefers nodes that it has tested for a job with GPUs, as `select/cons_tres` does; see
+        `GpuWeights`. This has no kernel.
     """
 
-    weighs_gpus: ClassVar[bool] = True
+    gpu_weights: bool = True
+
+    @property
+    def weighs_gpus(self) -> bool:
+        """True if the backfill `slurm` lowers the weights of nodes that it tests for jobs with GPUs (`GpuWeights`)."""
+        return self.gpu_weights
 
     def rule(self) -> NodeRule:
         """Return the rule with which kernels make the same placements."""
-        return NodeRule("consecutive")
+        return NodeRule("consecutive", weighs_gpus=self.gpu_weights)
 
     def node_order(self, nodes: CandidateNodes) -> IntArray:
         """Return the turn of each node."""
