@@ -85,7 +85,7 @@ def _reason(spec: RunSpec, scheduler: ListRule) -> str:
         return problem.message
     placed = rule_of(scheduler.placement)
     assert isinstance(placed, NodeRule)
-    if why := _unsupported_placement(placed, scheduler, layout, spec.workload):
+    if why := _unsupported_placement(spec.workload, scheduler, placed, layout):
         return f"placement {scheduler.placement!r} {why} has no kernel"
     if rule.times is not None and rule.times.least_priority > -math.inf and has_tiers(spec.machine):
         return "a lowest priority of jobs with reservations, and partitions of different priority tiers"
@@ -94,7 +94,7 @@ def _reason(spec: RunSpec, scheduler: ListRule) -> str:
     return _unsupported_machine(layout, rule.reserves == "all") or _unsupported_workload(spec.workload, layout)
 
 
-def _unsupported_placement(placed: NodeRule, scheduler: ListRule, layout: NodeLayout, workload: Workload) -> str:
+def _unsupported_placement(workload: Workload, scheduler: ListRule, placed: NodeRule, layout: NodeLayout) -> str:
     """Return what the kernels do not support together with a placement; empty if there is nothing."""
     rule, slurm = rule_of(scheduler.backfill), placed.prefers in ("tree", "consecutive")
     times = None if rule is None else rule.times
