@@ -72,7 +72,7 @@ def test_random_studies(placement: str, name: str) -> None:
 
 def test_weights_of_gpus_have_no_kernel() -> None:
     load, on, how = study(np.random.default_rng(6000), "topology_none", "slurm")
-    with pytest.raises(InputError, match="gpu_weights and jobs that request GPUs"):
+    with pytest.raises(InputError, match="supported with gpu_weights = false"):
         simulate(load, on, replace(how, placement=ConsecutiveNodes()), engine="compiled")
 
 

@@ -364,6 +364,20 @@ def test_topology_that_is_not_followed_is_named_as_left_out(
     assert f"slurm.conf:10: TopologyPlugin={plugin}: jobs take the first nodes that fit" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("change", "kind"),
+    [
+        (("select/cons_tres", "select/linear"), "whole"),
+        (("=CR_Core_Memory", "=CR_Core_Memory,CR_LLN"), "the least loaded"),
+    ],
+)
+def test_topology_is_named_as_left_out_where_it_does_not_choose(
+    change: tuple[str, str], kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert imported(tmp_path / "out", *DUMPS[:2], conf=edited(tmp_path, TREE, change)) == 0
+    assert f"TopologyPlugin=topology/tree: the topology does not affect the choice of {kind} nodes" in capsys.readouterr().err
+
+
 def test_selection_of_nodes_and_deferred_scheduling_are_named_as_left_out(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

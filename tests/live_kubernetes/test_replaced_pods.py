@@ -36,6 +36,20 @@ def opened(pods: list[dict[str, Any]], cpu: str = "8") -> DrivenPlatform:
     return kube.open(FIRST_FIT)
 
 
+def with_replaced_pod() -> DrivenPlatform:
+    """Return a cluster on which p0 with claim c1 has replaced p0 with claim c0, which is still reserved."""
+
+    def pod(claim: str) -> dict[str, Any]:
+        return make.pod("p0", cpu="1", memory="1Mi", seconds=None, claims={"g": {"resourceClaimName": claim}})
+
+    driven = opened([pod("c0")])
+    driven.cluster.remove(Pod, "default/p0")
+    driven.cluster.add(make.claim("c1", make.exactly("gpu")))
+    driven.cluster.add(pod("c1"))
+    driven.settle()
+    return driven
+
+
 def release(driven: DrivenPlatform, claim: str) -> None:
     """Deallocate a claim, as the controller does once the pods that it is reserved for have ended."""
     now = driven.cluster.get(ResourceClaim, f"default/{claim}")
@@ -88,11 +102,7 @@ def test_gang_whose_pods_are_all_replaced_starts_together(between: bool) -> None
 
 def test_one_pod_is_replaced_while_the_claim_of_its_predecessor_is_still_reserved() -> None:
     """The run of the predecessor ends with the release of its claim, and the successor keeps its own run."""
-    driven = opened([make.pod("p0", cpu="1", memory="1Mi", seconds=None, claims={"g": {"resourceClaimName": "c0"}})])
-    driven.cluster.remove(Pod, "default/p0")
-    driven.cluster.add(make.claim("c1", make.exactly("gpu")))
-    driven.cluster.add(make.pod("p0", cpu="1", memory="1Mi", seconds=None, claims={"g": {"resourceClaimName": "c1"}}))
-    driven.settle()
+    driven = with_replaced_pod()
     assert driven.nodes() == {"p0": "n0"} and len(driven.platform.runs.active) == 2
     release(driven, "c0")
     driven.settle()
@@ -220,11 +230,7 @@ def test_stopping_the_run_of_a_gang_evicts_no_successor() -> None:
 
 
 def test_claim_is_released_after_the_successor_of_its_pod_has_ended() -> None:
-    driven = opened([make.pod("p0", cpu="1", memory="1Mi", seconds=None, claims={"g": {"resourceClaimName": "c0"}})])
-    driven.cluster.remove(Pod, "default/p0")
-    driven.cluster.add(make.claim("c1", make.exactly("gpu")))
-    driven.cluster.add(make.pod("p0", cpu="1", memory="1Mi", seconds=None, claims={"g": {"resourceClaimName": "c1"}}))
-    driven.settle()
+    driven = with_replaced_pod()
     driven.cluster.remove(Pod, "default/p0")
     release(driven, "c1")
     driven.settle()

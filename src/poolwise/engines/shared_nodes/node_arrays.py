@@ -65,7 +65,7 @@ def node_arrays(machine: Machine, jobs: JobTable, layout: NodeLayout, grouped: J
         rack=rack.astype(np.int64),
         first=np.searchsorted(rack, np.arange(len(racks) + 1)),
         last_rack=blank(1),
-        number=place + (n + 1) * np.unique(layout.weight[place], return_inverse=True)[1],
+        number=place + (n + 1) * layout.weight[place],
         pool_of=of,
         distant=machine.rack[pools] < 0,
         pool=machine.capacity[pools, layout.memory] if len(pools) else blank(0),

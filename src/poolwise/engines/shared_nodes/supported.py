@@ -47,6 +47,8 @@ def unsupported(spec: RunSpec) -> Obstacle | None:
         return Obstacle(
             why, "supported: jobs of one task, except conservative backfilling on nodes with devices or memory pools"
         )
+    if obstacle := _placement_obstacle(spec.workload, scheduler, node_layout(spec.machine)):
+        return obstacle
     if has_tiers(spec.machine) and (scheduler.order.kind in ("linear", "cubic", "affine") or scheduler.warm_up):
         return Obstacle(
             "partitions have different priority tiers",
@@ -83,10 +85,6 @@ def _reason(spec: RunSpec, scheduler: ListRule) -> str:
         layout = node_layout(spec.machine)
     except InputError as problem:
         return problem.message
-    placed = rule_of(scheduler.placement)
-    assert isinstance(placed, NodeRule)
-    if why := _unsupported_placement(spec.workload, scheduler, placed, layout):
-        return f"placement {scheduler.placement!r} {why} has no kernel"
     if rule.times is not None and rule.times.least_priority > -math.inf and has_tiers(spec.machine):
         return "a lowest priority of jobs with reservations, and partitions of different priority tiers"
     if rule.times is not None and bool((layout.pool >= 0).any()):
@@ -94,19 +92,22 @@ def _reason(spec: RunSpec, scheduler: ListRule) -> str:
     return _unsupported_machine(layout, rule.reserves == "all") or _unsupported_workload(spec.workload, layout)
 
 
-def _unsupported_placement(workload: Workload, scheduler: ListRule, placed: NodeRule, layout: NodeLayout) -> str:
-    """Return what the kernels do not support together with a placement; empty if there is nothing."""
-    rule, slurm = rule_of(scheduler.backfill), placed.prefers in ("tree", "consecutive")
+def _placement_obstacle(workload: Workload, scheduler: ListRule, layout: NodeLayout) -> Obstacle | None:
+    """Return why the kernels do not support a placement on some nodes, with a backfill or for some jobs; None if they do."""
+    rule, placed, name = rule_of(scheduler.backfill), rule_of(scheduler.placement), f"placement {scheduler.placement!r}"
+    assert isinstance(placed, NodeRule)
     times = None if rule is None else rule.times
     if layout.weight.any() and placed.prefers not in ("first", "consecutive"):
-        return "on nodes of different weights"
-    if slurm and bool((layout.pool >= 0).any()):
-        return "on nodes with memory pools"
+        return Obstacle(f"{name} on nodes of different weights has no kernel", "supported: first_fit and topology_none")
+    if placed.prefers in ("tree", "consecutive") and bool((layout.pool >= 0).any()):
+        return Obstacle(
+            f"{name} on nodes with memory pools has no kernel", "supported: first_fit, best_fit, worst_fit and packed"
+        )
     if times is not None and times.busy_nodes and placed.prefers in ("packed", "tree"):
-        return "with reservations on nodes in use"
+        return Obstacle(f"{name} with reservations on nodes in use has no kernel", "supported without bf_busy_nodes")
     if times is not None and placed.weighs_gpus and bool(workload.request(GPU).any()):
-        return "with gpu_weights and jobs that request GPUs"
-    return ""
+        return Obstacle(f"{name} with jobs that request GPUs has no kernel", "supported with gpu_weights = false")
+    return None
 
 
 def _unsupported_heads(spec: RunSpec, scheduler: ListRule) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from poolwise.policies.backfill.slurm import BUSY_NODES
+
 if TYPE_CHECKING:
     from poolwise.files.slurm_import.cluster import SlurmCluster
 
@@ -19,11 +21,15 @@ def placement_of(cluster: SlurmCluster) -> tuple[str, str]:
     does the same. topology/tree without a topology.conf is noted as left out.
     """
     conf = cluster.conf
+    plugin, source = conf.text("TopologyPlugin").lower(), conf.source("TopologyPlugin")
+    least_loaded = "CR_LLN" in conf.words("SelectTypeParameters")
+    if (cluster.whole[0] or least_loaded) and plugin not in NONE:
+        kind = "whole" if cluster.whole[0] else "the least loaded"
+        cluster.leave_out(f"{source}: TopologyPlugin={plugin}: the topology does not affect the choice of {kind} nodes")
     if cluster.whole[0]:
         return '"racks"', ""
-    if "CR_LLN" in conf.words("SelectTypeParameters"):
+    if least_loaded:
         return '"worst_fit"', f"CR_LLN ({conf.source('SelectTypeParameters')})"
-    plugin, source = conf.text("TopologyPlugin").lower(), conf.source("TopologyPlugin")
     if plugin not in (*NONE, "topology/tree"):
         cluster.leave_out(f"{source}: TopologyPlugin={plugin}: jobs take the first nodes that fit")
         return FIRST_FIT, ""
@@ -36,8 +42,8 @@ def placement_of(cluster: SlurmCluster) -> tuple[str, str]:
         return '{ name = "topology_none", gpu_weights = false }', source
     if plugin in NONE:
         return '"topology_none"', source
-    busy = "bf_busy_nodes" in conf.pairs("SchedulerParameters")
-    if obstacles := ["node weights"] * cluster.weighted + ["bf_busy_nodes"] * busy:
+    busy = BUSY_NODES in conf.pairs("SchedulerParameters")
+    if obstacles := ["node weights"] * cluster.weighted + [BUSY_NODES] * busy:
         reasons = " and ".join(obstacles)
         return FIRST_FIT, f'"topology_tree" uses the same nodes as Slurm, in the reference engine because of {reasons}'
     return '"topology_tree"', source
