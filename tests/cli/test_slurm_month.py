@@ -17,7 +17,7 @@ import pytest
 
 from tests.helpers import slurm_month
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.xdist_group("month")]
 
 PLAN = """
 [scheduler]

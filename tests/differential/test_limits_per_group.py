@@ -91,6 +91,7 @@ def test_jobs_without_reservations_equal_the_reference() -> None:
 
 
 @pytest.mark.long
+@pytest.mark.further
 def test_jobs_without_reservations_equal_the_reference_in_further_studies() -> None:
     assert sum(check_reservations(seed) for seed in range(9, 24)) > 4
 
@@ -100,5 +101,6 @@ def test_limits_equal_the_reference() -> None:
 
 
 @pytest.mark.long
+@pytest.mark.further
 def test_limits_equal_the_reference_in_further_studies() -> None:
     assert sum(check_limits(seed) for seed in (*range(8, 16), *range(40, 80))) > 4

@@ -134,6 +134,7 @@ def test_random_studies_on_whole_nodes() -> None:
 
 
 @pytest.mark.long
+@pytest.mark.further
 @pytest.mark.filterwarnings("ignore:remote latency")
 def test_many_random_studies() -> None:
     for seed in range(3200, 3400):

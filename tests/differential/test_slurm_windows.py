@@ -97,6 +97,7 @@ def test_windows_on_partitions(seed: int) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.further
 @pytest.mark.parametrize("seed", range(4, 50))
 def test_further_windows_on_partitions(seed: int) -> None:
     check_windows(seed)
@@ -113,6 +114,7 @@ def test_windows_with_limits_of_use(seed: int) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.further
 @pytest.mark.parametrize("seed", range(2, 21))
 def test_further_windows_on_random_machines(seed: int) -> None:
     check_random_machines(seed)

@@ -14,7 +14,7 @@ import pytest
 import poolwise
 from poolwise import registry
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.xdist_group("site")]
 
 ROOT = Path(__file__).parents[2]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.xdist_group("wheel")]
 
 ROOT = Path(__file__).parents[2]
 
@@ -22,12 +22,12 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert sorted(file.suffix for file in folder.iterdir()) == [".gz", ".whl"]
     subprocess.run([sys.executable, "-m", "venv", str(folder / "venv")], check=True)
     wheel = next(folder.glob("*.whl"))
-    pip = [str(folder / "venv" / "bin" / "pip"), "install", "--quiet", "--disable-pip-version-check"]
+    pip = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--python", str(folder / "venv" / "bin" / "python")]
     done = subprocess.run(
         [*pip, "--constraint", str(ROOT / "constraints.txt"), str(wheel)], capture_output=True, text=True, check=False
     )
-    if done.returncode and "No matching distribution" in done.stderr:
-        pytest.skip("no package index is reachable; connect to PyPI, or set PIP_INDEX_URL to a mirror")
+    if done.returncode and "error sending request" in done.stderr:
+        pytest.skip("no package index is reachable; connect to PyPI, or set UV_DEFAULT_INDEX to a mirror")
     assert done.returncode == 0, done.stderr
     return folder / "venv" / "bin"
 

@@ -85,7 +85,10 @@ def test_published_row(log: str, order: str, backfill: str) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("log", "order", "backfill"),
-    [*product([*HERE][:1], ORDERS, BACKFILLS), *((log, "wfp3", "easy") for log in [*HERE][1:])],
+    [
+        *product([*HERE][:1], ORDERS, BACKFILLS),
+        *(pytest.param(log, "wfp3", "easy", marks=pytest.mark.further) for log in [*HERE][1:]),
+    ],
 )
 def test_published_row_without_kernels(log: str, order: str, backfill: str) -> None:
     """The reference engine runs all rows of the smallest log and one row of each other log."""
