@@ -93,10 +93,10 @@ def test_claim_without_a_known_cause_is_never_verified(measured):
         assert (row.basis, row.cause) == ("unknown", reason)
 
 
-def test_reading_under_which_a_claim_holds_is_its_cause():
-    row = ClaimRow(claim(), Measured(3.0), {"as run": Measured(1.02)})
-    assert (row.basis, row.shown_by) == ("verified", "reading: as run")
-    assert "holds under the reading 'as run', at 1.02" in row.cause
+def test_reading_under_which_a_claim_holds_is_a_package():
+    row = compare([claim()], {claim().key: Measured(3.0)}, {"as run": {claim().key: Measured(1.02)}})[0]
+    assert (row.basis, row.shown_by) == ("package", "reading: as run")
+    assert row.cause == "the differences of the authors' runs together do: this value is then 1.02 instead of 3"
 
 
 def test_unexplained_claim_with_evidence_is_refused(tmp_path):

@@ -2,7 +2,7 @@
 
 import csv
 from collections import Counter
-from dataclasses import replace
+from dataclasses import astuple, replace
 
 import pytest
 
@@ -10,31 +10,36 @@ from poolwise.runner import Local
 from poolwise.traces.generators.nvme_mix import NvmeMix
 from poolwise_reproductions import catalog
 from poolwise_reproductions.cases import Measurer
+from poolwise_reproductions.causes import faults
 from poolwise_reproductions.claims_file import read_claims
 from poolwise_reproductions.headlines import answer_headlines, read_headlines
 from poolwise_reproductions.nvme_composition import PARTS, QUICK, NvmeComposition, base_times, cases
 from poolwise_reproductions.nvme_composition.cells import (
     DEFAULT,
+    PARITY,
     NvmeCase,
     NvmeLoad,
     NvmeRun,
     measure_cases,
 )
-from poolwise_reproductions.nvme_composition.claims import NvmeResults, figure_10, figure_11, switches
+from poolwise_reproductions.nvme_composition.claims import TEXTS, NvmeResults, figure_10, switches
 from poolwise_reproductions.nvme_composition.figures import origins, rates, tables
 from poolwise_reproductions.nvme_composition.plan import (
     ALGORITHMS,
     COLUMNS,
     FASTER,
     MODES,
+    PHYSICS,
+    SINGLE,
     SOURCES,
+    STEPS,
     NvmePlan,
     base,
     fewest_capacity_bound,
     seeded,
 )
 from poolwise_reproductions.nvme_composition.plan import FEW_CAPACITY_BOUND as FEW
-from poolwise_reproductions.published import SWITCH, compare
+from poolwise_reproductions.published import SWITCH, VALUES, compare
 from poolwise_reproductions.results import without_nan
 from tests.helpers.data import PUBLISHED, ROOT
 from tests.helpers.kept_trials import written
@@ -97,8 +102,10 @@ def test_every_switch_that_a_claim_names_measures_it():
 
     by_switch = switches(NvmeResults(FakeResults(), NvmePlan(2)))
     named = [claim for claim in claims() if claim.shown_by.startswith(SWITCH)]
-    assert {claim.shown_by.removeprefix(SWITCH) for claim in named} == set(by_switch)
-    assert all(claim.key in by_switch[claim.shown_by.removeprefix(SWITCH)] for claim in named)
+    assert set(by_switch) <= {claim.shown_by.removeprefix(SWITCH) for claim in named} <= set(by_switch) | set(SINGLE)
+    rows = {name: {key for key, _ in measured_rows(NvmeResults({}, NvmePlan(1), name))} for name in SINGLE}
+    rows |= {name: set(measured) for name, measured in by_switch.items()}
+    assert all(claim.key in rows[claim.shown_by.removeprefix(SWITCH)] for claim in named)
     faster = by_switch["one arrival in 50 s"]
     for table, scenario in (("Table III", "high_bandwidth"), ("Table IV", "high_capacity")):
         lead = faster.pop((table, f"{scenario}, load 0.9, disaggregated", "first_fit minus disaggregation_aware"))
@@ -106,7 +113,7 @@ def test_every_switch_that_a_claim_names_measures_it():
     assert {value.value for value in faster.values()} == {50.0} and len(faster) == len(FASTER) * len(COLUMNS)
 
 
-def test_switches_change_the_load_of_figure_10_or_the_gaps_of_figure_4_alone():
+def test_a_switch_changes_the_load_of_figure_10_alone():
     """The value is the load times the number of devices under first_fit, and 0 under the other policy."""
 
     class FakeResults(dict):
@@ -115,8 +122,7 @@ def test_switches_change_the_load_of_figure_10_or_the_gaps_of_figure_4_alone():
 
         def __getitem__(self, case):
             value = case.load.target * case.devices if case.policy == "first_fit" else 0.0
-            missed = -1.0 if case.load.physics.constant_gaps else value
-            return dict.fromkeys((*COLUMNS, "true_sharing_ratio"), 0.0) | {"missed_deadlines_pct": missed}
+            return dict.fromkeys((*COLUMNS, "true_sharing_ratio"), 0.0) | {"missed_deadlines_pct": value}
 
     results = NvmeResults(FakeResults(), NvmePlan(2))
     by_switch, metric = switches(results), "fall of first_fit minus disaggregation_aware"
@@ -124,30 +130,18 @@ def test_switches_change_the_load_of_figure_10_or_the_gaps_of_figure_4_alone():
         key = "Figure 10", condition, metric
         assert dict(figure_10(results))[key].value == pytest.approx(0.7 * 4)
         assert by_switch["load 0.9"][key].value == pytest.approx(0.9 * 4)
-    assert [value.value for key, value in by_switch["constant gaps"].items() if key[0] == "Figure 4"] == [-1.0]
-    missed = {key[1]: value.value for key, value in by_switch["constant gaps"].items() if key[2] == "missed_deadlines_pct"}
-    assert "high_compute, load 0.7, physically_attached, first_fit" in missed
-    assert set(missed.values()) == {-1.0}
 
 
-def test_figure_11_is_verified_by_late_workloads_alone_under_one_policy():
-    """Late workloads that join no composition halve the missed deadlines here; first_fit never joins one."""
-
-    class FakeResults(dict):
-        def __contains__(self, case):
-            return case.load.physics in (DEFAULT, replace(DEFAULT, late_alone=True))
-
-        def __getitem__(self, case):
-            missed = 80.0 if case.policy == "first_fit" else 40.0 if case.load.physics.late_alone else 90.0
-            return dict.fromkeys((*COLUMNS, "true_sharing_ratio"), 0.0) | {"missed_deadlines_pct": missed}
-
-    results, metric = NvmeResults(FakeResults(), NvmePlan(2)), "first_fit minus disaggregation_aware"
-    alone = switches(results)["late workloads alone"]
-    assert {key[1] for key in alone} == {f"M{k}, load {load}" for k in (1, 2, 3) for load in (0.8, 0.9)}
-    measured = dict(figure_11(results))
-    assert {measured[key].value for key in alone} == {-10.0}
-    assert {value.value for value in alone.values()} == {40.0}
-    assert {key[2] for key in alone} == {metric}
+def test_each_difference_alone_has_physics_of_its_own_and_a_cause():
+    assert set(TEXTS.alone) == set(SINGLE) and set(TEXTS.packages) == set(PHYSICS) - set(SINGLE) - {"default", "parity"} | {
+        "as run"
+    }
+    for name, physics in SINGLE.items():
+        assert sum(astuple(physics)) == 1, name
+        assert PARITY.includes(physics) == ("inferred" not in TEXTS.alone[name])
+        assert faults(TEXTS.alone[name], VALUES) == []
+    planned = {case.load.physics for case in cases(NvmePlan(1))}
+    assert planned == {*PHYSICS.values(), *STEPS.values()}
 
 
 def test_draws_with_few_capacity_bound_workloads():

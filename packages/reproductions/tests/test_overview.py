@@ -30,10 +30,10 @@ def test_overview_counts_claims_by_reading_and_lists_each_cause_once(tmp_path: P
     rows.append(ClaimRow(Claim("Figure 2", "", "wait", "s", 1.0, "shown", 0.0), Measured(2.0)))
     rows.append(ClaimRow(Claim("Figure 2", "x", "wait", "s", 2.0, "exact", 0.0, kind="input"), Measured(2.0)))
     text = overview({"paper": read_comparison(comparison(tmp_path, *rows))}, {"paper": "A paper"}, pages={"paper": "p.html"})
-    # 6 testable: 1 holds, 2 as run, none inferred, 1 undetermined, 4 fail, of which 1 holds as run and 1 may be scatter
-    assert "| [A paper](p.html) | 6 | 1 | 2 |  | 1 | 4 | 1 | 1 | 0 | 2 |" in text
+    # 6 testable: 1 holds, 2 as run, none inferred, 1 undetermined, 4 fail: 1 holds as run (a package), 1 may be scatter
+    assert "| [A paper](p.html) | 6 | 1 | 2 |  | 1 | 4 | 0 | 1 | 1 | 0 | 2 |" in text
     assert "**Figure 1, 2 rows, unknown:** arrivals differ" in text
-    assert "**Figure 1, 1 row, verified:** arrivals differ" in text
+    assert "**Figure 1, 1 row, package:** the differences of the authors' runs together do" in text
 
 
 def test_other_files_are_rejected(tmp_path: Path) -> None:

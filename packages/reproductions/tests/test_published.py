@@ -13,7 +13,7 @@ from poolwise.metrics.intervals import mean_interval
 from poolwise_reproductions import catalog
 from poolwise_reproductions.claims_file import claims_csv, read_claims
 from poolwise_reproductions.criteria import Measured
-from poolwise_reproductions.published import COLUMNS, Claim, ClaimRow, compare
+from poolwise_reproductions.published import COLUMNS, ChangeTexts, Claim, ClaimRow, compare
 
 
 def row(rule: str, published: float, measured: Measured | None, tolerance: float = 0.0) -> ClaimRow:
@@ -83,11 +83,12 @@ def test_only_runs_of_this_reproduction_verify_a_reason() -> None:
 
     assert (claim_row(-1, 1).basis, claim_row(-1, 1).shown_by) == ("verified", "Ablation | here | lead")
     assert (claim_row(-1, -1).basis, claim_row(-1, -1).shown_by) == ("inferred", "")
-    assert (claim_row(-1, -1, 1).basis, claim_row(-1, -1, 1).shown_by) == ("verified", "reading: as run")
+    assert (claim_row(-1, -1, 1).basis, claim_row(-1, -1, 1).shown_by) == ("package", "reading: as run")
     assert (claim_row(-1, -1, -1).basis, claim_row(-1, -1, -1).shown_by) == ("inferred", "")
     assert (claim_row(1, 1).basis, claim_row(1, 1).cause) == ("", "")
     cells = dict(zip(COLUMNS, claim_row(-1, -1, 2).cells(), strict=True))
-    assert (cells["class"], cells["verdict"], cells["basis"], cells["cause"]) == ("paper", "fails", "verified", "why")
+    together = "the differences of the authors' runs together do: this value is then 2 instead of -1"
+    assert (cells["class"], cells["verdict"], cells["basis"], cells["cause"]) == ("paper", "fails", "package", together)
     assert (cells["as_run"], cells["as_run_verdict"], cells["inferred_verdict"]) == ("2", "holds", "")
 
 
@@ -101,6 +102,43 @@ def test_switch_verifies_the_claim_that_names_it() -> None:
     assert claim_row("switch: other keys", 12.0).basis == "inferred"
     assert claim_row("switch: no such", 10.5).basis == "inferred"
     assert claim_row("", 10.5).basis == "inferred"
+
+
+CHANGES = ChangeTexts(
+    {"gaps": "bursts[: {switched}]", "draw": "one draw"}, {"both": "equal gaps and one draw", "as run": "all six"}
+)
+
+
+@pytest.mark.parametrize(
+    ("turning", "named", "basis", "shown_by", "cause"),
+    [
+        (("draw", "gaps", "both"), "", "verified", "switch: gaps, 10", "bursts: 10"),
+        (("draw", "gaps"), "switch: draw", "verified", "switch: draw, 10", "why"),
+        (("draw",), "", "verified", "switch: draw, 10", "one draw"),
+        (
+            ("both", "as run"),
+            "",
+            "package",
+            "switch: both, 10",
+            "equal gaps and one draw together do: this value is then 10 instead of 5",
+        ),
+        (("both",), "switch: both", "package", "switch: both, 10", "why"),
+        (("as run",), "switch: gaps", "package", "reading: as run", "all six together do: this value is then 10 instead of 5"),
+        ((), "switch: gaps", "inferred", "", "why"),
+        ((), "", "inferred", "", "why"),
+    ],
+)
+def test_a_single_change_verifies_and_several_are_a_package(turning, named, basis, shown_by, cause) -> None:
+    """The claim holds at 10 and fails at 5; the first change in the order of the texts is shown unless the file names one."""
+    claim = Claim("Figure 1", "here", "lead", "", 10.0, "relative", 0.1, "", "why", "paper", "inferred", named)
+    runs = {name: {claim.key: Measured(10.0 if name in turning else 5.0)} for name in ("draw", "gaps", "both", "as run")}
+    readings = {"as run": runs.pop("as run")}
+    row = compare([claim], {claim.key: Measured(5.0)}, readings, runs, CHANGES)[0]
+    assert (row.basis, row.shown_by) == (basis, shown_by)
+    before = "none of 2 changes alone makes the claim hold, but " if basis == "package" and cause != "why" else ""
+    assert row.cause == before + cause
+    held = compare([claim], {claim.key: Measured(10.0)}, readings, runs, CHANGES)[0]
+    assert (held.basis, held.shown_by, held.cause) == ("", "", "")
 
 
 def test_prediction_interval_contains_a_new_draw() -> None:

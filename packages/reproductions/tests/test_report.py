@@ -44,6 +44,8 @@ DONE = Reproduced(
     ["Which seed?"],
 )
 
+TOGETHER = "the differences of the authors' runs together do[: this value is then {as run} instead of {measured}]"
+
 
 def test_page_starts_with_headlines_and_lists_each_cause_once() -> None:
     page = reproduction_answer(DONE)
@@ -58,7 +60,7 @@ def test_page_starts_with_headlines_and_lists_each_cause_once() -> None:
     causes_shown = {(row[2], row[3], row[4]) for row in causes.rows}
     assert causes_shown == {
         ("the trace is another", "unknown", ""),
-        ("the trace is another", "verified", "reading: as run"),
+        (TOGETHER, "package", "reading: as run"),
         ("Not explained.", "unknown", ""),
     }
     html = render(page)

@@ -35,7 +35,7 @@ _INDEPENDENT = """Many rows test one claim of a paper, so the independent claims
 reproduction quotes them and states which rows each rests on, and whether all of them, most or one must hold. A claim is
 reproduced if enough rows hold under the specification's reading, or else under another reading. It is partly reproduced if
 some rows hold, and undetermined if no row holds but undetermined rows could decide. The last column counts the tested claims
-that are not reproduced although each of their rows holds or has a cause that a run verifies; scatter of single runs is none.
+that are not reproduced although each of their rows holds or has a verified cause; packages and scatter of single runs are none.
 """
 _HEAD = """# Reproduction results
 
@@ -43,10 +43,10 @@ Each published value and claim is a row of a claims file. The rule of the row co
 seeds: the claim holds, fails, or is undetermined if the interval straddles the rule. The table counts the testable claims of
 the papers; it excludes their inputs and arithmetic, and our own additions. The specification's reading of a paper comes first.
 "As run" is what the authors' own runs did, where that is known to differ, and "inferred" is what we infer of them. A cause is
-verified if a run changes the verdict or shows what the cause states; its numbers are those of its first row. Claims for which
-the paper prints one run, and single runs of ours scatter as widely, are counted separately: the scatter can explain the
-difference, but does not change the verdict. `poolwise overview` generates this page from the `comparison.csv` and the notes of
-`poolwise reproduce`.
+verified if a run with it alone changes the verdict, or another row shows what the cause states; its numbers are those of its
+first row. Where only several changes at once change the verdict, the cause is a package. Claims for which the paper prints one
+run, and single runs of ours scatter as widely, are counted separately: the scatter can explain the difference, but does not
+change the verdict. `poolwise overview` generates this page from the `comparison.csv` and the notes of `poolwise reproduce`.
 """
 
 
@@ -79,7 +79,7 @@ def overview(
     All arguments map the name of a reproduction: to its rows, its title, notes on the run, and the address of its report.
     """
     header = ("paper", "testable claims", "hold", *(f"hold, {reading}" for reading in READINGS), "undetermined", "fail")
-    causes = ("cause verified by a run", "scatter of single runs", "cause inferred", "cause unknown")
+    causes = ("cause verified", "package of causes", "scatter of single runs", "cause inferred", "cause unknown")
     lines = [_HEAD, f"| {' | '.join((*header, *causes))} |", "|---" * (len(header) + len(causes)) + "|"]
     for name, rows in comparisons.items():
         link = (pages or {}).get(name)
@@ -118,7 +118,7 @@ def _counts(rows: ComparisonRows) -> list[str]:
     failing = [row for row in mine if row["verdict"] == "fails"]
     basis = Counter("scatter" if row["shown_by"].startswith(ONE_RUN) else row["basis"] for row in failing)
     undetermined = sum(row["verdict"] == "undetermined" for row in mine)
-    shown = (str(basis[name]) for name in ("verified", "scatter", "inferred", "unknown"))
+    shown = (str(basis[name]) for name in ("verified", "package", "scatter", "inferred", "unknown"))
     return [*counts, str(undetermined), str(len(failing)), *shown]
 
 
@@ -143,7 +143,7 @@ def _answers(rows: ComparisonRows, name: str) -> Counter[HeadlineVerdict]:
 
 
 def _is_explained(rows: ComparisonRows, claim: Headline) -> bool:
-    """Return whether a claim is not reproduced, and each of its rows holds or has a cause that a run verifies."""
+    """Return whether a claim is not reproduced, and each of its rows holds or has a verified cause."""
     if _answer(rows, claim) in ("reproduced", "cannot be tested"):
         return False
     mine = [row for row in rows if claim.names((row["artifact"], row["condition"], row["metric"]))]
@@ -189,8 +189,9 @@ def _causes(rows: ComparisonRows) -> Iterable[str]:
         artifacts = ", ".join(dict.fromkeys(row["artifact"] for row in group))
         many = f"{len(group)} {'row' if len(group) == 1 else 'rows'}"
         yield f"- **{artifacts}, {many}, {basis}:** {_escaped(group[0]['cause'] or 'no known cause')}"
-    if len(groups) > MAX_CAUSES:
-        yield f"- The CSV lists {len(groups) - MAX_CAUSES} more causes."
+    more = len(groups) - MAX_CAUSES
+    if more > 0:
+        yield f"- The CSV lists {more} more {'cause' if more == 1 else 'causes'}."
 
 
 def _escaped(text: str) -> str:

@@ -15,9 +15,11 @@ from poolwise_reproductions.causes import render
 from poolwise_reproductions.criteria import ClaimRule, ClaimVerdict, Criterion, Holds, Measured
 
 ClaimClass = Literal["paper", "input", "ours"]
-ReasonBasis = Literal["verified", "inferred", "unknown"]
+ReasonBasis = Literal["verified", "package", "inferred", "unknown"]
 READINGS = ("as run", "inferred")
 """Readings in addition to the specification's, each with its own columns: the authors' own runs, and what we infer."""
+READING_TEXTS = {"as run": "the differences of the authors' runs", "inferred": "these differences and the inferred ones"}
+"""Readings as packages of changes, unless a reproduction states more."""
 SOURCE_COLUMNS = ("place", "quotation")
 """Columns of the source of a row in the paper; comparisons that were recorded before they existed lack them."""
 COLUMNS = (
@@ -62,7 +64,8 @@ class Claim:
     note : remark on the claim for readers
     reason : why the claim does not hold, if it does not: a template, see `poolwise_reproductions.causes`
     kind : "paper" for the paper's claims, "input" for its inputs and arithmetic, "ours" for our additions
-    basis : evidence for the reason: "verified" by a run, "inferred", or "unknown"
+    basis : evidence for the reason: "verified" by a run of that cause alone, "package" if only several changes at once make
+        the claim hold, "inferred", or "unknown"
     shown_by : for a verified reason: a reading under which the claim holds, the row "artifact | condition | metric" of a claim
         that shows it, "switch: NAME" of the setting that changes the verdict alone, or "one run" if single runs scatter enough
     place, quotation : where the paper states the claim, and its words; empty for rows of ours
@@ -95,6 +98,21 @@ class Claim:
 
 
 @dataclass(frozen=True)
+class ChangeTexts:
+    """Texts about the claims that the single changes of a reproduction, or its packages of several changes, make hold.
+
+    Attributes
+    ----------
+    alone : name of a single change -> template of the cause of a claim that it makes hold, see `poolwise_reproductions.causes`
+    packages : name of several changes at once, which may be a reading -> the changes, as the subject of "make the claim hold";
+        the smallest first
+    """
+
+    alone: Mapping[str, str] = field(default_factory=dict)
+    packages: Mapping[str, str] = field(default_factory=lambda: READING_TEXTS)
+
+
+@dataclass(frozen=True)
 class ClaimRow:
     """A claim and its measurements.
 
@@ -103,27 +121,62 @@ class ClaimRow:
     measured : measurement under the specification's reading
     readings : other reading -> measurement under it
     backed : whether the row that `shown_by` names holds
-    switched : measurement with only the switch of `shown_by` changed; None without one
-    filled : the claim's reason with the measured values; None if it shows none
+    switches : name of a change, or of a package of changes -> measurement with it
+    texts : what these changes state about a claim that they make hold
+    filled : the reason with the measured values; None if it shows none
     """
 
     claim: Claim
     measured: Measured | None
     readings: Mapping[str, Measured] = field(default_factory=dict)
     backed: bool = False
-    switched: Measured | None = None
+    switches: Mapping[str, Measured] = field(default_factory=dict)
+    texts: ChangeTexts = field(default_factory=ChangeTexts)
     filled: str | None = None
+
+    @property
+    def named(self) -> str:
+        """Name of the change that the claims file gives as the cause; "" without one."""
+        return self.claim.shown_by.removeprefix(SWITCH) if self.claim.shown_by.startswith(SWITCH) else ""
+
+    @property
+    def template(self) -> str:
+        """Reason to show: that of the evidence if the file does not name it, else the file's."""
+        change, package = self.change, self.package
+        if change and change != self.named:
+            return self.texts.alone[change]
+        if change or self.backed or not package or package == self.named:
+            return self.claim.reason
+        tried = len(self.texts.alone.keys() & self.switches.keys())
+        none = f"none of {tried} changes alone makes the claim hold, but " if tried else ""
+        return f"{none}{self.texts.packages[package]} together do[: this value is then {{{package}}} instead of {{measured}}]"
 
     @property
     def reason(self) -> str:
         """Reason of the claim, with the measured values that it shows."""
-        return self.claim.reason if self.filled is None else self.filled
+        return self.template if self.filled is None else self.filled
+
+    @property
+    def change(self) -> str:
+        """Change that makes the claim hold alone: the one that the claims file names, or else the first; "" without one."""
+        names = [name for name in (self.named, *self.texts.alone) if name not in self.texts.packages]
+        return next((name for name in names if self._holds_with(self.switches.get(name))), "")
+
+    @property
+    def package(self) -> str:
+        """Smallest package of changes that makes the claim hold; "" without one."""
+        runs = {**self.switches, **self.readings}
+        return next((name for name in self.texts.packages if self._holds_with(runs.get(name))), "")
+
+    def _holds_with(self, measured: Measured | None) -> bool:
+        return measured is not None and self.claim.criterion.verdict(measured) == "holds"
 
     def value(self, kind: str) -> float:
         """Return a value that causes may show, see `VALUES`; NaN if it was not measured."""
         if kind == "published":
             return self.claim.published
-        value = {"switched": self.switched, **self.readings}.get(kind)
+        runs = {**self.switches, **self.readings}
+        value = runs.get((self.change or self.named) if kind == "switched" else kind)
         if kind in ("measured", "low", "high"):
             value = self.measured
         if value is None:
@@ -146,21 +199,24 @@ class ClaimRow:
 
     @property
     def shown_by(self) -> str:
-        """Evidence that verifies the reason: a reading under which the claim holds, a switch, or another row; "" without."""
+        """Evidence for the reason: a change, another row, a package of changes, or the scatter of single runs; "" without."""
         if self.verdict not in ("fails", "undetermined"):
             return ""
-        holding = [reading for reading in READINGS if self.verdict_under(reading) == "holds"]
-        if holding:
-            return f"reading: {holding[0]}"
-        criterion, named = self.claim.criterion, self.claim.shown_by
-        if self.switched is not None and criterion.verdict(self.switched) == "holds":
-            return f"{named}, {_value_and_bounds(self.switched.value, self.switched.bounds)}"
-        if named == ONE_RUN:
+        criterion, change, package = self.claim.criterion, self.change, self.package
+        if change and (change == self.named or not self.backed):
+            return f"{SWITCH}{change}, {_with_bounds(self.switches[change])}"
+        if self.backed:
+            return self.claim.shown_by
+        if package in self.readings:
+            return f"reading: {package}"
+        if package:
+            return f"{SWITCH}{package}, {_with_bounds(self.switches[package])}"
+        if self.claim.shown_by == ONE_RUN:
             for reading, measured in {"": self.measured, **self.readings}.items():
                 if measured is not None and criterion.met_by_one_run(measured):
                     bounds = _value_and_bounds(measured.value, measured.prediction_interval)
                     return f"{ONE_RUN}{f' {reading}' if reading else ''}, {bounds}"
-        return named if self.backed else ""
+        return ""
 
     @property
     def basis(self) -> ReasonBasis | Literal[""]:
@@ -173,27 +229,16 @@ class ClaimRow:
             return ""
         if not self.cause or self.cause.startswith(UNEXPLAINED):
             return "unknown"
+        if self.shown_by and not self.change and (self.claim.basis == "package" if self.backed else self.package):
+            return "package"
         if self.shown_by:
             return "verified"
-        return "inferred" if self.claim.basis == "verified" else self.claim.basis
+        return "inferred" if self.claim.basis in ("verified", "package") else self.claim.basis
 
     @property
     def cause(self) -> str:
-        """Reason why the claim does not hold; empty if it holds, is not judged, or has no known cause.
-
-        Without a reason, a reading under which the claim holds is the cause.
-        """
-        if self.verdict not in ("fails", "undetermined"):
-            return ""
-        if self.reason and not self.reason.startswith(UNEXPLAINED):
-            return self.reason
-        for reading in READINGS:
-            if self.verdict_under(reading) == "holds":
-                value = self.readings[reading].value
-                return (
-                    f"the claim holds under the reading '{reading}', at {value:.3g}; the notes state how that reading differs"
-                )
-        return self.reason
+        """Reason why the claim does not hold; empty if it holds, is not judged, or has no known cause."""
+        return self.reason if self.verdict in ("fails", "undetermined") else ""
 
     @property
     def note(self) -> str:
@@ -230,12 +275,13 @@ def compare(
     measured: Mapping[Key, Measured],
     readings: Mapping[str, Mapping[Key, Measured]] | None = None,
     switches: Mapping[str, Mapping[Key, Measured]] | None = None,
+    texts: ChangeTexts | None = None,
 ) -> list[ClaimRow]:
     """Join claims with their measurements, claim key -> measurement; return one row per claim, in their order.
 
     `measured` is under the specification's reading, `readings` maps other readings to theirs, and `switches` maps the name of a
-    single changed setting to its measurements. Raises KeyError for a measurement without a claim, and for a reason whose
-    `shown_by` names a missing row.
+    change, or of a package of changes, to its measurements; `texts` states which is which. Raises KeyError for a measurement
+    without a claim, and for a reason whose `shown_by` names a missing row.
     """
     rows, others, alone = list(claims), readings or {}, switches or {}
     by_key = {SEPARATOR.join(claim.key): claim for claim in rows}
@@ -256,13 +302,14 @@ def compare(
             measured.get(claim.key),
             {reading: measurements[claim.key] for reading, measurements in others.items() if claim.key in measurements},
             backed(claim),
-            alone.get(claim.shown_by.removeprefix(SWITCH), {}).get(claim.key),
+            {switch: measurements[claim.key] for switch, measurements in alone.items() if claim.key in measurements},
+            texts or ChangeTexts(),
         )
         for name, claim in by_key.items()
     }
 
     def explained(row: ClaimRow) -> ClaimRow:
-        text = render(row.claim.reason, lambda kind, name: (judged[name] if name else row).value(kind))
+        text = render(row.template, lambda kind, name: (judged[name] if name else row).value(kind))
         return replace(row, filled=text)
 
     return [explained(row) for row in judged.values()]
@@ -277,6 +324,11 @@ def _value_cells(measured: Measured | None) -> list[str]:
     """Return value and interval as text."""
     value = measured or Measured(math.nan)
     return [_number(value.value), _number(value.low), _number(value.high)]
+
+
+def _with_bounds(measured: Measured) -> str:
+    """Format a measurement and its interval."""
+    return _value_and_bounds(measured.value, measured.bounds)
 
 
 def _value_and_bounds(value: float, bounds: tuple[float, float]) -> str:

@@ -196,8 +196,9 @@ def _causes(rows: Sequence[ClaimRow]) -> list[Table]:
             ]
         )
     caption = (
-        "Verified: the named run changes the verdict, or shows what the cause states. Inferred: no run shows it yet. Numbers "
-        "are those of the first row with the cause."
+        "Verified: the named change alone changes the verdict, or the named row shows what the cause states. Package: only "
+        "several changes at once change the verdict. Inferred: no run shows it yet. Numbers are those of the first row with "
+        "the cause."
     )
     header = ("rows", "claims", "cause", "basis", "shown by")
     title = "Claims that do not hold, and their causes"

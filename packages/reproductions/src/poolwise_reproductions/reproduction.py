@@ -18,7 +18,7 @@ from poolwise_reproductions.causes import named_rows
 from poolwise_reproductions.claims_file import read_claims
 from poolwise_reproductions.criteria import Measured
 from poolwise_reproductions.headlines import Headline, agreement_figures, read_headlines
-from poolwise_reproductions.published import SEPARATOR, Claim, ClaimRow, Key, compare
+from poolwise_reproductions.published import SEPARATOR, ChangeTexts, Claim, ClaimRow, Key, compare
 from poolwise_reproductions.results import KeyedRow, without_nan
 
 
@@ -35,7 +35,8 @@ class ReproductionResult:
     explanation : paragraphs with findings beyond the claims
     tables : tables to show before the claims, such as the paper's tables with our values
     readings : other reading ("as run", "inferred") -> measurements under it, for the rows that it concerns
-    switches : name of a single change that a claims file may give as a cause -> measurements with this change alone
+    switches : name of a change, or of a package of changes -> measurements with it; a claims file may name one as a cause
+    texts : what single changes and packages state about a claim that they make hold
     beyond : names of figures that the paper does not have; reports show them under a separate heading
     """
 
@@ -46,6 +47,7 @@ class ReproductionResult:
     tables: Sequence[Table] = ()
     readings: Mapping[str, Mapping[Key, Measured]] = field(default_factory=dict)
     switches: Mapping[str, Mapping[Key, Measured]] = field(default_factory=dict)
+    texts: ChangeTexts = field(default_factory=ChangeTexts)
     beyond: frozenset[str] = frozenset()
 
 
@@ -182,7 +184,7 @@ def reproduce(
     claims = read_claims(catalog.find("claims", f"{name}.csv"))
     wanted = find_artifact(figure, [*(claim.artifact for claim in claims), *reproduction.drawn]) if figure else ""
     findings = reproduction.run(measure, quick=quick, wanted=Wanted.of(wanted, claims))
-    rows = compare(claims, findings.measured, findings.readings, findings.switches)
+    rows = compare(claims, findings.measured, findings.readings, findings.switches, findings.texts)
     rows = [row for row in rows if not wanted or about(wanted, row.claim.artifact)]
     figures = [f for f in (*findings.figures, *agreement_figures(rows)) if not wanted or about(wanted, f.artifact)]
     findings = replace(findings, figures=figures, tables=[] if wanted else findings.tables)

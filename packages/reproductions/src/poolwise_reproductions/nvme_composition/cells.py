@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from functools import lru_cache
 from typing import Any, Literal
 
@@ -62,6 +62,10 @@ class Physics:
     seventh: bool = False
     late_alone: bool = False
     capacity_alone: bool = False
+
+    def includes(self, other: Physics) -> bool:
+        """Return whether every assumption that `other` switches on is switched on here too."""
+        return all(mine or not theirs for mine, theirs in zip(astuple(self), astuple(other), strict=True))
 
 
 DEFAULT = Physics()

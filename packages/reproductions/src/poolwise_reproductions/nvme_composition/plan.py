@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
@@ -29,6 +29,20 @@ SHORT: Mapping[MixScenario, str] = {"high_bandwidth": "S1", "high_capacity": "S2
 MODES: Mapping[str, Physics] = {"default": DEFAULT, "parity": PARITY}
 """Physics under which every row and figure is shown."""
 SOURCES: Mapping[str, Physics] = {**MODES, "inferred": INFERRED}
+GAPS_AND_DRAW = "equal gaps and one draw"
+SINGLE: Mapping[str, Physics] = {
+    "constant gaps": Physics(constant_gaps=True),
+    "correlated priorities": Physics(correlated=True),
+    "frozen residents": Physics(frozen=True),
+    "base times under first_fit": Physics(base_times=True),
+    "window of all resources": Physics(all_resources=True),
+    "a seventh sharer": Physics(seventh=True),
+    "late workloads alone": Physics(late_alone=True),
+    "capacity alone": Physics(capacity_alone=True),
+}
+"""Each difference of the authors' simulator alone, and each of the two that are inferred, to verify causes."""
+PHYSICS: Mapping[str, Physics] = {**SOURCES, **SINGLE, GAPS_AND_DRAW: Physics(constant_gaps=True, correlated=True)}
+"""Physics under which the judged rows are measured."""
 LOADS = (0.5, 0.6, 0.7, 0.8, 0.9)
 SATURATED = (0.7, 0.8, 0.9)
 """Loads of mid to high saturation: the paper calls 0.7 "a not relaxed but not saturated system" (section IV-D)."""
@@ -37,7 +51,9 @@ HIGHLY_SATURATED = (0.8, 0.9)
 RELAXED = 0.5
 """The load of low saturation."""
 FACTORS = tuple(k / 10 for k in range(10, 21))
+JUDGED_FACTORS = (1.0, 1.2, 1.5, 2.0)
 DEVICES = tuple(range(1, 11))
+JUDGED_DEVICES = (2, 6, 10)
 MIXES = {"M1": 1.0, "M2": 0.7, "M3": 0.5}
 INFRASTRUCTURES: tuple[Infrastructure, ...] = ("disaggregated", "physically_attached")
 POLICIES: tuple[NvmePolicy, ...] = ("first_fit", "disaggregation_aware")
@@ -57,14 +73,9 @@ COLUMNS: Mapping[str, tuple[str, int]] = {
 """Metric of Tables III to V -> its heading and the number of decimals that the paper prints."""
 STEPS: Mapping[str, Physics] = {
     "default": DEFAULT,
-    "constant gaps": Physics(constant_gaps=True),
-    "correlated priorities": Physics(correlated=True),
-    "frozen residents": Physics(frozen=True),
-    "base times under first_fit": Physics(base_times=True),
-    "window of all resources": Physics(all_resources=True),
-    "a seventh sharer": Physics(seventh=True),
+    **{name: physics for name, physics in SINGLE.items() if PARITY.includes(physics)},
     "all six (parity)": PARITY,
-    "late workloads alone (inferred)": Physics(late_alone=True),
+    "late workloads alone (inferred)": SINGLE["late workloads alone"],
     "parity and late workloads alone (inferred)": replace(PARITY, late_alone=True),
 }
 """Differences of the authors' simulator, one at a time, to attribute the gap between the policies; the last two are ours."""
@@ -119,13 +130,12 @@ class NvmePlan:
         return range(max(self.seeds, self.more_seeds) if case.policy in ALONE else self.seeds)
 
     def table(self, scenario: MixScenario) -> list[NvmeCase]:
-        """Return the cells of a scenario's table, of load 0.9 at another arrival rate, and of single differences."""
-        single = (case for cells in DIFFERENCES.values() for case in cells if case.load.scenario == scenario)
-        return [*self._cells(scenario), *FASTER, *single]
+        """Return the cells of a scenario's table, and of load 0.9 at another arrival rate."""
+        return [*self._cells(scenario), *FASTER]
 
     def tables(self) -> list[NvmeCase]:
-        """Return the cells of all tables, which Figures 4 and 6 draw, and one at low saturation with equal gaps."""
-        return [*(case for scenario in SHARES for case in self._cells(scenario)), EQUAL_GAPS]
+        """Return the cells of all tables, which Figures 4 and 6 draw."""
+        return [case for scenario in SHARES for case in self._cells(scenario)]
 
     def alone(self) -> list[NvmeCase]:
         """Return the cases of section III-C: each of the two algorithms used throughout a run."""
@@ -139,20 +149,29 @@ class NvmePlan:
 
     def priorities(self) -> list[NvmeCase]:
         """Return the cases of Figures 7 to 9: several deadline factors of high priority."""
-        return [*self.middle(), *(replace(case, high_priority_factor=f) for case in self._varied() for f in self.factors)]
+        drawn = [replace(case, high_priority_factor=f) for case in self._varied() for f in self.factors]
+        judged = [
+            replace(case, high_priority_factor=f) for case in self._varied(PHYSICS) for f in JUDGED_FACTORS if f in self.factors
+        ]
+        return [*self.middle(), *drawn, *judged]
 
     def sizes(self) -> list[NvmeCase]:
         """Return the cases of Figure 10: several numbers of devices; and those of S1 at full load, which verify a cause."""
         points = itertools.product(FEWER_DEVICES, POLICIES)
         full = [base("high_bandwidth", FULL_LOAD, policy, devices=count) for count, policy in points]
-        return [*self.middle(), *(replace(case, devices=count) for case in self._varied() for count in self.devices), *full]
+        drawn = [replace(case, devices=count) for case in self._varied() for count in self.devices]
+        judged = [
+            replace(case, devices=count) for case in self._varied(PHYSICS) for count in JUDGED_DEVICES if count in self.devices
+        ]
+        return [*self.middle(), *drawn, *judged, *full]
 
     def mixes(self) -> list[NvmeCase]:
-        """Return the cases of Figure 11: several shares of FIO; and those at high saturation with late workloads alone."""
-        points = itertools.product(MODES, POLICIES, MIXES.values(), self.loads)
-        drawn = [base("high_bandwidth", load, policy, mode=mode, fio=fio) for mode, policy, fio, load in points]
-        judged = itertools.product(MIXES.values(), [load for load in self.loads if load in HIGHLY_SATURATED])
-        return [*drawn, *(late_alone(load, fio) for fio, load in judged)]
+        """Return the cases of Figure 11: several shares of FIO."""
+        saturated = [load for load in self.loads if load in SATURATED]
+        drawn = itertools.product(MODES, POLICIES, MIXES.values(), self.loads)
+        judged = itertools.product(PHYSICS, POLICIES, MIXES.values(), saturated)
+        points = dict.fromkeys([*drawn, *judged])
+        return [base("high_bandwidth", load, policy, mode=mode, fio=fio) for mode, policy, fio, load in points]
 
     def origins(self) -> list[NvmeCase]:
         """Return the cases with the differences of the authors' simulator, and those of load 0.9 at another arrival rate."""
@@ -172,12 +191,12 @@ class NvmePlan:
         return [case for sweep in self.sweeps for policy in POLICIES for case in sweep.cases(policy)]
 
     def _cells(self, scenario: MixScenario) -> list[NvmeCase]:
-        points = itertools.product(SOURCES, self.loads, CELLS)
+        points = itertools.product(PHYSICS, self.loads, CELLS)
         return [base(scenario, load, policy, where, mode) for mode, load, (where, policy) in points]
 
-    def _varied(self) -> list[NvmeCase]:
+    def _varied(self, modes: Iterable[str] = MODES) -> list[NvmeCase]:
         """Return the cases in which Figures 7 to 10 vary another parameter than the load."""
-        points = itertools.product(MODES, POLICIES, SHARES)
+        points = itertools.product(modes, POLICIES, SHARES)
         return [base(scenario, MIDDLE, policy, mode=mode) for mode, policy, scenario in points]
 
 
@@ -192,12 +211,7 @@ def base(
     mode: str = "default", fio: float = 0.0, **more: Any,
 ) -> NvmeCase:  # fmt: skip
     """Return a case of the tables, with seed 0."""
-    return NvmeCase(NvmeLoad(scenario, target, 0, fio, SOURCES[mode]), policy, infrastructure, **more)
-
-
-def late_alone(load: float, fio: float) -> NvmeCase:
-    """Return a case of Figure 11 under the disaggregation-aware policy in which late workloads join no composition in use."""
-    return NvmeCase(NvmeLoad("high_bandwidth", load, 0, fio, Physics(late_alone=True)), "disaggregation_aware")
+    return NvmeCase(NvmeLoad(scenario, target, 0, fio, PHYSICS[mode]), policy, infrastructure, **more)
 
 
 def seeded(case: NvmeCase, seed: int) -> NvmeCase:
@@ -216,12 +230,6 @@ FASTER: tuple[NvmeCase, ...] = tuple(
 """Cells of load 0.9 at that arrival rate."""
 
 
-EQUAL_GAPS = NvmeCase(
-    NvmeLoad("high_bandwidth", RELAXED, 0, physics=Physics(constant_gaps=True)), "first_fit", "physically_attached"
-)
-"""Cell of low saturation in which workloads wait, with equal gaps between arrivals alone."""
-
-
 @lru_cache(maxsize=4)
 def fewest_capacity_bound(count: int) -> tuple[int, ...]:
     """Return the seeds of S2 with the fewest capacity-bound workloads: `count` of ten times as many."""
@@ -238,31 +246,6 @@ FEW_CAPACITY_BOUND: tuple[NvmeCase, ...] = (
 """Cells of Table IV whose capacity load is above the published one; they are repeated with draws that have less of it."""
 POOLED_EARLY: tuple[NvmeCase, ...] = tuple(base("high_bandwidth", 0.6, "first_fit", where) for where in INFRASTRUCTURES)
 """Cells of Table III at the load at which pooling gains about as much as the abstract states."""
-
-
-def differing(
-    step: str, scenario: MixScenario, load: float, policy: NvmePolicy, infrastructure: Infrastructure = "disaggregated"
-) -> NvmeCase:
-    """Return a cell of the tables with one difference of the authors' simulator, with seed 0."""
-    return NvmeCase(NvmeLoad(scenario, load, 0, physics=STEPS[step]), policy, infrastructure)
-
-
-DIFFERENCES: Mapping[str, tuple[NvmeCase, ...]] = {
-    "constant gaps": (
-        differing("constant gaps", "high_capacity", 0.7, "first_fit", "physically_attached"),
-        differing("constant gaps", "high_capacity", 0.8, "first_fit"),
-        differing("constant gaps", "high_compute", 0.7, "first_fit"),
-        differing("constant gaps", "high_compute", 0.7, "first_fit", "physically_attached"),
-        differing("constant gaps", "high_compute", 0.7, "disaggregation_aware", "physically_attached"),
-    ),
-    "correlated priorities": (differing("correlated priorities", "high_capacity", 0.7, "first_fit", "physically_attached"),),
-    "base times under first_fit": (
-        differing("base times under first_fit", "high_bandwidth", 0.6, "first_fit", "physically_attached"),
-        differing("base times under first_fit", "high_bandwidth", 0.7, "first_fit"),
-    ),
-    "window of all resources": (differing("window of all resources", "high_bandwidth", 0.8, "disaggregation_aware"),),
-}
-"""Difference of the authors' simulator -> cells of Tables III to V in which it alone changes the verdict of a row."""
 
 
 @dataclass(frozen=True)
