@@ -1,8 +1,10 @@
 """Reproduction of Fair Memory: every published value is a claim, and every measurement belongs to one."""
 
 import csv
+import math
 import re
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -16,6 +18,7 @@ from poolwise.studies.study import load
 from poolwise.traces.generators import generate
 from poolwise_reproductions import catalog
 from poolwise_reproductions.cases import Measurer
+from poolwise_reproductions.causes import faults
 from poolwise_reproductions.claims_file import read_claims
 from poolwise_reproductions.criteria import Measured
 from poolwise_reproductions.fair_memory import (
@@ -33,9 +36,9 @@ from poolwise_reproductions.fair_memory import (
 )
 from poolwise_reproductions.fair_memory.readings import ALL_SWITCHES, COMBINED, SPEC, ablations, switched
 from poolwise_reproductions.fair_memory.results import FairMemoryResults
-from poolwise_reproductions.fair_memory.runs import CDF, MACHINES, ORDERS, FairMemoryCase
+from poolwise_reproductions.fair_memory.runs import CDF, LATENCIES, MACHINES, ORDERS, FairMemoryCase
 from poolwise_reproductions.fair_memory.traces import TRACES
-from poolwise_reproductions.published import compare
+from poolwise_reproductions.published import READINGS, VALUES, compare
 from poolwise_reproductions.reproduction import figures_of, reproduce
 from tests.helpers.data import PUBLISHED
 
@@ -179,9 +182,34 @@ def test_figure_of_inputs_needs_no_run(tmp_path) -> None:
 def test_no_claim_rests_on_the_combination_of_switches(results: FairMemoryResults, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(Measurer, "__call__", lambda measurer, cases: {case: results.measurements[case] for case in cases})
     done = reproduce("fair-memory", FairMemory(), tmp_path, quick=True, jobs=1, figure="8")
-    assert not done.findings.readings and set(done.findings.switches) == (set(ablations()) - {"spec"}) | set(changes.CHANGES)
-    named = [claim for claim in read_claims(CLAIMS) if claim.shown_by == f"switch: {ALL_SWITCHES}"]
-    assert named and {claim.key for claim in named if claim.artifact == "Figure 8"} <= set(done.findings.switches[ALL_SWITCHES])
+    assert not done.findings.readings
+    nearer = LATENCIES["mix"][0]
+    assert set(done.findings.switches) == (set(ablations()) - {"spec"}) | set(changes.CHANGES) | {nearer}
+    figure_8 = {claim.key for claim in read_claims(CLAIMS) if claim.artifact == "Figure 8" and claim.rule == "order"}
+    assert figure_8 <= set(done.findings.switches[ALL_SWITCHES])
+    packages = {
+        ALL_SWITCHES,
+        *(name for name in (*ablations(), *changes.CHANGES) if name.startswith("all but") or " and " in name),
+    }
+    assert set(changes.TEXTS.packages) - set(READINGS) == packages
+    assert set(changes.TEXTS.alone) == {nearer, *(name for name in ablations() if name.startswith("only"))}
+    assert [faults(text, VALUES) for text in changes.TEXTS.alone.values()] == [[]] * 4
+
+
+def test_the_scope_system_has_the_latency_that_the_paper_prints_unless_the_cause_is_switched() -> None:
+    metrics = ("all_p999_bounded_slowdown", "all_mean_bounded_slowdown")
+    values, cdf = {"mix": 1.05, "all": 1.5}, {CDF: [0.5, 1.0]}
+    runs = {FairMemoryCase("juwels", 0, "fm", size): dict.fromkeys(metrics, 1.0) | cdf for size in (0, 6, 12)}
+    for latency, size in product(("mix", "all"), (6, 12)):
+        case = FairMemoryCase("juwels", 0, "fm", size, scope="system", latency=latency)
+        runs[case] = dict.fromkeys(metrics, values[latency]) | cdf
+    results = FairMemoryResults(runs, 1, "juwels")
+    key = "Figure 9", "juwels, 12 TB", "mean bounded slowdown: system over rack"
+    measured = {key: value for key, value in claims.figure_9(results) if not math.isnan(value.value)}
+    row = next(row for row in compare(read_claims(CLAIMS), measured, None, changes.near_in_rack(results), changes.TEXTS)
+               if row.claim.key == key)  # fmt: skip
+    assert (row.measured.value, row.verdict, row.basis) == (1.5, "fails", "verified")
+    assert row.shown_by == "switch: 280 ns outside the rack, 1.05" and row.cause.endswith("1.05 instead of 1.5")
 
 
 @pytest.mark.parametrize(("near", "verdict"), [(4.95, "holds"), (5.0, "holds"), (4.5, "fails"), (5.5, "fails")])
@@ -244,7 +272,7 @@ def test_page_names_marginals_that_are_not_met() -> None:
         (13_930.0, "meet 1 of 1"),
         (1.0, "meet 0 of 1 properties of the traces that section III-B prints (not met: "),
     ):
-        first, _ = missing(all_claims, {("Section III-B", "perlmutter", "jobs"): Measured(jobs)})
+        first, *_ = missing(all_claims, {("Section III-B", "perlmutter", "jobs"): Measured(jobs)})
         assert words in first
     assert missing(all_claims, {}) == []
 
@@ -252,7 +280,8 @@ def test_page_names_marginals_that_are_not_met() -> None:
 def test_distance_of_distributions_is_the_greatest_of_the_three_pairs() -> None:
     cdf = {0: [0.5, 1.0], "rack": [0.4, 1.0], "system": [0.1, 0.9]}
     runs_of = {FairMemoryCase("juwels", 0, "fm", 0): {CDF: cdf[0]}} | {
-        FairMemoryCase("juwels", 0, "fm", 6, scope=scope): {CDF: cdf[scope]} for scope in ("rack", "system")
+        FairMemoryCase("juwels", 0, "fm", 6): {CDF: cdf["rack"]},
+        FairMemoryCase("juwels", 0, "fm", 6, scope="system", latency="all"): {CDF: cdf["system"]},
     }
     assert claims._distance(FairMemoryResults(runs_of, 1, "juwels"), 6) == pytest.approx([0.4])
     assert np.isnan(claims._distance(FairMemoryResults(runs_of, 1, "juwels"), 12)).all()

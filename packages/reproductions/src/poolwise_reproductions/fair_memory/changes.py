@@ -15,11 +15,11 @@ from typing import Literal
 from poolwise_reproductions.criteria import Measured
 from poolwise_reproductions.fair_memory import claims
 from poolwise_reproductions.fair_memory.plan import SEARCHED
-from poolwise_reproductions.fair_memory.readings import BackfillName
+from poolwise_reproductions.fair_memory.readings import ALL_SWITCHES, BackfillName
 from poolwise_reproductions.fair_memory.results import FairMemoryResults
-from poolwise_reproductions.fair_memory.runs import MACHINES, ORDERS, FairMemoryCase
+from poolwise_reproductions.fair_memory.runs import LATENCIES, MACHINES, ORDERS, FairMemoryCase
+from poolwise_reproductions.published import READING_TEXTS, ChangeTexts, Claim, Key
 from poolwise_reproductions.published import SWITCH as PREFIX
-from poolwise_reproductions.published import Claim, Key
 from poolwise_reproductions.reproduction import Part
 from poolwise_reproductions.results import without_nan
 
@@ -68,7 +68,7 @@ CHANGES: Mapping[str, SingleChange] = {
     "load 1.1": SingleChange({"juwels": (6,)}, "load 1.1", orders=("fm",), baseline=True, seeds=40),
     "load 1.4": SingleChange(NEAR_PEAK, "load 1.4", orders=("fm",), baseline=True, seeds=40),
     TWICE: SingleChange({"perlmutter": (48,)}, TWICE, seeds=40),
-    "memory 1.3 times": SingleChange(ALL, "memory 1.3 times", orders=("fm",), baseline=True),
+    "memory 1.3 times": SingleChange(ALL, "memory 1.3 times", orders=("fm",), baseline=True, seeds=40),
     "memory 3 times": SingleChange({"perlmutter": (16,)}, "memory 3 times"),
     WIDE: SingleChange({"perlmutter": (16, 44, 48), "juwels": (24,)}, WIDE),
     "window to the start of the job submitted last": SingleChange({"perlmutter": (44, 48), "juwels": (24,)}, last="submitted"),
@@ -76,6 +76,28 @@ CHANGES: Mapping[str, SingleChange] = {
     f"{NARROW} and backfill by nodes, no extra": SingleChange({"juwels": (2, 4, 6, 8)}, NARROW, BY_NODES),
 }
 """Name of a change, which is a cause that claims name as a switch -> the change. Those with "and" are packages of two."""
+_ALONE = "[: with that alone, this value is {switched} instead of {measured}]"
+TEXTS = ChangeTexts(
+    {
+        "only backfill by nodes, no extra": "EASY here reserves pool memory too, and jobs that end late may run on nodes that "
+        f"its reservation does not need; backfilling by nodes alone, without such nodes, is an open question{_ALONE}",
+        "only F1 as printed": "with the sign of its own authors, F1 puts small jobs first; with the sign printed in this paper "
+        f"it puts large jobs first{_ALONE}",
+        "only fairness against 512 GB": "fairness is relative to the same machine here; section IV-B calls 512 GB in every "
+        f"node the baseline{_ALONE}",
+        LATENCIES["mix"][0]: "the paper slows all remote memory of the scope system like memory in another rack; our "
+        "specification counts that of the own rack as near[: with it, this value is {switched} instead of {measured}]",
+    },
+    {
+        "all but fairness against 512 GB": "backfilling by nodes alone without extra nodes and F1 as printed",
+        "all but F1 as printed": "backfilling by nodes alone without extra nodes and fairness against 512 GB",
+        "all but backfill by nodes, no extra": "F1 as printed and fairness against 512 GB",
+        **{name: name for name in CHANGES if " and " in name},
+        ALL_SWITCHES: "backfilling by nodes alone without extra nodes, F1 as printed and fairness against 512 GB",
+        **READING_TEXTS,
+    },
+)
+"""What the changes state about a claim that they make hold."""
 NOTE = (
     "Runs of single changes verify causes; none is a reading. Loads of 0.85, 0.9, 0.93 and 1.1 to 1.4 and memory factors "
     "of 1.3, 1.6, 2 and 3 were tried, and those that turn a claim are kept, so a change shows that a cause is "
@@ -91,6 +113,12 @@ def needed(all_claims: Sequence[Claim], parts: Sequence[Part], seeds: int) -> li
     """Return the runs of the changes that claims of some parts name."""
     names = {claim.shown_by.removeprefix(PREFIX) for claim in all_claims if any(part.measures(claim.key) for part in parts)}
     return [case for name in CHANGES if name in names for case in CHANGES[name].cases(seeds)]
+
+
+def near_in_rack(results: FairMemoryResults) -> dict[str, dict[Key, Measured]]:
+    """Return the rows of Figure 9 with the specification's latency of the scope system, under the name of the change."""
+    views = (replace(results, latency="mix", repeats=0).on(machine) for machine in MACHINES)
+    return {LATENCIES["mix"][0]: without_nan(row for view in views if view.sizes for row in claims.figure_9(view))}
 
 
 def verifying(all_claims: Sequence[Claim], results: FairMemoryResults) -> dict[str, dict[Key, Measured]]:

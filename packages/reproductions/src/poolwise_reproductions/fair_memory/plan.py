@@ -7,16 +7,14 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import product
 
-from poolwise.model.rules import PoolScope
 from poolwise_reproductions.fair_memory.readings import COMPARED, BackfillName
-from poolwise_reproductions.fair_memory.runs import INVERTED_F1, LATENCIES, MACHINES, ORDERS, FairMemoryCase
+from poolwise_reproductions.fair_memory.runs import INVERTED_F1, LATENCIES, MACHINES, ORDERS, PRINTED_LATENCY, FairMemoryCase
 from poolwise_reproductions.fair_memory.traces import TRACES
 
 SEARCHED = tuple(range(8, 49, 4))
 """Pool sizes at which the other traces run, TB per rack of the Perlmutter-like machine."""
 READ: tuple[BackfillName, ...] = ("easy", "nodes only, no extra")
 """Backfilling policies of the two readings."""
-SCOPES: tuple[PoolScope, ...] = ("rack", "system")
 LARGEST = (24, 44, 48)
 """Sizes at which `repeated` runs all orders."""
 
@@ -52,8 +50,9 @@ class FairMemoryPlan:
             for machine, size in (("perlmutter", 44), ("perlmutter", 48), ("juwels", 24)):
                 cases += [FairMemoryCase(machine, seed, order, size) for order in ORDERS]
             for machine, paper in MACHINES.items():
-                points = product((paper.limited, paper.sufficient), SCOPES)
-                cases += [FairMemoryCase(machine, seed, "fm", size, scope=scope) for size, scope in points]
+                for size in (paper.limited, paper.sufficient):
+                    cases.append(FairMemoryCase(machine, seed, "fm", size))
+                    cases.append(FairMemoryCase(machine, seed, "fm", size, scope="system", latency=PRINTED_LATENCY))
                 cases.append(FairMemoryCase(machine, seed, "fm", 0))
             cases.append(FairMemoryCase("perlmutter", seed, "fm", MACHINES["perlmutter"].optimum))
         return cases
@@ -73,7 +72,7 @@ class FairMemoryPlan:
     def scopes(self) -> list[FairMemoryCase]:
         """Return the runs of Figure 9: no pools, and pools of two sizes for a rack and for the whole system."""
         more = (c for c in self.repeated() if c.size_tb not in (*LARGEST, MACHINES["perlmutter"].optimum))
-        wanted = (c for c in self.cases() if (c.scope == "system" and c.latency == "mix") or not c.size_tb)
+        wanted = (c for c in self.cases() if c.scope == "system" or not c.size_tb)
         return [*self.two_sizes(), *wanted, *more]
 
     def latencies(self) -> list[FairMemoryCase]:
@@ -106,9 +105,10 @@ class FairMemoryPlan:
             for size in self.sizes(machine):
                 yield from (at(order, size, backfill) for backfill in self.backfills for order in (*ORDERS, INVERTED_F1))
                 yield from (at(order, size, curve="quadratic") for order in ("sjf", "fm") if size in two_sizes)
-            yield from (at("fm", size, backfill, "system") for size in two_sizes for backfill in READ)
-            others = [latency for latency in LATENCIES if latency != "mix"]
-            yield from (at("fm", size, scope="system", latency=latency) for size in two_sizes for latency in others)
+            system = partial(at, "fm", scope="system")
+            yield from (system(size, backfill=fill, latency=PRINTED_LATENCY) for size in two_sizes for fill in READ)
+            others = [latency for latency in LATENCIES if latency != PRINTED_LATENCY]
+            yield from (system(size, latency=latency) for size in two_sizes for latency in others)
         if self.searched:
             for trace, size, order in product(TRACES, SEARCHED, ORDERS):
                 yield FairMemoryCase("perlmutter", seed, order, size, READ[1], trace=trace)

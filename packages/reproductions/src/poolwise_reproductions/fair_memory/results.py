@@ -18,8 +18,10 @@ from poolwise_reproductions.fair_memory.runs import (
     FAIRNESS,
     MACHINES,
     ORDERS,
+    PRINTED_LATENCY,
     FairMemoryCase,
     PaperMachine,
+    SystemLatency,
 )
 from poolwise_reproductions.results import SeedResults
 
@@ -31,6 +33,7 @@ over_seeds = Measured.over_seeds
 class FairMemoryResults(SeedResults[FairMemoryCase]):
     """Runs on one machine and trace under a reading: (n_seed,) values per metric, order and size; NaN where nothing ran.
 
+    `latency` is that of the scope system.
     Some cases ran with `repeats` seeds, at least `seed_count`; `repeated` views the runs with all of these seeds.
     """
 
@@ -39,6 +42,7 @@ class FairMemoryResults(SeedResults[FairMemoryCase]):
     reading: FairMemoryReading = SPEC
     trace: str = ""
     repeats: int = 0
+    latency: SystemLatency = PRINTED_LATENCY
 
     @property
     def repeated(self) -> FairMemoryResults:
@@ -59,7 +63,10 @@ class FairMemoryResults(SeedResults[FairMemoryCase]):
 
     def case(self, order: str, size: int, **more: Any) -> FairMemoryCase:
         """Return the case of an order and pool size with the reading's backfilling and seed 0."""
-        return FairMemoryCase(self.machine, 0, order, size, **{"backfill": self.reading.backfill, "trace": self.trace, **more})
+        usual: dict[str, Any] = {"backfill": self.reading.backfill, "trace": self.trace}
+        if more.get("scope") == "system":
+            usual["latency"] = self.latency
+        return FairMemoryCase(self.machine, 0, order, size, **{**usual, **more})
 
     def sample(self, size: int, name: str, scope: PoolScope = "rack") -> list[float] | None:
         """Return a distribution of FM with the first seed; None where nothing ran."""

@@ -49,7 +49,9 @@ LATENCIES: Mapping[SystemLatency, tuple[str, Mapping[str, Any]]] = {
     "any": ("280 ns once any leaves the rack", {"spread": "paper"}),
     "all": ("280 ns for all remote memory", {"near_ns": FAR_NS}),
 }
-"""Latency of remote memory in the scope system -> label and settings of the model; section III-A.3 describes the last."""
+"""Latency of remote memory in the scope system -> label and settings of the model."""
+PRINTED_LATENCY: SystemLatency = "all"
+"""Latency of the scope system in section III-A.3: one slowdown distribution, "depending on the disaggregation scope"."""
 
 
 @dataclass(frozen=True)
@@ -171,7 +173,8 @@ class FairMemoryCase(CellCase):
     def _samples(self, slowdown: FloatArray, degraded: FloatArray, bins: FloatArray) -> dict[str, Any]:
         """Return the distributions of Figures 9, 11 and 12 of the first seed: of jobs, and shares of the time in 10 % bins."""
         paper, samples = MACHINES[self.machine], {}
-        if self.order != "fm" or self.seed or self.trace or self.latency != "mix":
+        printed = "mix" if self.scope == "rack" else PRINTED_LATENCY
+        if self.order != "fm" or self.seed or self.trace or self.latency != printed:
             return {}
         if self.size_tb in (0, paper.limited, paper.sufficient):
             samples["slowdown"] = slowdown.tolist()
