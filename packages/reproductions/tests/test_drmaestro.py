@@ -47,9 +47,16 @@ SMALLEST = SCENARIOS[0]
 def test_disaggregation_uses_gpus_of_machines_without_free_cores():
     by_policy = {policy: DrMaestroCase(SMALLEST, policy, 0).measure() for policy in POLICIES}
     assert by_policy["firmament"]["most_used_before"] == 0.5
+    assert by_policy["firmament"]["some_unused_before"] == 1.0 and by_policy["firmament"]["most_used_after"] > 0.5
     assert by_policy["drmaestro"]["most_used_before"] == by_policy["network_aware"]["most_used_before"] == 1.0
     assert 1.3 < by_policy["firmament"]["makespan_s"] / by_policy["drmaestro"]["makespan_s"] < 1.8
     assert by_policy["firmament"]["execution_s"] < by_policy["drmaestro"]["execution_s"]
+
+
+METRICS = (
+    "makespan_s", "violations", "violations_local", "violations_queueing", "execution_s", "most_used_before", "most_used_after",
+    "some_unused_before", "over_goal",
+)  # fmt: skip
 
 
 def test_policies_are_equal_if_every_machine_has_free_cores():
@@ -88,10 +95,9 @@ def test_changes_keep_published_slowdowns():
 def test_measurements_match_the_claims(tmp_path, monkeypatch, name):
     def fake_measure(measurer, cases):
         """Return metrics that differ between cases; their values do not matter here."""
-        names = ("makespan_s", "violations", "violations_local", "violations_queueing", "execution_s", "most_used_before")
         times = {"total_s": [0.1, 0.2], "solver_s": [0.01, 0.02], "solved": 3, "solving": 2}
         lists = {"grid_s": list(range(POINTS)), "used": [1] * POINTS, "normalised": [2.0, 1.0], "beyond": [6, 5, 4, 3, 2, 1]}
-        return {case: {**dict.fromkeys(names, 1.0 + k % 7), **lists, **times} for k, case in enumerate(dict.fromkeys(cases))}
+        return {case: {**dict.fromkeys(METRICS, 1.0 + k % 7), **lists, **times} for k, case in enumerate(dict.fromkeys(cases))}
 
     monkeypatch.setattr(Measurer, "__call__", fake_measure)
     monkeypatch.setattr(drmaestro, "QUICK", getattr(drmaestro, name))
@@ -126,16 +132,16 @@ def test_single_figure_runs_only_its_own_cases(tmp_path, monkeypatch, figure, ca
         now = list(wanted)
         requested.extend(now)
         lists = {"grid_s": list(range(POINTS)), "used": [1] * POINTS, "normalised": [2.0, 1.0], "beyond": [6, 5, 4, 3, 2, 1]}
-        names = ("makespan_s", "violations", "violations_local", "violations_queueing", "execution_s", "most_used_before")
         times = {"total_s": [0.1, 0.2], "solver_s": [0.01, 0.02], "solved": 3, "solving": 2}
-        return {case: {**dict.fromkeys(names, 1.0), **lists, **times} for case in now}
+        return {case: {**dict.fromkeys(METRICS, 1.0), **lists, **times} for case in now}
 
     monkeypatch.setattr(Measurer, "__call__", fake_measure)
     done = reproduce("drmaestro", drmaestro.DRMaestro(), tmp_path, figure=figure, executor=Local(1))
     rounds = [timed.case for timed in requested if isinstance(timed, RoundTimes)]
     runs = [case for case in requested if isinstance(case, DrMaestroCase)]
     assert {(case.scenario, case.variant) for case in runs} == cases
-    assert {case.seed for case in runs + rounds} == {0}
+    assert {case.seed for case in rounds} == ({0} if timed else set())
+    assert {case.seed for case in runs} == (set(range(10)) if cases else set())
     assert {case.scenario.machines for case in rounds} == timed
     assert done.findings.figures and {drawn.artifact for drawn in done.findings.figures} == {f"Figure {figure}"}
 
@@ -185,8 +191,7 @@ def test_unaffected_policies_are_looked_up_without_the_variant():
 def test_figures_show_the_papers_first_phase():
     """Runs of a variant do not replace those of the paper's first phase."""
     lists = {"grid_s": [0.0, 1.0], "normalised": [2.0, 1.0], "beyond": [6, 5, 4, 3, 2, 1]}
-    names = ("makespan_s", "violations", "violations_local", "violations_queueing", "execution_s", "most_used_before")
-    rest = dict.fromkeys(names, 1.0)
+    rest = dict.fromkeys(METRICS, 1.0)
     cases = {
         DrMaestroCase(SMALLEST, policy, 0, variant=variant): {**rest, **lists, "used": [7, 7] if variant else [3, 3]}
         for variant, phase in VARIANTS.items()

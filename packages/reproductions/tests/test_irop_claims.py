@@ -213,7 +213,7 @@ def test_smaller_delta_alone_makes_irop_faster_than_cfm(tmp_path, monkeypatch):
     findings = reproduce(monkeypatch, tmp_path, run)
     key = "Figure 4", "Delta 0.20, eta 0.4, theta relative", "completion ratio of CFM minus that of IRoP"
     assert findings.measured[key].value == pytest.approx(-1.5)
-    assert findings.switches["Delta 0.05 alone"][key].value == 0.0
+    assert findings.switches["local memory filled up"][key].value == pytest.approx(1.4)  # 2.6 instead of 4
     for name in ("minimum", "mean", "maximum"):
         key = "Figure 4", "eta 0, theta relative", f"{name} reduction of the completion ratio against CFM"
         assert findings.switches["Delta 0.05 alone"][key].value == pytest.approx(0.0)

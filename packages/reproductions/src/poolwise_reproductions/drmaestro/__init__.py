@@ -73,9 +73,10 @@ class DrMaestroPlan:
             switched=few(self.switched),
         )
 
-    def one_run(self, scenario: DrMaestroScenario) -> list[DrMaestroCase]:
-        """Return the cases of a scenario with seed 0."""
-        return [DrMaestroCase(scenario, policy, 0) for policy in POLICIES if scenario in self.seeds]
+    def of(self, scenario: DrMaestroScenario) -> list[DrMaestroCase]:
+        """Return the cases of the paper's policies in a scenario."""
+        seeds = range(self.seeds.get(scenario, 0))
+        return [DrMaestroCase(scenario, policy, seed) for seed in seeds for policy in reversed(POLICIES)]
 
     def runs(self, machines: Machines = ANY) -> list[DrMaestroCase]:
         """Return the cases of the paper's policies."""
@@ -156,12 +157,17 @@ PARTS = (
     Part(("Figure 3",), rows=(claims.figure_3,)),
     Part(("Experiment 2",), lambda plan: plan.runs(FOUR), (claims.experiment_2,)),
     *(
-        Part((figure,), partial(DrMaestroPlan.one_run, scenario=s), draw=(partial(figures.gpus, scenario=s),))
-        for s, figure in figures.GPUS_IN.items()
+        Part(
+            (figure,),
+            partial(DrMaestroPlan.of, scenario=s),
+            (partial(claims.gpus, scenario=s),),
+            (partial(figures.gpus, scenario=s),),
+        )
+        for s, figure in claims.GPUS_IN.items()
     ),
-    Part(("Figure 10",), lambda plan: plan.one_run(SCENARIOS[3]), draw=(figures.normalized,)),
+    Part(("Figure 10",), lambda plan: plan.of(SCENARIOS[3]), (claims.figure_10,), (figures.normalized,)),
     Part(("Figure 6", "Figure 8"), rows=(claims.rounds,), draw=(figures.rounds,)),
-    Part(("Figures 4 to 9", "Model"), DrMaestroPlan.runs, (claims.gpus,)),
+    Part(("Model",), DrMaestroPlan.runs, (claims.execution,)),
     *(
         Part(
             ("Our first phase",),
@@ -197,7 +203,7 @@ class DRMaestro(Reproduction):
         "Amaral et al., DRMaestro: orchestrating disaggregated resources on virtualized data-centers, Journal of Cloud "
         "Computing 10:22, 2021"
     )
-    drawn: ClassVar[tuple[str, ...]] = (*figures.GPUS_IN.values(), "Figure 10")
+    drawn: ClassVar[tuple[str, ...]] = (*claims.GPUS_IN.values(), "Figure 10")
 
     def run(self, measure: Measurer, *, quick: bool, wanted: Wanted = ALL) -> ReproductionResult:
         """Measure the cases of the plan and the fit; see `Reproduction.run`."""

@@ -182,6 +182,7 @@ class DrMaestroCase(CellCase):
         time, used = gpus_in_use(schedule)
         total = len(schedule.machine.of_kind(Kind.DEVICE))
         before = time < self.warm_up_s
+        until = np.diff(np.minimum(np.append(time, self.warm_up_s), self.warm_up_s))
         grid = np.linspace(0.0, float(time[-1]), POINTS)
         metrics: dict[str, Any] = {
             "makespan_s": float(schedule.job_end[measured].max()) / SECOND,
@@ -193,6 +194,9 @@ class DrMaestroCase(CellCase):
             "stretch": float((execution / work).mean()),
             "wait_s": float((schedule.job_start - schedule.workload.submit)[measured].mean()) / SECOND,
             "most_used_before": float(used[before].max() / total),
+            "most_used_after": float(used[~before].max() / total),
+            "some_unused_before": float(until[used < total].sum() / self.warm_up_s),
+            "over_goal": float((execution / goal).mean()),
             "grid_s": grid.tolist(),
             "used": used[np.searchsorted(time, grid, side="right") - 1].tolist(),
         }

@@ -34,6 +34,8 @@ TABLES = {4: ("Table 2", "Table 3"), 16: ("Table 4", "Table 5"), 128: ("Table 4"
 """Number of machines -> tables of makespans and of violations."""
 SPEEDUP = dict(zip(SCENARIOS, ((1.5057, 1.5379), (1.2688, 1.3161), (1.2098, 1.2499), (1.1188, 1.1990)), strict=True))
 """Published makespan of Firmament over those of the other two policies (Tables 2 and 4)."""
+GPUS_IN = dict(zip(SCENARIOS, ("Figure 4", "Figure 5", "Figure 7", "Figure 9"), strict=True))
+"""Setting -> the paper's figure of its GPUs in use."""
 BY_LOCAL_TIME = "execution longer than the mean local time"
 """Violations by the SLO that the paper prints, "the task's expected completion time": jobs that suffered slowdown."""
 COUNTS = {
@@ -194,15 +196,34 @@ def switches(results: DrMaestroResults) -> dict[str, dict[Key, Measured]]:
     return by_switch
 
 
-def gpus(results: DrMaestroResults) -> Iterator[KeyedRow]:
-    """Measure GPUs in use before the warm-up jobs end, and execution times."""
+def gpus(results: DrMaestroResults, scenario: DrMaestroScenario) -> Iterator[KeyedRow]:
+    """Measure Figure 4, 5, 7 or 9: GPUs in use before and after the warm-up jobs end."""
+    artifact, condition = GPUS_IN[scenario], str(scenario)
+    most, after = (results.seeds(scenario, "firmament", f"most_used_{when}") for when in ("before", "after"))
+    if not len(most):
+        return
+    metric = "half of the GPUs minus Firmament's maximum before the warm-up ends"
+    yield (artifact, condition, metric), Measured((0.5 - most).min())
+    metric = "share of the GPUs that DRMaestro uses at most before the warm-up ends"
+    yield (artifact, condition, metric), Measured(results.seeds(scenario, "drmaestro", "most_used_before").min())
+    yield (artifact, condition, "share of the GPUs that Firmament uses at most after the warm-up"), Measured(after.min())
+    unused = results.seeds(scenario, "drmaestro", "some_unused_before")
+    metric = "share of the time before the warm-up ends in which DRMaestro leaves a GPU unused"
+    yield (artifact, condition, metric), Measured.over_seeds(unused)
+
+
+def figure_10(results: DrMaestroResults) -> Iterator[KeyedRow]:
+    """Measure Figure 10: how much the network-aware policy improves the execution times over the goals."""
+    scenario = SCENARIOS[-1]
+    plain, aware = (results.seeds(scenario, policy, "over_goal") for policy in POLICIES[1:])
+    less = plain - aware if len(plain) == len(aware) else plain[:0]
+    metric = "mean execution time over goal, DRMaestro minus network-aware"
+    yield ("Figure 10", str(scenario), metric), Measured.over_seeds(less)
+
+
+def execution(results: DrMaestroResults) -> Iterator[KeyedRow]:
+    """Measure execution times."""
     for s in results.scenarios():
-        spare = 0.5 - results.seeds(s, "firmament", "most_used_before")
-        metric = "half of the GPUs minus Firmament's maximum before the warm-up ends"
-        yield ("Figures 4 to 9", str(s), metric), Measured(spare.min())
-        most = results.seeds(s, "drmaestro", "most_used_before")
-        metric = "share of the GPUs that DRMaestro uses at most before the warm-up ends"
-        yield ("Figures 4 to 9", str(s), metric), Measured(most.min())
         for policy in POLICIES[:2]:
             seconds = Measured.over_seeds(results.seeds(s, policy, "execution_s"))
             yield ("Model", str(s), f"mean execution time, {NAMES[policy]}"), seconds

@@ -12,11 +12,9 @@ from poolwise.presentation.table import Table
 from poolwise_reproductions.criteria import Measured
 from poolwise_reproductions.drmaestro.cells import BEYOND, OUR_PHASE, POLICIES, SCENARIOS, DrMaestroCase, DrMaestroScenario
 from poolwise_reproductions.drmaestro.changes import CHANGES
-from poolwise_reproductions.drmaestro.claims import NAMES, SPEEDUP, DrMaestroResults, rounds_figure
+from poolwise_reproductions.drmaestro.claims import GPUS_IN, NAMES, SPEEDUP, DrMaestroResults, rounds_figure
 
 SHOWN = 200
-GPUS_IN = dict(zip(SCENARIOS, ("Figure 4", "Figure 5", "Figure 7", "Figure 9"), strict=True))
-"""Setting -> the paper's figure of its GPUs in use."""
 VIOLATED = dict(zip(SCENARIOS, ((106, 117, 112), (445, 463, 431), (377, 382, 272), (2160, 1310, 818)), strict=True))
 """Published numbers of jobs that violate their goals (Tables 3 and 5), in the order of `POLICIES`."""
 

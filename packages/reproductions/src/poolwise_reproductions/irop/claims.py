@@ -115,14 +115,11 @@ def figure_4(view: View) -> Iterator[KeyedRow]:
     yield from _margins_to_cfm(view)
 
 
-def _margins_to_cfm(view: View, alone: float | None = None) -> Iterator[KeyedRow]:
-    """Yield CFM's completion ratio minus IRoP's at each point where the paper has IRoP ahead.
-
-    With `alone`, IRoP accepts this slowdown at every point.
-    """
+def _margins_to_cfm(view: View) -> Iterator[KeyedRow]:
+    """Yield CFM's completion ratio minus IRoP's at each point where the paper has IRoP ahead."""
     for tolerance, eta in view.points() if view.theta == PRIMARY else ():
         if tolerance < LOOSE or eta <= 0.3:
-            irop = view.value("irop", "completion", tolerance if alone is None else alone, eta)
+            irop = view.value("irop", "completion", tolerance, eta)
             condition = f"Delta {tolerance:.2f}, eta {eta:.1f}, theta {view.theta}"
             key = "Figure 4", condition, "completion ratio of CFM minus that of IRoP"
             yield key, finite_mean(view.value("cfm", "completion", tolerance, eta) - irop)
@@ -360,7 +357,6 @@ def switches(grid: Grid, runs: IropRuns) -> dict[str, dict[Key, Measured]]:
     """Return switch -> claim -> measurement with that switch alone, for the claims that each switch affects."""
     by_switch: dict[str, dict[Key, Measured]] = {}
     strict = tuple(tolerance for tolerance in grid.tolerances if tolerance <= TENTH)
-    some = tuple(eta for eta in grid.etas if eta > 0)
     for theta in THETAS:
         if theta == PRIMARY:
             heep = View(grid, runs, theta, substitutes={"heep": HEEP_ASCENDING})
@@ -371,8 +367,7 @@ def switches(grid: Grid, runs: IropRuns) -> dict[str, dict[Key, Measured]]:
         at_strict = View(replace(grid, tolerances=(STRICT,)), runs, theta)
         if theta == PRIMARY:
             by_switch["Delta 0.075 alone"] = dict(_reductions(at_strict))
-            by_switch["Delta 0.05 alone"] = dict(_margins_to_cfm(View(grid, runs, theta), alone=strict[0]))
-            by_switch["Delta 0.05 alone"].update(_reductions(View(replace(grid, tolerances=strict[:1]), runs, theta)))
-        margins = figure_6_least(View(replace(grid, tolerances=strict, etas=some), runs, theta))
-        by_switch.setdefault("eta above 0, Delta up to 0.10", {}).update(margins)
+            by_switch["Delta 0.05 alone"] = dict(_reductions(View(replace(grid, tolerances=strict[:1]), runs, theta)))
+            filled = View(grid, runs, theta, substitutes={"irop": FILLED_UP})
+            by_switch["local memory filled up"] = dict([*_margins_to_cfm(filled), *figure_6_least(filled)])
     return by_switch

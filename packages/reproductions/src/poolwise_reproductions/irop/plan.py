@@ -78,9 +78,11 @@ class Grid:
         return tuple(eta for eta in self.etas if eta >= 0.2) if FIFTH in self.tolerances else ()
 
     def at_size(self) -> list[IropCase]:
-        """Return the cases at the paper's size, and those in which IRoP rounds large workloads first."""
+        """Return the cases at the paper's size, and those that verify causes."""
         points = product(range(self.seeds), THETAS, METHODS, self.tolerances, self.etas)
         cases = [IropCase(method, theta, eta, tolerance, seed) for seed, theta, method, tolerance, eta in points]
+        filled = product(range(self.seeds), self.tolerances, self.etas)
+        cases += [IropCase(FILLED_UP, PRIMARY, eta, tolerance, seed) for seed, tolerance, eta in filled]
         cases += [IropCase(LARGEST_FIRST, theta, 1.0, LOOSE, seed) for theta, seed in product(THETAS, range(self.seeds))]
         for seed in range(self.seeds, self.draws):
             cases += [IropCase(method, PRIMARY, 0.0, t, seed) for t, method in product(self.tolerances, ("irop", "cfm"))]
