@@ -47,7 +47,8 @@ SMALLEST = SCENARIOS[0]
 def test_disaggregation_uses_gpus_of_machines_without_free_cores():
     by_policy = {policy: DrMaestroCase(SMALLEST, policy, 0).measure() for policy in POLICIES}
     assert by_policy["firmament"]["most_used_before"] == 0.5
-    assert by_policy["firmament"]["some_unused_before"] == 1.0 and by_policy["firmament"]["most_used_after"] > 0.5
+    assert by_policy["firmament"]["some_unused_before"] == 1.0 > by_policy["drmaestro"]["some_unused_before"]
+    assert by_policy["firmament"]["most_used_after"] == 0.0  # all jobs end before the warm-up does
     assert by_policy["drmaestro"]["most_used_before"] == by_policy["network_aware"]["most_used_before"] == 1.0
     assert 1.3 < by_policy["firmament"]["makespan_s"] / by_policy["drmaestro"]["makespan_s"] < 1.8
     assert by_policy["firmament"]["execution_s"] < by_policy["drmaestro"]["execution_s"]
