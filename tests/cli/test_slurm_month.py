@@ -200,9 +200,9 @@ def test_plan_with_prices_states_the_cost(site: Path) -> None:
 
 
 def test_forecast_is_scored_on_the_log(site: Path) -> None:
-    words = ("--machine", "abbey/machine.toml", "--scheduler", "abbey/slurm.toml", "--instants", "3", "--samples", "2")
+    words = ("--machine", "abbey/machine.toml", "--scheduler", "abbey/slurm.toml", "--instants", "5", "--samples", "2")
     score = json.loads(poolwise(site, "forecast", "backtest", "sacct.txt", *words, "--json"))
-    assert score["instants"] == 3 and score["jobs"] > 0 and 0 <= score["coverage_80"] <= 1
+    assert score["instants"] == 5 and score["jobs"] > 0 and 0 <= score["coverage_80"] <= 1
 
 
 def test_explanation_accounts_for_the_whole_wait(site: Path, study: dict[str, Any]) -> None:
