@@ -172,6 +172,7 @@ def printed_commands(name):
 
 
 @pytest.mark.long
+@pytest.mark.timeout(3600)
 @pytest.mark.parametrize(
     "name", [name if name in MINUTE else pytest.param(name, marks=pytest.mark.reproduction) for name in REPRODUCTIONS]
 )
