@@ -47,7 +47,7 @@ test-fast: kernels ## run the fast tests
 test-long: kernels ## run the long tests: every documentation page and system; outside CI, more random studies and logs, and all property tests on new examples
 	$(if $(CI),,POOLWISE_EXAMPLES=$(or $(POOLWISE_EXAMPLES),1)) $(BIN)/pytest -m "(long $(if $(CI),and not further,or property)) and not reproduction" --numprocesses 2 --dist loadgroup
 
-test-reproductions: kernels ## run each figure of each reproduction alone, with the quick settings (20 minutes)
+test-reproductions: kernels ## run each figure of each reproduction alone, with the quick settings (half an hour)
 	$(BIN)/pytest -m reproduction
 
 test-live: setup ## test against a real Slurm, Kubernetes and Dask; install or build what is missing

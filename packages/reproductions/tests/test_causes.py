@@ -96,7 +96,9 @@ def test_claim_without_a_known_cause_is_never_verified(measured):
 def test_reading_under_which_a_claim_holds_is_a_package():
     row = compare([claim()], {claim().key: Measured(3.0)}, {"as run": {claim().key: Measured(1.02)}})[0]
     assert (row.basis, row.shown_by) == ("package", "reading: as run")
-    assert row.cause == "the differences of the authors' runs together do: this value is then 1.02 instead of 3"
+    assert (
+        row.cause == "the differences of the authors' runs together make the claim hold: this value is then 1.02 instead of 3"
+    )
 
 
 def test_unexplained_claim_with_evidence_is_refused(tmp_path):

@@ -33,7 +33,7 @@ def test_overview_counts_claims_by_reading_and_lists_each_cause_once(tmp_path: P
     # 6 testable: 1 holds, 2 as run, none inferred, 1 undetermined, 4 fail: 1 holds as run (a package), 1 may be scatter
     assert "| [A paper](p.html) | 6 | 1 | 2 |  | 1 | 4 | 0 | 1 | 1 | 0 | 2 |" in text
     assert "**Figure 1, 2 rows, unknown:** arrivals differ" in text
-    assert "**Figure 1, 1 row, package:** the differences of the authors' runs together do" in text
+    assert "**Figure 1, 1 row, package:** the differences of the authors' runs together make the claim hold" in text
 
 
 def test_other_files_are_rejected(tmp_path: Path) -> None:

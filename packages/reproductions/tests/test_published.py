@@ -87,7 +87,7 @@ def test_only_runs_of_this_reproduction_verify_a_reason() -> None:
     assert (claim_row(-1, -1, -1).basis, claim_row(-1, -1, -1).shown_by) == ("inferred", "")
     assert (claim_row(1, 1).basis, claim_row(1, 1).cause) == ("", "")
     cells = dict(zip(COLUMNS, claim_row(-1, -1, 2).cells(), strict=True))
-    together = "the differences of the authors' runs together do: this value is then 2 instead of -1"
+    together = "the differences of the authors' runs together make the claim hold: this value is then 2 instead of -1"
     assert (cells["class"], cells["verdict"], cells["basis"], cells["cause"]) == ("paper", "fails", "package", together)
     assert (cells["as_run"], cells["as_run_verdict"], cells["inferred_verdict"]) == ("2", "holds", "")
 
@@ -139,6 +139,17 @@ def test_a_single_change_verifies_and_several_are_a_package(turning, named, basi
     assert row.cause == before + cause
     held = compare([claim], {claim.key: Measured(10.0)}, readings, runs, CHANGES)[0]
     assert (held.basis, held.shown_by, held.cause) == ("", "", "")
+
+
+@pytest.mark.parametrize(("basis", "shown_by"), [("verified", "Ablation | here | lead"), ("package", "switch: gaps, 10")])
+def test_a_row_that_the_file_names_comes_before_a_change_unless_it_changes_several_things(basis, shown_by) -> None:
+    witness = Claim("Ablation", "here", "lead", "", math.nan, "order", 0.0, kind="ours")
+    name = " | ".join(witness.key)
+    claim = Claim("Figure 1", "here", "lead", "", 10.0, "relative", 0.1, "", "why", "paper", basis, name)
+    measured, gaps = {claim.key: Measured(5.0), witness.key: Measured(1.0)}, {"gaps": {claim.key: Measured(10.0)}}
+    row = compare([claim, witness], measured, None, gaps, CHANGES)[0]
+    assert (row.basis, row.shown_by, row.cause) == ("verified", shown_by, "why" if basis == "verified" else "bursts: 10")
+    assert compare([claim, witness], measured, None, None, CHANGES)[0].basis == basis
 
 
 def test_prediction_interval_contains_a_new_draw() -> None:

@@ -44,7 +44,9 @@ DONE = Reproduced(
     ["Which seed?"],
 )
 
-TOGETHER = "the differences of the authors' runs together do[: this value is then {as run} instead of {measured}]"
+TOGETHER = (
+    "the differences of the authors' runs together make the claim hold[: this value is then {as run} instead of {measured}]"
+)
 
 
 def test_page_starts_with_headlines_and_lists_each_cause_once() -> None:

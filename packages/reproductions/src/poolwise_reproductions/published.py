@@ -66,8 +66,8 @@ class Claim:
     kind : "paper" for the paper's claims, "input" for its inputs and arithmetic, "ours" for our additions
     basis : evidence for the reason: "verified" by a run of that cause alone, "package" if only several changes at once make
         the claim hold, "inferred", or "unknown"
-    shown_by : for a verified reason: a reading under which the claim holds, the row "artifact | condition | metric" of a claim
-        that shows it, "switch: NAME" of the setting that changes the verdict alone, or "one run" if single runs scatter enough
+    shown_by : for a reason that a run shows: the row "artifact | condition | metric" of a claim, "switch: NAME" of a change or
+        of a package of changes, or "one run" if single runs scatter enough
     place, quotation : where the paper states the claim, and its words; empty for rows of ours
     """
 
@@ -99,7 +99,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class ChangeTexts:
-    """Texts about the claims that the single changes of a reproduction, or its packages of several changes, make hold.
+    """Causes that single changes of a reproduction verify, and descriptions of its packages of several changes.
 
     Attributes
     ----------
@@ -122,7 +122,7 @@ class ClaimRow:
     readings : other reading -> measurement under it
     backed : whether the row that `shown_by` names holds
     switches : name of a change, or of a package of changes -> measurement with it
-    texts : what these changes state about a claim that they make hold
+    texts : causes that these changes verify
     filled : the reason with the measured values; None if it shows none
     """
 
@@ -148,8 +148,13 @@ class ClaimRow:
         if change or self.backed or not package or package == self.named:
             return self.claim.reason
         tried = len(self.texts.alone.keys() & self.switches.keys())
-        none = f"none of {tried} changes alone makes the claim hold, but " if tried else ""
-        return f"{none}{self.texts.packages[package]} together do[: this value is then {{{package}}} instead of {{measured}}]"
+        changes = f"{self.texts.packages[package]} together"
+        text = (
+            f"none of {tried} changes alone makes the claim hold, but {changes} do"
+            if tried
+            else f"{changes} make the claim hold"
+        )
+        return f"{text}[: this value is then {{{package}}} instead of {{measured}}]"
 
     @property
     def reason(self) -> str:
@@ -159,7 +164,8 @@ class ClaimRow:
     @property
     def change(self) -> str:
         """Change that makes the claim hold alone: the one that the claims file names, or else the first; "" without one."""
-        names = [name for name in (self.named, *self.texts.alone) if name not in self.texts.packages]
+        shown = self.backed and self.claim.basis != "package"  # by a row, which the claims file prefers
+        names = [name for name in (self.named, *(() if shown else self.texts.alone)) if name not in self.texts.packages]
         return next((name for name in names if self._holds_with(self.switches.get(name))), "")
 
     @property
@@ -203,7 +209,7 @@ class ClaimRow:
         if self.verdict not in ("fails", "undetermined"):
             return ""
         criterion, change, package = self.claim.criterion, self.change, self.package
-        if change and (change == self.named or not self.backed):
+        if change:
             return f"{SWITCH}{change}, {_with_bounds(self.switches[change])}"
         if self.backed:
             return self.claim.shown_by

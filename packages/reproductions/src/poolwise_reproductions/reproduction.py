@@ -36,7 +36,7 @@ class ReproductionResult:
     tables : tables to show before the claims, such as the paper's tables with our values
     readings : other reading ("as run", "inferred") -> measurements under it, for the rows that it concerns
     switches : name of a change, or of a package of changes -> measurements with it; a claims file may name one as a cause
-    texts : what single changes and packages state about a claim that they make hold
+    texts : causes that these changes verify
     beyond : names of figures that the paper does not have; reports show them under a separate heading
     """
 

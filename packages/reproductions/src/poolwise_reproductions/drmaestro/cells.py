@@ -194,7 +194,7 @@ class DrMaestroCase(CellCase):
             "stretch": float((execution / work).mean()),
             "wait_s": float((schedule.job_start - schedule.workload.submit)[measured].mean()) / SECOND,
             "most_used_before": float(used[before].max() / total),
-            "most_used_after": float(used[~before].max() / total),
+            "most_used_after": float(used[max(0, np.searchsorted(time, self.warm_up_s, side="right") - 1) :].max() / total),
             "some_unused_before": float(until[used < total].sum() / self.warm_up_s),
             "over_goal": float((execution / goal).mean()),
             "grid_s": grid.tolist(),

@@ -97,7 +97,7 @@ TEXTS = ChangeTexts(
         **READING_TEXTS,
     },
 )
-"""What the changes state about a claim that they make hold."""
+"""Causes that the switches verify, and the packages of several switches or changes."""
 NOTE = (
     "Runs of single changes verify causes; none is a reading. Loads of 0.85, 0.9, 0.93 and 1.1 to 1.4 and memory factors "
     "of 1.3, 1.6, 2 and 3 were tried, and those that turn a claim are kept, so a change shows that a cause is "

@@ -225,23 +225,27 @@ def origins(results: NvmeResults) -> Iterator[KeyedRow]:
         yield ("Origin of the gap", condition, ATTACHED), results.less(attached, pooled)
 
 
-ALONE_STATE = "[: with that alone, this value is {switched} instead of {measured}]"
+_CAUSES = {
+    "constant gaps": "Poisson arrivals cause bursts in which workloads wait, while the authors' simulator uses equal gaps",
+    "correlated priorities": "priority is independent of kind here; in the published runs both come from one random draw, "
+    "so the urgent workloads are the bandwidth-bound ones",
+    "base times under first_fit": "first_fit uses the table of run times here; in the published runs it used the longer "
+    "base time",
+    "window of all resources": "the authors' ideal machine also has limited bandwidth and capacity, so it reaches a load "
+    "with other arrivals than here, where only cores limit it",
+    "frozen residents": "running workloads change their speed here when others join or leave; in the authors' simulator "
+    "they keep the speed at which they started",
+    "a seventh sharer": "at most six workloads share a composition here; the authors' simulator admits a seventh",
+    "late workloads alone": "late workloads may join compositions in use, so a few devices serve all of them; that they "
+    "join none is inferred",
+    "capacity alone": "here the demand for bandwidth and that for capacity both decide equation 4; that the capacity alone "
+    "decides it is inferred",
+}
+"""Difference of the authors' simulator, or inferred one -> the cause that it verifies alone."""
 TEXTS = ChangeTexts(
     {
-        "constant gaps": "Poisson arrivals cause bursts in which workloads wait, while the authors' simulator uses equal gaps",
-        "correlated priorities": "priority is independent of kind here; in the published runs both come from one random draw, "
-        "so the urgent workloads are the bandwidth-bound ones",
-        "base times under first_fit": "first_fit uses the table of run times here; in the published runs it used the longer "
-        "base time",
-        "window of all resources": "the authors' ideal machine also has limited bandwidth and capacity, so it reaches a load "
-        "with other arrivals than here, where only cores limit it",
-        "frozen residents": "running workloads change their speed here when others join or leave; in the authors' simulator "
-        "they keep the speed at which they started",
-        "a seventh sharer": "at most six workloads share a composition here; the authors' simulator admits a seventh",
-        "late workloads alone": "late workloads may join compositions in use, so a few devices serve all of them; that they "
-        "join none is inferred",
-        "capacity alone": "here the demand for bandwidth and that for capacity both decide equation 4; that the capacity alone "
-        "decides it is inferred",
+        name: f"{cause}[: with that alone, this value is {{switched}} instead of {{measured}}]"
+        for name, cause in _CAUSES.items()
     },
     {
         nvme.GAPS_AND_DRAW: "equal gaps and one draw of kind and priority",
@@ -249,7 +253,6 @@ TEXTS = ChangeTexts(
         "inferred": "the six differences of the authors' simulator and the two inferred ones",
     },
 )
-TEXTS = replace(TEXTS, alone={name: text + ALONE_STATE for name, text in TEXTS.alone.items()})
 
 
 def switches(results: NvmeResults) -> dict[str, dict[Key, Measured]]:

@@ -46,8 +46,6 @@ PHYSICS: Mapping[str, Physics] = {**SOURCES, **SINGLE, GAPS_AND_DRAW: Physics(co
 LOADS = (0.5, 0.6, 0.7, 0.8, 0.9)
 SATURATED = (0.7, 0.8, 0.9)
 """Loads of mid to high saturation: the paper calls 0.7 "a not relaxed but not saturated system" (section IV-D)."""
-HIGHLY_SATURATED = (0.8, 0.9)
-"""Loads of the claims of Figure 11."""
 RELAXED = 0.5
 """The load of low saturation."""
 FACTORS = tuple(k / 10 for k in range(10, 21))
