@@ -9,7 +9,7 @@ import pytest
 
 from poolwise.engines import simulate
 from poolwise.model import Machine, Workload
-from poolwise.policies.backfill.slurm import SlurmBackfill
+from poolwise.policies.backfill.slurm import LINEAR, SlurmBackfill
 from poolwise.quantities import SECOND
 from poolwise.registry import make
 from poolwise.schedulers.list import ListScheduler
@@ -64,6 +64,25 @@ def check_engines(seed: int, placement: str, *, busy: int) -> None:
     plain, fast = (simulate(load, on, how, engine=engine) for engine in ("reference", "compiled"))
     assert fast.engine == "compiled"
     assert difference(plain.schedule, fast.schedule) == ""
+
+
+@pytest.mark.parametrize("seed", range(4620, 4632))
+def test_ends_of_runs_one_by_one_as_with_select_linear(seed: int) -> None:
+    load, on, how = study(seed, "first_fit", busy=0)
+    assert isinstance(how.backfill, SlurmBackfill)
+    single = replace(how, backfill=replace(how.backfill, select_type=LINEAR))
+    plain, fast = (simulate(load, on, single, engine=engine) for engine in ("reference", "compiled"))
+    assert difference(plain.schedule, fast.schedule) == ""
+
+
+def test_schedules_depend_on_the_plugin_that_selects_nodes() -> None:
+    studies = [study(seed, "first_fit", busy=0) for seed in range(4600, 4612)]
+    backfills = [(how.backfill, replace(how.backfill, select_type=LINEAR)) for *_, how in studies]
+    schedules = [
+        [simulate(load, on, replace(how, backfill=each)).schedule for each in pair]
+        for (load, on, how), pair in zip(studies, backfills, strict=True)
+    ]
+    assert sum(difference(*pair) != "" for pair in schedules) >= 6
 
 
 def test_schedules_depend_on_the_setting() -> None:

@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from poolwise.cli import app as cli
+from poolwise.engines import simulate
 from poolwise.errors import InputError
+from poolwise.files.factory import scheduler_of
 from poolwise.files.machine import load_machine
 from poolwise.files.scheduler import load_scheduler
 from poolwise.model.exclusive import exclusive_jobs
@@ -157,12 +159,13 @@ def test_left_out_settings_are_listed_apart(tmp_path: Path, capsys: pytest.Captu
         ([("PartitionName=DEFAULT", "PartitionName=DEFAULT OverSubscribe=EXCLUSIVE")], True, "EXCLUSIVE in every partition"),
     ],
 )
-def test_select_type_decides_whether_jobs_take_whole_nodes(
+def test_select_type_decides_whether_jobs_share_nodes(
     tmp_path: Path, changes: list[tuple[str, str]], whole: bool, reason: str
 ) -> None:
     assert imported(tmp_path / "out", conf=edited(tmp_path, *changes)) == 0
     machine = load_machine(tmp_path / "out" / "machine.toml")
-    assert ("nodes" in machine.resources) == whole
+    assert "nodes" not in machine.resources
+    assert all(part.exclusive for part in machine.partitions) == whole
     assert reason in (tmp_path / "out" / "machine.toml").read_text()
     assert cli.run(["validate", str(tmp_path / "out" / "study.toml")]) == 0
 
@@ -302,17 +305,27 @@ def test_leaf_switches_have_nodes() -> None:
     assert leaf_switches(FOLDER / "topology.conf")["n05"] == ("s1", 3)
 
 
-def test_weights_of_nodes_are_attributes_of_shared_nodes_and_named_as_left_out_for_whole_nodes(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert imported(tmp_path / "shared") == 0
-    nodes = tomllib.loads((tmp_path / "shared" / "machine.toml").read_text())["node"]
+@pytest.mark.parametrize("select", ["select/cons_tres", "select/linear"])
+def test_weights_of_nodes_are_attributes(select: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    conf = edited(tmp_path, ("SelectType=select/cons_tres", f"SelectType={select}"))
+    assert imported(tmp_path / "out", conf=conf) == 0
+    nodes = tomllib.loads((tmp_path / "out" / "machine.toml").read_text())["node"]
     assert {node["name"]: node["attributes"]["weight"] for node in nodes} == {"n": 1, "n-2": 1, "fat": 10, "gpu": 1}
     assert "Weight=" not in capsys.readouterr().err
+
+
+def test_todays_scheduler_is_compiled_on_whole_nodes_of_several_sizes(tmp_path: Path) -> None:
     conf = edited(tmp_path, ("SelectType=select/cons_tres", "SelectType=select/linear"))
-    assert imported(tmp_path / "whole", conf=conf) == 0
-    assert "Weight=10: the weight does not affect the choice of whole nodes" in capsys.readouterr().err
-    assert "weight" not in (tmp_path / "whole" / "machine.toml").read_text()
+    assert imported(tmp_path / "out", *DUMPS[:2], *DUMPS[4:], conf=conf) == 0
+    assert "SelectType=select/linear" in (tmp_path / "out" / "slurm.conf").read_text().splitlines()
+    machine, today = load_machine(tmp_path / "out" / "machine.toml"), load_scheduler(tmp_path / "out" / "slurm.toml")
+    jobs = read(LOG, machine, only={"partition": ["batch", "short", "fat", "gpu"]})
+    result = simulate(jobs, machine, scheduler_of(today))
+    assert result.engine == "compiled"
+    nodes = [{owner for owner, _, _ in result.schedule.placement_of(run)} for run in range(result.schedule.n_run)]
+    begin, end = result.schedule.start, result.schedule.end
+    for one in range(len(nodes)):
+        assert not any(nodes[one] & nodes[k] for k in range(one) if begin[k] < end[one] and begin[one] < end[k])
 
 
 def test_least_loaded_nodes_are_a_placement(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -354,28 +367,28 @@ def test_nodes_are_chosen_as_by_the_topology_plugin_where_kernels_choose_the_sam
     assert f"placement = {line}" in (tmp_path / "out" / "slurm.toml").read_text().splitlines()
 
 
-@pytest.mark.parametrize(("plugin", "words"), [("topology/block", DUMPS[:2]), ("topology/tree", [])])
+@pytest.mark.parametrize(
+    ("plugin", "words", "select"),
+    [
+        ("topology/block", DUMPS[:2], "cons_tres"),
+        ("topology/tree", [], "cons_tres"),
+        ("topology/tree", DUMPS[:2], "linear"),
+    ],
+)
 def test_topology_that_is_not_followed_is_named_as_left_out(
-    plugin: str, words: list[object], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    plugin: str, words: list[object], select: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    conf = edited(tmp_path, (TREE[0], TREE[1].replace("topology/tree", plugin)))
+    conf = edited(tmp_path, (TREE[0], TREE[1].replace("topology/tree", plugin)), ("select/cons_tres", f"select/{select}"))
     assert imported(tmp_path / "out", *words, conf=conf) == 0
-    assert 'placement = "first_fit"' in (tmp_path / "out" / "slurm.toml").read_text().splitlines()
+    assert 'placement = "first_fit"' in (tmp_path / "out" / "slurm.toml").read_text()
     assert f"slurm.conf:10: TopologyPlugin={plugin}: jobs take the first nodes that fit" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("change", "kind"),
-    [
-        (("select/cons_tres", "select/linear"), "whole"),
-        (("=CR_Core_Memory", "=CR_Core_Memory,CR_LLN"), "the least loaded"),
-    ],
-)
-def test_topology_is_named_as_left_out_where_it_does_not_choose(
-    change: tuple[str, str], kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_topology_is_named_as_left_out_where_it_does_not_choose(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    change = ("=CR_Core_Memory", "=CR_Core_Memory,CR_LLN")
     assert imported(tmp_path / "out", *DUMPS[:2], conf=edited(tmp_path, TREE, change)) == 0
-    assert f"TopologyPlugin=topology/tree: the topology does not affect the choice of {kind} nodes" in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert "TopologyPlugin=topology/tree: the topology does not affect the choice of the least loaded nodes" in error
 
 
 def test_selection_of_nodes_and_deferred_scheduling_are_named_as_left_out(

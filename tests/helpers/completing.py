@@ -60,7 +60,9 @@ class CompletingNodes(RecordedTimes):
 
     def plan(self, snapshot: Snapshot) -> BackfillPlan:
         limits = self.parameters
-        plan = CompletingPlan(snapshot, limits.window, limits.resolution, busy_nodes=limits.busy_nodes)
+        plan = CompletingPlan(
+            snapshot, limits.window, limits.resolution, busy_nodes=limits.busy_nodes, groups_ends=limits.groups_ends
+        )
         plan.completing = self._shut(snapshot)
         return plan
 

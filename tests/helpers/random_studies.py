@@ -27,7 +27,7 @@ from poolwise.performance.remote_memory import RemoteMemory
 from poolwise.policies.backfill.conservative import Conservative
 from poolwise.policies.backfill.easy import Easy
 from poolwise.policies.backfill.none import NoBackfill
-from poolwise.policies.backfill.slurm import SlurmBackfill
+from poolwise.policies.backfill.slurm import LINEAR, SlurmBackfill
 from poolwise.policies.order.affine import Affine, LogTerm, PowerTerm
 from poolwise.policies.order.priorities import Capped
 from poolwise.quantities import SECOND
@@ -236,7 +236,8 @@ def at_intervals(g: np.random.Generator, *, limited: bool = False) -> SlurmBackf
         settings["default_queue_depth"] = int(g.choice([0, 1, 2, 5]))
         settings["sched_interval"] = int(g.choice([-1, 1, 5, 30, 1000]))
     every = float(g.choice([0, 0, 0, 0.5, 4, 100]))
-    return SlurmBackfill(None, settings, float(g.choice([0, 0.5, -3, 40])), every, float(g.choice([0, 1.25, -2])))
+    times = float(g.choice([0, 0.5, -3, 40])), every, float(g.choice([0, 1.25, -2]))
+    return SlurmBackfill(None, settings, *times, select_type=LINEAR if settings["bf_resolution"] in (2, 60) else "")
 
 
 def scheduler(

@@ -130,3 +130,20 @@ default = true
 name = "fat"
 nodes = ["fat"]
 """
+
+
+def test_jobs_that_were_alone_on_large_nodes_fit_the_small_ones_of_their_partition(tmp_path):
+    path = tmp_path / "machine.toml"
+    path.write_text(
+        'version = 1\nname = "x"\n'
+        '[[node]]\nname = "small"\nallocation = "shared"\ncores = 16\n'
+        '[[node]]\nname = "large"\nallocation = "shared"\ncores = 64\n'
+        "[[rack]]\nnodes = { small = 4, large = 2 }\n"
+        '[[partition]]\nname = "whole"\nnodes = ["small", "large"]\ndefault = true\nexclusive = true\n'
+        '[[partition]]\nname = "large"\nnodes = ["large"]\nexclusive = true\n'
+        '[[partition]]\nname = "parts"\nnodes = ["small", "large"]\n'
+    )
+    cpus, parts = np.array([64, 80, 16, 128, 64]), np.array([1, 2, 1, 2, 1])
+    partition = np.array(["whole", "", "whole", "large", "parts"])
+    jobs = Demand(parts, cpus * 1000, np.zeros(5), np.zeros(5, dtype=np.int64), partition)
+    assert jobs.within_exclusive_nodes(load_machine(path)).cpu_milli.tolist() == [16_000, 32_000, 16_000, 128_000, 64_000]

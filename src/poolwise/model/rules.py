@@ -37,6 +37,7 @@ class PassTimes(NamedTuple):
     groups : pairs of some attributes and a number: a backfill pass tests at most that many jobs with equal values of them
     least_priority : priority below which a job has no reservation and blocks no others, -inf for none
     reserved_jobs : number of jobs of each partition for which a backfill pass makes reservations, 0 for all
+    groups_ends : whether a backfill pass groups the ends of runs instead of trying a job after each
 
     Examples
     --------
@@ -58,6 +59,7 @@ class PassTimes(NamedTuple):
     groups: tuple[tuple[tuple[str, ...], int], ...] = ()
     least_priority: float = -math.inf
     reserved_jobs: int = 0
+    groups_ends: bool = True
 
 
 class BackfillRule(NamedTuple):

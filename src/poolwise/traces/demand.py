@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,6 +49,23 @@ class Demand:
         """Return the jobs for which (n_job,) `keep` is true."""
         partition = None if self.partition is None else self.partition[keep]
         return Demand(self.parts[keep], self.cpu_milli[keep], self.memory[keep], self.gpu_milli[keep], partition)
+
+    def within_exclusive_nodes(self, machine: Machine) -> Demand:
+        """Return the demand of jobs whose log contains all CPUs of their nodes, as in exclusive partitions.
+
+        They have at most the cores of the smallest node of their partition on each node, since what they requested is unknown.
+        """
+        exclusive = {part.name for part in machine.partitions if part.exclusive}
+        if self.partition is None or not exclusive or "cores" not in machine.resources:
+            return self
+        cpu_milli, cores = self.cpu_milli.copy(), machine.capacity[:, machine.resource("cores")]
+        for text in np.unique(self.partition).tolist():
+            names = (text or default_of(machine.partitions)).split(",")
+            sets = [machine.node_sets[name] for name in names if name in machine.node_sets]
+            if sets and not exclusive.isdisjoint(names):
+                rows, smallest = self.partition == text, cores[np.any(sets, axis=0) & (machine.kind == Kind.NODE)].min()
+                cpu_milli[rows] = np.minimum(cpu_milli[rows], self.parts[rows] * smallest * _MILLI)
+        return replace(self, cpu_milli=cpu_milli)
 
     def to_request(self, machine: Machine, *, separate_nodes: bool = False) -> Request:
         """Convert the demand to resources of the machine.

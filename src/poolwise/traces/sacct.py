@@ -141,7 +141,7 @@ class Sacct(TraceFormat):
         known = memory > 0
         texts, described = _texts(jobs, machine)
         licenses, lacking = _licenses(jobs, machine)
-        demand = replace(_demand(jobs, memory), partition=texts.get("partition"))
+        demand = replace(_demand(jobs, memory), partition=texts.get("partition")).within_exclusive_nodes(machine)
         request = demand.to_request(machine, separate_nodes=True)
         amounts = {**request.amounts, "memory": with_unknown(request.amounts["memory"], known, self.memory_unknown, repaired)}
         epoch, submit, waited, times = _submit(jobs, local)

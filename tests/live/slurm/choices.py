@@ -21,6 +21,10 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
+from poolwise.files.slurm_import.cluster import whole_nodes
+from poolwise.slurm import hostlist
+from poolwise.slurm.cluster import node_sizes
+from poolwise.slurm.conf import SlurmConf
 from tests.helpers.slurm_choices import HEADER, INTERVAL, Recording
 from tests.live.slurm.cluster import Cluster, missing_programs, wait_until
 from tests.live.slurm.day import read_log
@@ -142,13 +146,15 @@ def record(day: Day, folder: Path) -> Recording:
     completed = read_completions(text)
     when["completed"] = np.array([completed.get(job, -1) for job in jobs])
     when["stopped"] = np.array([stopped.get(job, -1) for job in jobs])
-    counted = bool(day.licenses or day.gpus)
+    counted, conf = bool(day.licenses or day.gpus), SlurmConf.read_file(folder / "slurm.conf")
+    sizes_of = node_sizes(conf, None) if whole_nodes(conf)[0] else {}
     rows = ["|".join([HEADER, *(["AllocTRES"] if counted else []), *(["QOS", "Account"] if day.accounting else [])])]
     for k, (number, job) in enumerate(jobs.items()):
         submit, start, end = (int(when[name][k]) for name in ("submit", "start", "end"))
         times = (datetime.fromtimestamp(ms // 1000, UTC).isoformat()[:19] for ms in (submit, start))
         memory = f"{job.memory}Mn" if job.memory else "1Mc"
-        size = (job.nodes, job.nodes * job.cpus, max((end - start) // 1000, 1), job.limit, memory)
+        cpus = sum(sizes_of[host].cpus for host in hostlist.expand(str(logged[number]["ran_on"]))) if sizes_of else 0
+        size = (job.nodes, cpus or job.nodes * job.cpus, max((end - start) // 1000, 1), job.limit, memory)
         amounts = {f"license/{LICENSE}": job.licenses, "gres/gpu": job.nodes * job.gpus}
         size += (",".join(f"{name}={amount}" for name, amount in amounts.items() if amount),) if counted else ()
         size += (job.qos, job.account) if day.accounting else ()
@@ -317,6 +323,7 @@ FILLING = [Job(0.0, "main", "", nodes, 16, 8, 2) for nodes in (5, 3)]
 """Jobs that use all nodes at the beginning, so that later jobs of another partition preempt."""
 STOPPING = [*FILLING, *drawn(5, 34, 16, whole=True, partitions=("main", "main", "urgent"))]
 MIXED_NODES = {"nodes": 16, "cpus": "16,16,32,16", "memory": "65536,131072,131072,65536", "gpus": "0,0,0,4"}
+LINEAR = "SelectType=select/linear\nSelectTypeParameters=CR_Memory\n"
 GPU_PARTITION = "PartitionName=gpu Nodes=n[012-015] State=UP\n"
 DAYS = {
     "equal weights": Day(SPREAD),
@@ -408,6 +415,11 @@ DAYS = {
         without={"AccountingStorageEnforce=limits": "AccountingStorageEnforce=associations"},
     ),
     "default_queue_depth": Day(SIDES, DISJOINT, "default_queue_depth=2"),
+    "whole nodes": Day(drawn(51, 36, 24), LINEAR),
+    "whole nodes with weights": Day(drawn(52, 36, 24), LINEAR, weights="30,10,20,10", without={r" Weight=\d+": ""}),
+    "whole nodes in overlapping partitions": Day(
+        at_most(3, drawn(53, 36, 20, partitions=("left", "right"))), LINEAR + OVERLAPPING
+    ),
 }
 
 

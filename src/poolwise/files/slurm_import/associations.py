@@ -129,8 +129,8 @@ def _label(association: SlurmAssociation) -> str:
 
 def limited_amounts(cluster: SlurmCluster) -> dict[str, str]:
     """Return the amounts that machine.toml can limit: Slurm's name -> its own."""
-    amounts = {"node": "nodes", "jobs": "jobs", **({} if cluster.whole[0] else {"cpu": "cores", "mem": "memory"})}
-    if not cluster.whole[0] and any(size.gpus for size in cluster.sizes.values()):
+    amounts = {"node": "nodes", "jobs": "jobs", "cpu": "cores", "mem": "memory"}
+    if any(size.gpus for size in cluster.sizes.values()):
         amounts["gres/gpu"] = "gpu"
     return amounts
 

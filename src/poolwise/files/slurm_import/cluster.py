@@ -105,13 +105,15 @@ class SlurmCluster:
     Attributes
     ----------
     omitted : what is left out
-    whole : whether jobs take whole nodes, and the reason
+    whole : whether no jobs share a node, and the reason
+    linear : "SelectType=select/linear" with its place; "" if the plugin is another
     """
 
     def __init__(self, files: SlurmFiles, columns: Collection[str]) -> None:
         self.files, self.omitted, self.columns = files, Omissions(), columns
         self.conf = SlurmConf.read_file(files.conf)
         self.name = self.conf.text("ClusterName", "cluster")
+        self.linear = linear_source(self.conf)
         self.whole = whole_nodes(self.conf)
         self.sizes = node_sizes(self.conf, files.nodes)
         self.switches = {} if files.topology is None else leaf_switches(files.topology)
@@ -213,11 +215,17 @@ class SlurmCluster:
         add(self.omitted.affecting, text)
 
 
-def whole_nodes(conf: SlurmConf) -> tuple[bool, str]:
-    """Return whether jobs take whole nodes, and why: SelectType=select/linear, or every partition is exclusive."""
+def linear_source(conf: SlurmConf) -> str:
+    """Return "SelectType=select/linear" with its place; "" if the plugin is another."""
     select = conf.text("SelectType")
-    if select == "select/linear":
-        return True, f"SelectType={select} ({conf.source('SelectType')})"
+    return f"SelectType={select} ({conf.source('SelectType')})" if select == "select/linear" else ""
+
+
+def whole_nodes(conf: SlurmConf) -> tuple[bool, str]:
+    """Return whether no jobs share a node, and why: SelectType=select/linear, or every partition is exclusive."""
+    select = conf.text("SelectType")
+    if linear := linear_source(conf):
+        return True, linear
     if conf.partitions and all(oversubscribe(section) == "EXCLUSIVE" for section in conf.partitions.values()):
         return True, "OverSubscribe=EXCLUSIVE in every partition"
     if select:

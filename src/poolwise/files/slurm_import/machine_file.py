@@ -20,7 +20,7 @@ def machine_text(cluster: SlurmCluster, qualities: Iterable[str] = (), windows: 
         "version = 1",
         f"name = {toml(cluster.name)}",
         "",
-        f"# {'Jobs take whole nodes' if cluster.whole[0] else 'Jobs share nodes'}: {cluster.whole[1]}.",
+        f"# {'No jobs share a node' if cluster.whole[0] else 'Jobs share nodes'}: {cluster.whole[1]}.",
     ]
     if not memory:
         place = cluster.conf.source("SelectTypeParameters") or "not set"
@@ -40,8 +40,6 @@ def machine_text(cluster: SlurmCluster, qualities: Iterable[str] = (), windows: 
 
 def _node(cluster: SlurmCluster, name: str, hosts: list[str], memory: bool) -> list[str]:
     size: NodeSize = cluster.sizes[hosts[0]]
-    if cluster.weighted and cluster.whole[0]:
-        cluster.leave_out(f"{size.source}: Weight={size.weight}: the weight does not affect the choice of whole nodes")
     features = [word for word in size.features if LABEL.fullmatch(word) and _may_be_set(cluster, word)]
     for word in sorted({*size.features} - {*features}):
         problem = f"feature {word} is left out: a partition with different nodes has the same name, or {INVALID_NAME}"
@@ -50,12 +48,12 @@ def _node(cluster: SlurmCluster, name: str, hosts: list[str], memory: bool) -> l
         "",
         "[[node]]",
         f"name = {toml(name)}  # {hostlist.compress(hosts)}: {size.source}",
-        *([] if cluster.whole[0] else ['allocation = "shared"']),
+        'allocation = "shared"',
         f"cores = {size.cpus}",
         *([f'memory = "{size.memory} MiB"'] if memory else []),
         *([f"resources = {{ gpu = {size.gpus} }}  # Gres"] if size.gpus else []),
         *([f"features = {toml(features)}"] if features else []),
-        *([f"attributes = {{ weight = {size.weight} }}"] if cluster.weighted and not cluster.whole[0] else []),
+        *([f"attributes = {{ weight = {size.weight} }}"] if cluster.weighted else []),
     ]
 
 
@@ -101,7 +99,7 @@ def _partitions(cluster: SlurmCluster) -> list[str]:
         if (share := oversubscribe(section)) in ("YES", "FORCE"):
             place = section.source("OverSubscribe", "Shared")
             cluster.leave_out(f"{place}: OverSubscribe={share} in partition {name}: jobs do not share cores")
-        alone = share == "EXCLUSIVE" and not cluster.whole[0]
+        alone = section.source("OverSubscribe", "Shared") if share == "EXCLUSIVE" else cluster.linear
         lines += [
             "",
             "[[partition]]",
@@ -115,7 +113,7 @@ def _partitions(cluster: SlurmCluster) -> list[str]:
             ),
             *([f"max_nodes = {most}  # {section.source('MaxNodes')}"] if most else []),
             *([f"tier = {tier}  # {section.source('PriorityTier')}"] if tier != 1 else []),
-            *([f"exclusive = true  # {section.source('OverSubscribe', 'Shared')}"] if alone else []),
+            *([f"exclusive = true  # {alone}"] if alone else []),
         ]
     return lines
 

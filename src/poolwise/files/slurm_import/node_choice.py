@@ -17,18 +17,19 @@ FIRST_FIT = '"first_fit"'
 def placement_of(cluster: SlurmCluster) -> tuple[str, str]:
     """Return a placement as TOML, and where it comes from.
 
-    Racks of whole nodes; the least loaded nodes with CR_LLN; else what the topology plugin chooses, or first fit if no kernel
-    does the same. topology/tree without a topology.conf is noted as left out.
+    First fit with select/linear, the least loaded nodes with CR_LLN; else what the topology plugin chooses, or first fit if no
+    kernel does the same. topology/tree without a topology.conf is noted as left out.
     """
     conf = cluster.conf
     plugin, source = conf.text("TopologyPlugin").lower(), conf.source("TopologyPlugin")
-    least_loaded = "CR_LLN" in conf.words("SelectTypeParameters")
-    if (cluster.whole[0] or least_loaded) and plugin not in NONE:
-        kind = "whole" if cluster.whole[0] else "the least loaded"
-        cluster.leave_out(f"{source}: TopologyPlugin={plugin}: the topology does not affect the choice of {kind} nodes")
-    if cluster.whole[0]:
-        return '"racks"', ""
-    if least_loaded:
+    if cluster.linear:
+        if plugin not in NONE:
+            cluster.leave_out(f"{source}: TopologyPlugin={plugin}: jobs take the first nodes that fit")
+        return FIRST_FIT, f"the closest to {cluster.linear}"
+    if "CR_LLN" in conf.words("SelectTypeParameters"):
+        if plugin not in NONE:
+            what = "the topology does not affect the choice of the least loaded nodes"
+            cluster.leave_out(f"{source}: TopologyPlugin={plugin}: {what}")
         return '"worst_fit"', f"CR_LLN ({conf.source('SelectTypeParameters')})"
     if plugin not in (*NONE, "topology/tree"):
         cluster.leave_out(f"{source}: TopologyPlugin={plugin}: jobs take the first nodes that fit")

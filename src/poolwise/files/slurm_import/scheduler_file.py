@@ -46,6 +46,7 @@ def scheduler_texts(cluster: SlurmCluster) -> dict[str, str]:
         backfill = f'{{ name = "slurm", conf = "{CONF}" }}'
         parameters = _parameters(cluster)
         values |= {"SchedulerParameters": parameters} if parameters else {}
+        values |= {"SelectType": conf.text("SelectType")} if cluster.linear else {}
     if not values.get("PriorityFlags", "x"):
         del values["PriorityFlags"]
     text = [f"# The keys of {conf.file.name} that {SCHEDULER} reads.", f"ClusterName={cluster.name}"]
@@ -122,8 +123,8 @@ def _parameters(cluster: SlurmCluster) -> str:
                 add(cluster.omitted.others.setdefault(f"SchedulerParameters={name}", []), place)
         elif name == LEAST_PRIORITY and (why := _why_no_least_priority(cluster)):
             cluster.leave_out(f"{place}: SchedulerParameters={name} is left out: {why}")
-        elif name == BUSY_NODES and cluster.whole[0]:
-            cluster.leave_out(f"{place}: SchedulerParameters={name} is left out: {cluster.whole[1]}")
+        elif name == BUSY_NODES and cluster.linear:
+            add(cluster.omitted.others.setdefault(f"SchedulerParameters={name}", []), place)
         elif name == BUSY_NODES:
             applied.append(name)
         elif name in SUPPORTED or name in PER_GROUP or name in (DEPTH, FULL_PASS, LEAST_PRIORITY, RESERVED_JOBS):

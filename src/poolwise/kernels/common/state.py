@@ -112,6 +112,7 @@ class IntervalRules(NamedTuple):
     busy_nodes: bool  # whether reservations prefer nodes in use
     last_key: float  # key above which a job has no reservation and blocks no others, inf for none
     reserved_jobs: int  # jobs of each partition for which a backfill pass makes reservations, 0 for all
+    groups_ends: bool  # whether the ends of runs are grouped; if not, a job is tried after each
 
 
 class Now:

@@ -172,7 +172,12 @@ def _expected_start(job: int, state: RackState, intervals: IntervalArrays) -> in
 @step
 def _first_fit(job: int, begin: int, limit: int, state: RackState, intervals: IntervalArrays) -> int:
     """Return the first start (ns), at least `begin`, at which a job fits as runs end; -1 if it never fits."""
-    releases, segments, status = intervals.releases, intervals.segments, intervals.status
+    releases, segments, status, groups_ends = (
+        intervals.releases,
+        intervals.segments,
+        intervals.status,
+        intervals.rules.groups_ends,
+    )
     met = count_by(begin, segments.end, status.segments)
     last_met = max(last_begun(limit_end(begin, limit), segments.begin, status.segments) + 1, met)
     status.later = _first_decrease(met, last_met, intervals)
@@ -199,7 +204,7 @@ def _first_fit(job: int, begin: int, limit: int, state: RackState, intervals: In
                 if end > add_times(until, period):
                     until += (end - until - 1) // period * period
             last, first = end, False
-            if k < status.runs and releases.end[k] > add_times(until, period):
+            if not groups_ends or (k < status.runs and releases.end[k] > add_times(until, period)):
                 break
         if last < 0:
             return -1

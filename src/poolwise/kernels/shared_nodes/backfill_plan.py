@@ -277,7 +277,7 @@ def _first_fit(begin: int, later: int, parts: int, state: SharedState, intervals
 
     Return -1 if it never fits, or only after `later`, unless that is -1. Ends are tried in groups, see
     `BackfillPlan._tested_instants`: a group consists of the ends up to the last of its period; if that is on reserved nodes
-    only, up to the next that is not.
+    only, up to the next that is not. Without `rules.groups_ends`, each end is a group.
     """
     releases, status = intervals.releases, intervals.status
     runs = status.runs
@@ -287,6 +287,9 @@ def _first_fit(begin: int, later: int, parts: int, state: SharedState, intervals
     if begin > second(state.now) and wanted == 0:
         status.ended = 0
         return begin
+    if not intervals.rules.groups_ends:
+        status.ended = wanted
+        return int(max(releases.end[wanted - 1], begin))
     period, until, k = PRECISION, -1, 0
     while True:
         k = next_touching(k, state, intervals)

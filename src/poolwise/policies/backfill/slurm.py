@@ -34,6 +34,8 @@ from poolwise.quantities import MINUTE, NEVER, SECOND
 from poolwise.registry import InputFile, register
 from poolwise.slurm.conf import SlurmConf
 
+LINEAR: Final = "select/linear"
+"""SelectType with which a backfill pass tries a job after each end of a run."""
 SUPPORTED: Final = {"bf_interval": 30, "bf_window": 1440, "bf_max_job_test": 500, "bf_resolution": 60}
 """Supported parameters and their defaults in s, min, jobs and s."""
 PER_GROUP: Final[Mapping[str, tuple[str, ...]]] = {
@@ -66,7 +68,7 @@ class BackfillParameters:
     `limits` are the positive ones of `PER_GROUP`, as pairs of parameter and number of jobs. `considered` is the number of jobs
     that a pass of the main scheduler considers, None for all, and `full_pass` the ns between two passes that consider all, 0
     for none. Resources are reserved only for jobs of at least `least_priority`, and only for the first `reserved_jobs` of each
-    partition, 0 for all; on nodes in use if `busy_nodes`.
+    partition, 0 for all; on nodes in use if `busy_nodes`. A pass groups the ends of runs if `groups_ends`.
     """
 
     interval: int
@@ -79,6 +81,7 @@ class BackfillParameters:
     least_priority: int = 0
     reserved_jobs: int = 0
     busy_nodes: bool = False
+    groups_ends: bool = True
 
 
 @register("backfills", "slurm")
@@ -116,6 +119,9 @@ class SlurmBackfill(BackfillPolicy):
         between.
     looked
         Time of one pass of the main scheduler, in seconds from time 0.
+    select_type
+        Slurm's SelectType; that of `conf` by default. With "select/linear", a backfill pass tries a job after each end of a
+        run, with other plugins after groups of ends.
     """
 
     conf: InputFile | None = None
@@ -123,6 +129,7 @@ class SlurmBackfill(BackfillPolicy):
     begun: float = 0.0
     every: float = 0.0
     looked: float = 0.0
+    select_type: str = field(default="", kw_only=True)
 
     chooses_preemptors: ClassVar[bool] = True
 
@@ -181,6 +188,7 @@ class SlurmBackfill(BackfillPolicy):
             values[LEAST_PRIORITY],
             values[RESERVED_JOBS],
             bool(values[BUSY_NODES]),
+            (self.select_type or conf.text("SelectType")).lower() != LINEAR,
         )
 
     def rule(self) -> BackfillRule:
@@ -200,6 +208,7 @@ class SlurmBackfill(BackfillPolicy):
             tuple((PER_GROUP[name], most) for name, most in limits.limits),
             float(limits.least_priority) or -np.inf,
             limits.reserved_jobs,
+            limits.groups_ends,
         )
         return BackfillRule("tested", times=times)
 
@@ -331,7 +340,9 @@ class SlurmBackfill(BackfillPolicy):
     def plan(self, snapshot: Snapshot) -> BackfillPlan:
         """Begin a backfill pass."""
         limits = self.parameters
-        return BackfillPlan(snapshot, limits.window, limits.resolution, busy_nodes=limits.busy_nodes)
+        return BackfillPlan(
+            snapshot, limits.window, limits.resolution, busy_nodes=limits.busy_nodes, groups_ends=limits.groups_ends
+        )
 
     def _record_rounds(self, cycle: SchedulingPass, tested: list[int], starts: Sequence[Start]) -> None:
         """Record why jobs wait that fit now but that no scheduler tests now."""

@@ -50,10 +50,15 @@ class BackfillPlan:
         Time resolution of reservations (ns), Slurm's bf_resolution.
     busy_nodes
         Whether to prefer nodes in use for reservations, Slurm's bf_busy_nodes (`BusyNodes`).
+    groups_ends
+        Whether to group the ends of runs, as select/cons_tres does, instead of trying a job after each, as select/linear does.
     """
 
-    def __init__(self, snapshot: Snapshot, window: int, resolution: int, *, busy_nodes: bool = False) -> None:
+    def __init__(
+        self, snapshot: Snapshot, window: int, resolution: int, *, busy_nodes: bool = False, groups_ends: bool = True
+    ) -> None:
         self.now, self._window, self._resolution, self._busy_nodes = _seconds(snapshot.now), window, resolution, busy_nodes
+        self._groups_ends = groups_ends
         begin = self.now // resolution * resolution
         # segments of the window in order: ns, and the (n_segment, n_owner, n_resource) amounts reserved for waiting jobs
         self._begin, self._until, self._held = np.array([begin]), np.array([begin + window]), np.zeros_like(snapshot.free)[None]
@@ -277,6 +282,7 @@ class BackfillPlan:
         Runs that end within one period are grouped. The first period ends `PRECISION` after the next whole multiple of it
         behind the first end; each further period is twice as long and follows without a gap. Runs that hold none of the
         `usable` (n_owner, n_resource) amounts are skipped, along with the test whether the period has ended before the next.
+        Without `groups_ends`, each end is a group.
         """
         mine: BoolArray = np.asarray((self._holds & usable).any(axis=(1, 2)))
         ends, period, k = self._ends.tolist(), PRECISION, 0
@@ -292,7 +298,7 @@ class BackfillPlan:
                     until = end + PRECISION - end % PRECISION if until is None else until
                     until += max(-((until + period - end) // period), 0) * period
                 last, first = end, False
-                if k < len(ends) and until is not None and ends[k] > until + period:
+                if not self._groups_ends or (k < len(ends) and until is not None and ends[k] > until + period):
                     break
             if last < 0:
                 return
