@@ -23,7 +23,7 @@ PLAN = """
 [scheduler]
 order = "fcfs"
 backfill = "easy"
-placement = "racks"
+placement = "first_fit"
 
 [performance]
 model = "ideal"
@@ -57,7 +57,7 @@ scheduler = "slurm.toml"
 """
 FCFS = (
     "--set", 'vary.scheduler.order=["fcfs"]', "--set", "scheduler.backfill=none", "--set", "measure.warm_up=0",
-    "--set", "measure.baseline=false",
+    "--set", "measure.baseline=false", "--set", 'measure.metrics=["resources"]',
 )  # fmt: skip
 
 
@@ -114,13 +114,14 @@ def finished(folder: Path) -> list[dict[str, str]]:
 
 
 def replay_fcfs(folder: Path) -> tuple[float, float]:
-    """Return the mean wait (s) and the utilization under FCFS, where the first job of a partition blocks all others of it."""
+    """Return the mean wait (s) and the share of cores in use under FCFS, where a job blocks the later ones of its partition."""
     jobs = sorted(
         (int(datetime.fromisoformat(row["Submit"] + "+00:00").timestamp()), int(row["JobIDRaw"]), row["Partition"],
          int(row["NNodes"]), int(row["ElapsedRaw"]))
         for row in finished(folder)
     )  # fmt: skip
     free, clock, runs = dict(NODES), dict.fromkeys(NODES, 0), list[tuple[int, int, int]]()
+    cores = {name: slurm_month.PARTITIONS[name][0] for name in NODES}
     running: dict[str, list[tuple[int, int]]] = {name: [] for name in NODES}
     waits = []
     for submit, _, partition, nodes, elapsed in jobs:
@@ -131,11 +132,12 @@ def replay_fcfs(folder: Path) -> tuple[float, float]:
         clock[partition] = now
         free[partition] -= nodes
         heappush(ends, (now + elapsed, nodes))
-        runs.append((now, now + elapsed, nodes))
+        runs.append((now, now + elapsed, nodes * cores[partition]))
         waits.append(now - submit)
     first, last = jobs[0][0], max(start for start, *_ in runs)
-    busy = sum(nodes * (min(end, last) - start) for start, end, nodes in runs)
-    return sum(waits) / len(waits), busy / (sum(NODES.values()) * (last - first))
+    busy = sum(held * (min(end, last) - start) for start, end, held in runs)
+    installed = sum(NODES[name] * cores[name] for name in NODES)
+    return sum(waits) / len(waits), busy / (installed * (last - first))
 
 
 def test_rows_are_counted_by_reason(site: Path) -> None:
@@ -175,7 +177,7 @@ def test_mean_wait_and_utilization_under_fcfs(site: Path, study: dict[str, Any])
     (cell,) = study["cells"]
     assert cell["measured_jobs"] == len(finished(site)) and wait > 0
     assert cell["mean_wait_s"] == pytest.approx(wait, rel=1e-12)
-    assert cell["utilization"] == pytest.approx(utilization, rel=1e-12)
+    assert cell["resource_used.cores"] == pytest.approx(utilization, rel=1e-12)
 
 
 def test_study_compares_with_today(study: dict[str, Any]) -> None:

@@ -99,13 +99,14 @@ def _table(result: StudyResult) -> Table:
     ends = [path.rpartition(".")[2] for path in paths]
     varied = [end if ends.count(end) == 1 else path for path, end in zip(paths, ends, strict=True)]
     additional = [result.described[name].description for name in result.more_metrics]
-    columns = [*varied, *(["seed"] if seeds else []), "rejected", *_SHOWN.values(), *additional]
+    shown = [name for name in _SHOWN if any(isfinite(cell.metrics[name]) for cell in result.cells)]
+    columns = [*varied, *(["seed"] if seeds else []), "rejected", *(_SHOWN[name] for name in shown), *additional]
     rows = [
         [
             *(str(value).removeprefix(PREFIX) for value in cell.parameters.values()),
             *([str(cell.seed)] if seeds else []),
             f"{sum(cell.rejected.values()):,}",
-            *(_number(cell.metrics[name], result.described[name].unit) for name in (*_SHOWN, *result.more_metrics)),
+            *(_number(cell.metrics[name], result.described[name].unit) for name in (*shown, *result.more_metrics)),
         ]
         for cell in result.cells
     ]
