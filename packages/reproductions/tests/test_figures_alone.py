@@ -156,8 +156,9 @@ def test_printed_commands_name_a_known_figure(name, requested, tmp_path):
     for command in commands:
         program, verb, reproduction, *options = shlex.split(command)
         assert (program, verb, reproduction) == ("poolwise", "reproduce", name)
-        assert [option for option in options[::2]] in ([], ["--figure"])
+        assert options[::2] in ([], ["--figure"])
         if options:
+            assert len(options) == 2, f"'{command}' names no figure"
             find_artifact(options[1], artifact_names)
 
 
@@ -165,10 +166,10 @@ def printed_commands(name):
     """Return the commands on the pages of a reproduction and in its list of figures."""
     texts = [(PAGES / page).read_text(encoding="utf-8") for page in (f"{name}.html", f"{name}/figures.csv", "index.md")]
     lines = (re.sub(r"<[^>]*>", "\n", html.unescape(text)) for text in texts)
-    commands = [
-        each for line in lines for each in re.findall(rf"poolwise reproduce {name}(?: --figure (?:\w+|\"[^\"]+\"+))?", line)
-    ]
-    return list(dict.fromkeys(each.replace('""', '"') for each in commands))
+    value = r"\w+|\"+[^\"]+\"+|'[^']+'"
+    pattern = rf"poolwise reproduce {name}(?: --figure\b(?: (?:{value}))?)?"
+    commands = [each for line in lines for each in re.findall(pattern, line)]
+    return list(dict.fromkeys(re.sub('"+', '"', each) for each in commands))
 
 
 @pytest.mark.long

@@ -102,6 +102,31 @@ def test_captions_and_titles_name_one_figure(page: tuple[str, str]) -> None:
         assert not re.search(r"Figures \d", match[1] + match[2]), (name, match[1])
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_no_two_series_of_a_figure_look_alike(name: str) -> None:
+    """Color, dash and shape together differ between series, in the marks of a chart and in its legend."""
+    done = recorded_reproduction(name, PAGES)
+    for figure in with_printed(name, done.findings.figures, done.rows):
+        units = figure.spec.get("concat", [figure.spec]) if isinstance(figure, VegaChart) else []
+        for unit in units:
+            channels = [
+                (key, encoding)
+                for layer in unit["layer"]
+                for key, encoding in layer.get("encoding", {}).items()
+                if key in ("color", "strokeDash", "shape")
+                and encoding.get("field") == "series"
+                and "color" in layer["encoding"]
+            ]
+            for shown in (channels, [(key, encoding) for key, encoding in channels if encoding.get("legend")]):
+                looks: dict[str, set[str]] = {}
+                for key, encoding in shown:
+                    scale = encoding["scale"]
+                    for series, look in zip(scale["domain"], scale["range"], strict=True):
+                        looks.setdefault(series, set()).add(f"{key} {look}")
+                looks.pop("", None)
+                assert len(set(map(frozenset, looks.values()))) == len(looks), (figure.name, looks)
+
+
 def test_renewed_page_equals_the_recorded_one(tmp_path: Path) -> None:
     name = "irop"
     for file in (f"{name}.html", f"{name}.csv", f"{name}.txt"):

@@ -249,9 +249,23 @@ def _name_marks(unit: Spec) -> set[str]:
     if marked:
         for encoding in _encodings(unit):
             encoding.pop("shape", None)
+        _show_dashes(unit)
     kinds = [name for name in SHAPES if name in names]
     scale = {"domain": kinds, "range": [SHAPES[name] for name in kinds]}
     legend = {"title": None, "orient": "bottom", "symbolSize": 90, "symbolStrokeColor": "var(--ink)", "labelLimit": 320}
     for layer in marked:
         layer["encoding"]["shape"] = {"field": "printed", "type": "nominal", "scale": scale, "legend": {**legend, "columns": 1}}
     return names
+
+
+def _show_dashes(unit: Spec) -> None:
+    """Show the dash of each series in the legend, which has no shapes: colors repeat if there are many series."""
+    dashed = next((each for each in _encodings(unit) if {"color", "strokeDash"} <= set(each)), None)
+    if dashed is None or not dashed["color"].get("legend"):
+        return
+    legend = {**dashed["color"]["legend"], "symbolType": "stroke", "symbolSize": 400}
+    for encoding in _encodings(unit):
+        if encoding.get("color", {}).get("legend"):
+            encoding["color"]["legend"] = legend
+    names, dashes = dashed["color"]["scale"]["domain"], dashed["strokeDash"]["scale"]["range"]
+    dashed["strokeDash"] |= {"scale": {"domain": names, "range": dashes[: len(names)]}, "legend": legend}

@@ -15,6 +15,7 @@ from typing import Any, Literal, cast
 from poolwise import registry
 from poolwise.presentation.figure import Figure, VegaChart
 from poolwise.presentation.table import Table
+from poolwise.report.chart_parts import series_style
 from poolwise.report.page import write_report
 from poolwise_reproductions import catalog
 from poolwise_reproductions.contents import ROWS
@@ -122,6 +123,7 @@ def recorded_figures(name: str, page: str) -> Iterator[tuple[Figure, bool]]:
             spec.pop(key, None)
         remove_marks(spec)
         _dash_lines_only(spec)
+        _renew_styles(spec)
         artifact = _artifact(match["name"], commands)
         caption = _MARKS.sub("", unescape(match["caption"]))
         columns = spec.get("columns", 0)
@@ -143,6 +145,18 @@ def _dash_lines_only(spec: dict[str, Any]) -> None:
                 dash = encoding["strokeDash"]
                 dash["scale"] = {"domain": [*dash["scale"]["domain"], ""], "range": [*dash["scale"]["range"], [1, 0]]}
                 dash["legend"] = None  # a domain of its own keeps it out of the legend of the points
+
+
+def _renew_styles(spec: dict[str, Any]) -> None:
+    """Give each series the dash and the shape of this version; older pages repeat them where colors repeat."""
+    for unit in spec.get("concat", [spec]):
+        encodings = [layer["encoding"] for layer in unit["layer"] if "color" in layer.get("encoding", {})]
+        for encoding in encodings:
+            for name in {"strokeDash", "shape"} & set(encoding):
+                scale = encoding[name].get("scale", {})
+                if encoding[name].get("field") == "series" and "domain" in scale:
+                    lines, points = series_style(scale["domain"], legend=False)
+                    scale["range"] = {**lines, **points}[name]["scale"]["range"]
 
 
 def _artifact(name: str, commands: Mapping[str, str]) -> str:
