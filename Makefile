@@ -12,7 +12,7 @@ LIVE_SHORT := slurm/live.py::test_priorities_equal_those_of_sprio slurm/placing.
 # Python caches bytecode, whatever the environment says: the tests start thousands of processes
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup kernels test test-fast test-long test-reproductions test-live test-live-short lint demo pictures bench docs dist test-dist format clean
+.PHONY: help setup kernels test test-fast test-long test-reproductions slurm test-live test-live-short lint demo pictures bench docs dist test-dist format clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -47,15 +47,16 @@ test-fast: kernels ## run the fast tests
 test-long: kernels ## run the long tests: every documentation page and system; outside CI, more random studies and logs, and all property tests on new examples
 	$(if $(CI),,POOLWISE_EXAMPLES=$(or $(POOLWISE_EXAMPLES),1)) $(BIN)/pytest -m "(long $(if $(CI),and not further,or property)) and not reproduction" --numprocesses 2 --dist loadgroup
 
-test-reproductions: kernels ## run each figure of each reproduction alone, with the quick settings (half an hour)
+test-reproductions: kernels ## run each figure of each reproduction alone, with the quick settings (5 to 30 minutes)
 	$(BIN)/pytest -m reproduction
 
-test-live: setup ## test against a real Slurm, Kubernetes and Dask; install or build what is missing
+slurm: ## install a Slurm for the live tests, if none is installed
 	tests/live/slurm/packages.sh
+
+test-live: setup slurm ## test against a real Slurm, Kubernetes and Dask; install or build what is missing
 	$(BIN)/pytest -rs -s --live-results benchmarks/results/live.json $(LIVE:%=tests/live/%.py)
 
-test-live-short: setup ## test against a real Slurm, Dask and, if it is built, Kubernetes, as CI does
-	tests/live/slurm/packages.sh
+test-live-short: setup slurm ## test against a real Slurm, Dask and, if it is built, Kubernetes, as CI does
 	POOLWISE_LIVE_JOBS=100 $(BIN)/pytest -rs $(LIVE_SHORT:%=tests/live/%)
 
 demo: setup ## run the CERIT-SC study: a table, and a report to open in a browser

@@ -82,6 +82,7 @@ def test_components_are_planned_apart(seed: int) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.further
 @pytest.mark.parametrize("seed", range(3, 60))
 def test_further_components_are_planned_apart(seed: int) -> None:
     check_components(seed)

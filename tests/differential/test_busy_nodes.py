@@ -51,6 +51,7 @@ def test_reservations_on_nodes_of_several_sizes(seed: int, placement: str) -> No
 
 
 @pytest.mark.long
+@pytest.mark.further
 @pytest.mark.parametrize("seed", range(4603, 4609))
 def test_further_reservations_on_nodes_of_several_sizes(seed: int) -> None:
     for placement in ("first_fit", "best_fit", "worst_fit"):

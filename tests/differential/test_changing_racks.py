@@ -30,6 +30,7 @@ def test_random_studies() -> None:
 
 
 @pytest.mark.long
+@pytest.mark.further
 def test_more_random_studies_with_deep_queues() -> None:
     for seed in range(2100, 2140):
         compare_changing(seed, 400)

@@ -48,6 +48,7 @@ def test_kernel_follows_the_formula(seed: int, tmp_path: Path) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.further
 @pytest.mark.parametrize("seed", range(5116, 5180))
 def test_kernel_follows_further_formulas(seed: int, tmp_path: Path) -> None:
     check_formula(seed, tmp_path)

@@ -82,6 +82,7 @@ def test_packed_job_moves_when_a_node_of_another_rack_is_taken(seed: int) -> Non
 
 
 @pytest.mark.long
+@pytest.mark.further
 @pytest.mark.parametrize("name", BACKFILLS)
 @pytest.mark.parametrize("placement", NAMES)
 def test_further_random_studies(placement: str, name: str) -> None:

@@ -44,6 +44,7 @@ def test_plans_hold_while_the_window_moves(seed: int) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.further
 @pytest.mark.parametrize("seed", range(4706, 4730))
 def test_further_plans_hold_while_the_window_moves(seed: int) -> None:
     check_plans(seed)

@@ -158,7 +158,9 @@ def test_engines_agree_with_the_stateless_order(seed: int, flags: str, period: s
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("jobs", "load", "interval"), [(2000, 0.95, 600), (600, 1.56, 60)])
+@pytest.mark.parametrize(
+    ("jobs", "load", "interval"), [(2000, 0.95, 600), (300, 1.56, 60), pytest.param(600, 1.56, 60, marks=pytest.mark.further)]
+)
 def test_engines_agree_on_a_log_under_slurm_with_multifactor(jobs: int, load: float, interval: int) -> None:
     """Days of jobs of five users on 88 nodes: a moderate and an increasing backlog; limits up to ten times the runtimes."""
     base, g = generate("lublin", jobs=jobs, nodes=88, load=load), np.random.default_rng(jobs)

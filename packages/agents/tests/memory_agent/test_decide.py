@@ -46,6 +46,7 @@ def test_limits_settle_and_a_single_violation_cannot_be_helped(workloads: list[S
 
 
 @pytest.mark.long
+@pytest.mark.further
 @settings(max_examples=300, deadline=None)
 @given(several, shares)
 def test_limits_settle_for_many_more_workloads(workloads: list[SimulatedWorkload], share: float) -> None:
