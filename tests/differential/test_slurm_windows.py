@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 from poolwise.engines import simulate
+from poolwise.interfaces import PlacementPolicy
 from poolwise.model import Machine, ReservedWindow, Schedule, Workload
 from poolwise.performance.ideal import Ideal
 from poolwise.policies.backfill.slurm import SlurmBackfill
+from poolwise.policies.placement.nodes.placement import ConsecutiveNodes, TreeNodes
 from poolwise.quantities import SECOND
 from poolwise.registry import make
 from poolwise.schedulers.list import ListScheduler
@@ -54,7 +56,7 @@ def compare(load: Workload, on: Machine, how: ListScheduler) -> Schedule:
     return plain.schedule
 
 
-def check_windows(seed: int, jobs: int = 40) -> tuple[Schedule, ListScheduler]:
+def check_windows(seed: int, jobs: int = 40, placement: PlacementPolicy | None = None) -> tuple[Schedule, ListScheduler]:
     """Compare the engines on partitions of mixed nodes with windows; return the schedule and the scheduler."""
     g = np.random.default_rng(seed)
     on, names = random_chains(g)
@@ -70,11 +72,12 @@ def check_windows(seed: int, jobs: int = 40) -> tuple[Schedule, ListScheduler]:
     )
     order = make("orders", ("fcfs", "fcfs", "sjf")[seed % 3])
     every, begun = float(g.choice([0, 0, 2])), float(g.choice([0, 0.5]))
-    how = ListScheduler(order, SlurmBackfill(None, settings_of(g), begun, every), make("placements", PLACEMENTS[seed % 4]))
+    chosen = make("placements", PLACEMENTS[seed % 4]) if placement is None else placement
+    how = ListScheduler(order, SlurmBackfill(None, settings_of(g), begun, every), chosen)
     return compare(load, on, how), how
 
 
-def check_random_machines(seed: int, *, limited: bool = False) -> None:
+def check_random_machines(seed: int, *, limited: bool = False, placement: PlacementPolicy | None = None) -> None:
     """Compare the engines on any machine with devices, and windows that begin or end when a job does; also with limits."""
     g = np.random.default_rng(seed)
     on = random_machine(g, 9, pools=False)
@@ -86,7 +89,7 @@ def check_random_machines(seed: int, *, limited: bool = False) -> None:
     how = ListScheduler(
         make("orders", ("fcfs", "sjf", "wfp3")[seed % 3]),
         SlurmBackfill(None, settings_of(g)),
-        make("placements", PLACEMENTS[seed % 4]),
+        make("placements", PLACEMENTS[seed % 4]) if placement is None else placement,
     )
     compare(load, on, how)
 
@@ -111,6 +114,28 @@ def test_windows_on_random_machines(seed: int) -> None:
 @pytest.mark.parametrize("seed", [100, 101, 102])
 def test_windows_with_limits_of_use(seed: int) -> None:
     check_random_machines(seed, limited=True)
+
+
+OWN = TreeNodes(), ConsecutiveNodes(gpu_weights=False)
+"""Placements that choose nodes as Slurm does."""
+
+
+@pytest.mark.parametrize("seed", [0, 5])
+@pytest.mark.parametrize("placement", OWN)
+def test_windows_with_slurms_own_placements(placement: PlacementPolicy, seed: int) -> None:
+    check_windows(seed, placement=placement)
+    for limited in (False, True):
+        check_random_machines(seed, limited=limited, placement=placement)
+
+
+@pytest.mark.long
+@pytest.mark.further
+@pytest.mark.parametrize("seed", range(20, 60))
+@pytest.mark.parametrize("placement", OWN)
+def test_further_windows_with_slurms_own_placements(placement: PlacementPolicy, seed: int) -> None:
+    check_windows(seed, placement=placement)
+    for limited in (False, True):
+        check_random_machines(seed, limited=limited, placement=placement)
 
 
 @pytest.mark.long
