@@ -80,9 +80,9 @@ def families() -> Mapping[str, Callable[[], object]]:
         dispatch.load_graph()
 
     return {
+        "shared nodes": shared,
         "list scheduling": loading.load_all,
         "list scheduling on mixed nodes": lambda: loading.load_all(mixed=True),
-        "shared nodes": shared,
         "batch placement": Place().prepare,
         "minimum-cost flow": _flow,
         "task dispatch": dispatching,
