@@ -1,6 +1,7 @@
 """Pages of the reproductions: one head, contents by the paper's figures, printed numbers on our figures, recorded pages."""
 
 import csv
+import math
 import re
 from html import unescape
 from pathlib import Path
@@ -83,7 +84,8 @@ def test_each_item_of_a_paper_has_a_figure_or_rows_or_a_reason(name: str) -> Non
 def test_printed_numbers_are_claims_and_are_on_the_recorded_page(name: str) -> None:
     claims = {SEPARATOR.join(claim.key): claim for claim in read_claims(catalog.find("claims", f"{name}.csv"))}
     points = read_printed(name)
-    assert all(point.claim in claims and claims[point.claim].published == claims[point.claim].published for point in points)
+    assert all(point.claim in claims for point in points)
+    assert all(point.number or not math.isnan(claims[point.claim].published) for point in points)
     done = recorded_reproduction(name, PAGES)
     drawn = with_printed(name, done.findings.figures, done.rows)
     marks = [row for figure in drawn if isinstance(figure, VegaChart) for row in marks_of(figure)]
@@ -99,7 +101,11 @@ def marks_of(figure: VegaChart) -> list[dict]:
 def test_captions_and_titles_name_one_figure(page: tuple[str, str]) -> None:
     name, html = page
     for match in re.finditer(r"<figure data-chart.*?<h\d>(.*?)</h\d>.*?<figcaption>(.*?)</figcaption>", html, re.DOTALL):
-        assert not re.search(r"Figures \d", match[1] + match[2]), (name, match[1])
+        title, caption = unescape(match[1]), f" {unescape(match[2])}"
+        assert not re.search(r"\b(?:Figures|Tables) [\dIVX]", title + caption), (name, title)
+        own = re.match(r"(?:Figure|Table) (?:\d+|[IVX]+)", title)
+        named = set(re.findall(r"\b(?:Figure|Table) (?:\d+|[IVX]+)", title + caption))
+        assert own is None or named == {own[0]}, (name, title, named)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -168,7 +174,7 @@ def test_failures_of_the_abstract_come_first_and_each_cause_once() -> None:
 def test_time_counts_figures_of_one_command_once() -> None:
     scripts = expected("irop").values()
     by_command = {script.command: max(s.seconds for s in scripts if s.command == script.command) for script in scripts}
-    assert recorded_time("irop").startswith(f"{sum(by_command.values()) / 60:.0f} minutes of CPU time")
+    assert recorded_time("irop").startswith(f"at least {sum(by_command.values()) / 60:.0f} minutes of CPU time")
 
 
 def test_printed_values_and_ratios_are_drawn() -> None:

@@ -15,6 +15,7 @@ from poolwise_reproductions.published import ClaimRow
 from poolwise_reproductions.reproduction import about
 
 ROWS = "Rows by figure and table of the paper"
+NO_PICTURES = "No mark is read off a picture: of the papers, only the text is available to us."
 _SHOWN: tuple[ClaimVerdict, ...] = ("holds", "fails", "undetermined", "shown", "not measured")
 
 
@@ -36,7 +37,7 @@ def contents_table(
         verdicts = ", ".join(f"{count[verdict]} {_verb(verdict, count[verdict])}" for verdict in _SHOWN if count[verdict])
         judged = Markup('<a href="#{}">{}</a>').format(anchor(item.number), verdicts) if mine else "none"
         lines.append([f"{item.number}: {item.shows}", _ours(item, figures, tables, bool(mine)), judged])
-    note = f"By the numbers of the paper. {paper.printed} Nothing is read off a picture."
+    note = f"By the numbers of the paper. {paper.printed} {NO_PICTURES}{paper.read_off and f' {paper.read_off}'}"
     return Table("Figures and tables of the paper", ("paper", "ours", "rows that judge it"), lines, note, text=True)
 
 

@@ -33,9 +33,10 @@ MAX_CAUSES = 6
 
 _INDEPENDENT = """Many rows test one claim of a paper, so the independent claims are counted separately. The page of each
 reproduction quotes them and states which rows each rests on, and whether all of them, most or one must hold. A claim is
-reproduced if enough rows hold under the specification's reading, or else under another reading. It is partly reproduced if
-some rows hold, and undetermined if no row holds but undetermined rows could decide. The last column counts the tested claims
-that are not reproduced although each of their rows holds or has a verified cause; packages and scatter of single runs are none.
+reproduced if enough rows hold under the specification's reading, or under the paper's where the two differ: IRoP is judged by
+relative slowdown. A claim that holds only under another reading is counted separately. It is partly reproduced if some rows
+hold, and undetermined if no row holds but undetermined rows could decide. The last column counts the tested claims that are not
+reproduced although each of their rows holds or has a verified cause; packages and scatter of single runs are none.
 """
 _HEAD = """# Reproduction results
 
@@ -87,10 +88,16 @@ def overview(
         lines.append(f"| {' | '.join((f'[{title}]({link})' if link else title, *_counts(rows)))} |")
     lines += _independent(comparisons, titles)
     for name, rows in comparisons.items():
-        lines += ["", f"## {titles.get(name, name)}", "", f"`poolwise reproduce {name}`", ""]
+        lines += ["", f"## {titles.get(name, name)}{_reproduced(rows, name)}", "", f"`poolwise reproduce {name}`", ""]
         lines += [f"- {_escaped(note)}" for note in (notes or {}).get(name, ())]
         lines += [*_claims(rows, name), "", *_causes(rows)]
     return "\n".join(lines) + "\n"
+
+
+def _reproduced(rows: ComparisonRows, name: str) -> str:
+    """Return the end of the heading of a paper: how many of its tested claims are reproduced; "" without headlines."""
+    answers = [*_answers(rows, name).elements()]
+    return f": {count_answers(answers)} claims reproduced" if answers else ""
 
 
 def _paper(rows: ComparisonRows) -> ComparisonRows:

@@ -62,6 +62,12 @@ def result_sentence(headlines: Sequence[Headline], rows: Sequence[ClaimRow]) -> 
     return f"{count_answers(answers)} tested claims are reproduced." if answers else ""
 
 
+def claims_reproduced(headlines: Sequence[Headline], rows: Sequence[ClaimRow]) -> str:
+    """Return the count for titles: "5 of 9 claims reproduced"; "" without tested claims."""
+    answers = [answer.answer for answer in tested_claims(headlines, rows)]
+    return f"{count_answers(answers)} claims reproduced" if answers else ""
+
+
 def failures_of(headlines: Sequence[Headline], rows: Sequence[ClaimRow]) -> list[ClaimFailure]:
     """Return the most important claims that fail, each cause once.
 
@@ -101,13 +107,13 @@ def row_counts(rows: Sequence[ClaimRow]) -> str:
 
 
 def recorded_time(name: str) -> str:
-    """Return the CPU time of the figures of a full run: the recorded times of their commands, added."""
+    """Return the least CPU time of a full run: the recorded times of the commands of its figures, added."""
     slowest: dict[str, float] = {}
     for script in expected(name).values():
         slowest[script.command] = max(script.seconds, slowest.get(script.command, 0.0))
     minutes = sum(slowest.values()) / 60
     shown = f"{minutes / 60:.1f} hours" if minutes >= 90 else f"{minutes:.0f} minutes"
-    return f"{shown} of CPU time on one core for the figures of a full run, each alone; rows without a figure add to it"
+    return f"at least {shown} of CPU time on one core, for the figures of a full run; rows without a figure add to it"
 
 
 def hashes(name: str, provenance: Mapping[str, str]) -> str:

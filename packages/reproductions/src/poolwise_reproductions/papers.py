@@ -37,6 +37,7 @@ class PublishedPaper:
     proposes : what the paper proposes and compares
     printed : which numbers of its figures the text prints
     contents : its figures and tables, in their order
+    read_off : inputs that come from one of its figures; empty without any
     """
 
     authors: str
@@ -45,6 +46,7 @@ class PublishedPaper:
     proposes: str
     printed: str
     contents: Sequence[PaperItem]
+    read_off: str = ""
 
     @property
     def paragraph(self) -> str:

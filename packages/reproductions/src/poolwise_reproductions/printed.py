@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Literal, get_args
 
+import numpy as np
+
 from poolwise.presentation.figure import Figure, Panels, VegaChart
 from poolwise.presentation.format import format_number
 from poolwise.report.chart import chart
@@ -18,9 +20,9 @@ from poolwise.report.chart_parts import Spec
 from poolwise_reproductions import catalog
 from poolwise_reproductions.published import SEPARATOR, ClaimRow
 
-PrintedKind = Literal["value", "ratio", "divided", "reduction", "position"]
-"""How a mark follows from the printed number p: p itself, our value times p, divided by p, or reduced by p %, or our value at
-p."""
+PrintedKind = Literal["value", "ratio", "divided", "reduction", "position", "median"]
+"""How a mark follows from the printed number p: p itself, our value times p, divided by p or reduced by p %, our value at p, or
+our median times p."""
 PRINTED = "paper (printed)"
 RATIO = "paper (printed ratio)"
 POSITION = "paper (printed place)"
@@ -46,12 +48,13 @@ class PrintedPoint:
     Attributes
     ----------
     figure, panel, series : pattern of the name of the figure, its panel ("" without panels), and the series that it belongs to
-    x : position: a number, "first" or "last" of the series, "published" for the number itself, "bin" for its bin of 10, or
-        "note" for the time between arrivals in the note of the row
+    x : position: a number, "first", "last" or "largest" of the series, "published" for the number itself, "bin" for its bin of
+        10, or "note" for the time between arrivals in the note of the row
     claim : row of the claims file with the number
     kind : how the mark follows from the number
     base_figure, base_panel, base_series, base_x : our value to which a ratio refers
     note : sentence for the caption
+    number : the printed number, if the published value of the claim is another
     """
 
     figure: str
@@ -65,6 +68,7 @@ class PrintedPoint:
     base_series: str = ""
     base_x: str = ""
     note: str = ""
+    number: str = ""
 
 
 def read_printed(name: str) -> list[PrintedPoint]:
@@ -151,9 +155,20 @@ def _at(row: Spec) -> float:
 def _value(unit: Spec, series: str, x: float | str) -> Spec | None:
     """Return the row of a series at a position; None if it has none."""
     rows = sorted(_rows(unit, series), key=_at)
-    if not rows or isinstance(x, str):
-        return rows[0 if x == "first" else -1] if rows else None
+    if not rows or x == "largest":
+        return max(rows, key=lambda row: float(row["y"]), default=None)
+    if isinstance(x, str):
+        return rows[0 if x == "first" else -1]
     return next((row for row in rows if math.isclose(_at(row), x, rel_tol=1e-6, abs_tol=1e-9)), None)
+
+
+def _between(unit: Spec, series: str, x: float | str) -> Spec | None:
+    """Return a point on the line of a series between two of its points, or at most one step behind the last."""
+    rows = sorted((row for row in _rows(unit, series) if "x" in row), key=_at)
+    if isinstance(x, str) or len(rows) < 2 or not _at(rows[0]) < x <= 2 * _at(rows[-1]) - _at(rows[-2]):
+        return None
+    y = np.interp(x, [_at(row) for row in rows], [float(row["y"]) for row in rows])
+    return {**rows[0], "x": x, "y": float(y)}
 
 
 def _position(x: str, row: ClaimRow) -> float | str | None:
@@ -163,7 +178,7 @@ def _position(x: str, row: ClaimRow) -> float | str | None:
         return float(note[1].replace(",", "")) if note else None
     if x in ("published", "bin"):
         return row.claim.published // 10 if x == "bin" else row.claim.published
-    return x if x in ("first", "last") else float(x)
+    return x if x in ("first", "last", "largest") else float(x)
 
 
 def _mark(
@@ -174,12 +189,17 @@ def _mark(
     x = None if row is None else _position(point.x, row)
     if row is None or unit is None or x is None:
         return None
-    near, number = _value(unit, point.series, x), row.claim.published
+    near, number = _value(unit, point.series, x), _number(point, row)
+    if near is None and point.kind == "position":
+        near = _between(unit, point.series, x)
+    if point.kind == "median":
+        base = next((each for each in sorted(_rows(unit, point.base_series), key=_at) if float(each["y"]) >= 50), None)
+        near = None if base is None else {**base, "x": _at(base) * number, "series": point.series}
     if near is None:
         return None
     if point.kind == "value":
         value: float | None = number
-    elif point.kind == "position":
+    elif point.kind in ("position", "median"):
         value = float(near["y"])
     else:
         value = _on_base(point, specs, row)
@@ -187,10 +207,16 @@ def _mark(
         return None
     kind = NAMES.get(point.kind, RATIO)
     series = point.series.partition(",")[0] if point.kind == "reduction" else point.series
-    shown = f"{series}, {kind} {format_number(number)} ({row.claim.metric}): {format_number(value)}"
+    about = "" if point.number else f" ({row.claim.metric})"
+    shown = f"{series}, {kind} {format_number(number)}{about}: {format_number(value)}"
     keys = ("x", "group") if point.kind == "reduction" else ("x", "group", "series")  # a reduction is that of several series
     place: Spec = {key: near[key] for key in keys if key in near}
     return unit, [{**place, "y": value, "printed": kind, "claim": point.claim, "description": shown}]
+
+
+def _number(point: PrintedPoint, row: ClaimRow) -> float:
+    """Return the number that the paper prints."""
+    return float(point.number) if point.number else row.claim.published
 
 
 def _on_base(point: PrintedPoint, specs: Mapping[str, Spec], row: ClaimRow) -> float | None:
@@ -201,7 +227,7 @@ def _on_base(point: PrintedPoint, specs: Mapping[str, Spec], row: ClaimRow) -> f
     base_mark = None if unit is None or x is None else _value(unit, point.base_series, x)
     if base_mark is None:
         return None
-    ratio, ours = row.claim.published, float(base_mark["y"])
+    ratio, ours = _number(point, row), float(base_mark["y"])
     return {"ratio": ours * ratio, "divided": ours / ratio, "reduction": ours * (1 - ratio / 100)}[point.kind]
 
 

@@ -20,7 +20,7 @@ from poolwise_reproductions.claims_file import claims_csv
 from poolwise_reproductions.contents import contents_table, rows_table
 from poolwise_reproductions.figure_scripts import FigureScript, expected, scripts_csv, scripts_of
 from poolwise_reproductions.headlines import JUDGED, answer_headlines, count_holding, readings_of
-from poolwise_reproductions.page_head import page_head, result_sentence, row_counts
+from poolwise_reproductions.page_head import claims_reproduced, page_head, result_sentence, row_counts
 from poolwise_reproductions.papers import item_number, read_paper
 from poolwise_reproductions.printed import with_printed
 from poolwise_reproductions.published import ClaimRow
@@ -75,13 +75,13 @@ def reproduction_answer(
     the rows and with the hashes of the figures.
     """
     mine = [row for row in done.rows if row.claim.kind == "paper"]
-    paper = read_paper(done.name)
+    paper, counted = read_paper(done.name), claims_reproduced(done.headlines, done.rows)
     commands = scripts_of(done) if scripts is None else scripts
     figures = [numbered(figure) for figure in with_printed(done.name, as_printed(done.findings.figures), done.rows)]
     shown = [figure for figure in figures if figure.name not in done.findings.beyond]
     tables = [*done.findings.tables, rows_table(paper, done.rows), *_scripts(commands, done)]
     return Answer(
-        title=f"Reproduction: {done.title}",
+        title=f"Reproduction: {done.title}{': ' if counted else ''}{counted}",
         headline=result_sentence(done.headlines, done.rows) or row_counts(done.rows),
         decision=page_head(done.name, done.headlines, done.rows, done.provenance),
         head=[
@@ -154,8 +154,8 @@ def _headlines(done: Reproduced) -> list[Table]:
         "note",
     )
     caption = (
-        "Reproduced: the rows that must hold (all, most or any) hold under the specification's reading, or else under another "
-        "reading. Partly: some rows hold. "
+        "Reproduced: the rows that must hold (all, most or any) hold under the specification's reading, or the paper's where "
+        "the two differ. Under another reading: they hold only under it. Partly: some rows hold. "
         "Undetermined: no row holds, but undetermined rows could decide."
     )
     return [Table("Headline claims", header, rows, caption, marks=marks, text=True)] if rows else []

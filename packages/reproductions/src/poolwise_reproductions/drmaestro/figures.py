@@ -31,7 +31,7 @@ def makespans(results: DrMaestroResults) -> Iterator[Figure]:
     yield Bars(
         name="makespans",
         title="Makespan of Firmament over the makespans of DRMaestro and its network-aware policy",
-        caption="Means over the seeds; marks are the published ratios (Tables 2 and 4).",
+        caption="Means over the seeds; marks are the published ratios.",
         groups=[str(s) for s in shown],
         series=series,
         published=published,

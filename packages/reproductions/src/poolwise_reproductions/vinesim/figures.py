@@ -68,7 +68,7 @@ def types(results: VineSimResults) -> Iterator[Figure]:
         title, caption = f"Figure 5{letter}: {PERCENT[gpus]} % GPUs", "25,000 tasks of one type under HIGH."
         series = {name: Setup(0, "sizes", gpus, kind=kind) for name, kind in KINDS.items()}
         yield over_gaps(results, f"figure-5{letter}", title, caption, results.plan.gaps, series)
-    title, caption = "Figure 6: 100 % GPUs, approaching zero load", "The workload of Figure 5."
+    title, caption = "Figure 6: 100 % GPUs, approaching zero load", "25,000 tasks of one type under HIGH."
     series = {name: Setup(0, "sizes", 40, kind=kind) for name, kind in KINDS.items()}
     yield over_gaps(results, "figure-6", title, caption, results.plan.light_gaps, series)
 
