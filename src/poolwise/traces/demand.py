@@ -50,10 +50,11 @@ class Demand:
         partition = None if self.partition is None else self.partition[keep]
         return Demand(self.parts[keep], self.cpu_milli[keep], self.memory[keep], self.gpu_milli[keep], partition)
 
-    def within_exclusive_nodes(self, machine: Machine) -> Demand:
+    def within_exclusive_nodes(self, machine: Machine, requested: IntArray) -> Demand:
         """Return the demand of jobs whose log contains all CPUs of their nodes, as in exclusive partitions.
 
-        They have at most the cores of the smallest node of their partition on each node, since what they requested is unknown.
+        Such a job has, on each node, at most the cores of the smallest node of its partition, or the CPUs that it requested if
+        these are more. `requested` (n_job,) are the requested CPUs of all parts, 0 if unknown.
         """
         exclusive = {part.name for part in machine.partitions if part.exclusive}
         if self.partition is None or not exclusive or "cores" not in machine.resources:
@@ -64,7 +65,8 @@ class Demand:
             sets = [machine.node_sets[name] for name in names if name in machine.node_sets]
             if sets and not exclusive.isdisjoint(names):
                 rows, smallest = self.partition == text, cores[np.any(sets, axis=0) & (machine.kind == Kind.NODE)].min()
-                cpu_milli[rows] = np.minimum(cpu_milli[rows], self.parts[rows] * smallest * _MILLI)
+                most = np.maximum(self.parts[rows] * smallest, requested[rows])
+                cpu_milli[rows] = np.minimum(cpu_milli[rows], most * _MILLI)
         return replace(self, cpu_milli=cpu_milli)
 
     def to_request(self, machine: Machine, *, separate_nodes: bool = False) -> Request:

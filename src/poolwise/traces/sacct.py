@@ -141,7 +141,8 @@ class Sacct(TraceFormat):
         known = memory > 0
         texts, described = _texts(jobs, machine)
         licenses, lacking = _licenses(jobs, machine)
-        demand = replace(_demand(jobs, memory), partition=texts.get("partition")).within_exclusive_nodes(machine)
+        demand = replace(_demand(jobs, memory), partition=texts.get("partition"))
+        demand = demand.within_exclusive_nodes(machine, _requested_cpus(jobs))
         request = demand.to_request(machine, separate_nodes=True)
         amounts = {**request.amounts, "memory": with_unknown(request.amounts["memory"], known, self.memory_unknown, repaired)}
         epoch, submit, waited, times = _submit(jobs, local)
@@ -256,6 +257,15 @@ def _nodes(jobs: SacctRows) -> IntArray:
 def _cpus(jobs: SacctRows) -> IntArray:
     cpus = jobs.read("AllocCPUS", sacct_rows.counts, "write a whole number")
     jobs.refuse((cpus < 1) | (cpus > _LARGEST["AllocCPUS"]), "AllocCPUS", "{value} is not between 1 and 2**31", _CORRECT)
+    return cpus
+
+
+def _requested_cpus(jobs: SacctRows) -> IntArray:
+    """Return the (n_job,) requested CPUs of all nodes, 0 where unknown."""
+    if "ReqCPUS" not in jobs.names:
+        return np.zeros(len(jobs), dtype=np.int64)
+    cpus = jobs.read("ReqCPUS", lambda words: sacct_rows.counts([word or "0" for word in words]), "write a whole number")
+    jobs.refuse(cpus > _LARGEST["AllocCPUS"], "ReqCPUS", "{value} exceeds 2**31", _CORRECT)
     return cpus
 
 

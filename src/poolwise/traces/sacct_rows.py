@@ -34,7 +34,7 @@ REQUIRED: tuple[tuple[str, ...], ...] = (
 
 USED_COLUMNS = (
     "JobIDRaw", "JobID", "User", "Account", "QOS", "Partition", "Constraints", "Submit", "Start", "State", "NNodes",
-    "AllocCPUS", "ElapsedRaw", "TimelimitRaw", "ReqMem", "MaxRSS", "NTasks", "AllocTRES",
+    "AllocCPUS", "ReqCPUS", "ElapsedRaw", "TimelimitRaw", "ReqMem", "MaxRSS", "NTasks", "AllocTRES",
 )  # fmt: skip
 """Columns to export so that the format need not derive any, and receives all partitions, constraints and GPUs."""
 

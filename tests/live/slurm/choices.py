@@ -148,13 +148,23 @@ def record(day: Day, folder: Path) -> Recording:
     when["stopped"] = np.array([stopped.get(job, -1) for job in jobs])
     counted, conf = bool(day.licenses or day.gpus), SlurmConf.read_file(folder / "slurm.conf")
     sizes_of = node_sizes(conf, None) if whole_nodes(conf)[0] else {}
-    rows = ["|".join([HEADER, *(["AllocTRES"] if counted else []), *(["QOS", "Account"] if day.accounting else [])])]
+    rows = [
+        "|".join(
+            [
+                HEADER,
+                *(["ReqCPUS"] if sizes_of else []),
+                *(["AllocTRES"] if counted else []),
+                *(["QOS", "Account"] if day.accounting else []),
+            ]
+        )
+    ]
     for k, (number, job) in enumerate(jobs.items()):
         submit, start, end = (int(when[name][k]) for name in ("submit", "start", "end"))
         times = (datetime.fromtimestamp(ms // 1000, UTC).isoformat()[:19] for ms in (submit, start))
         memory = f"{job.memory}Mn" if job.memory else "1Mc"
         cpus = sum(sizes_of[host].cpus for host in hostlist.expand(str(logged[number]["ran_on"]))) if sizes_of else 0
         size = (job.nodes, cpus or job.nodes * job.cpus, max((end - start) // 1000, 1), job.limit, memory)
+        size += (job.nodes * job.cpus,) if sizes_of else ()
         amounts = {f"license/{LICENSE}": job.licenses, "gres/gpu": job.nodes * job.gpus}
         size += (",".join(f"{name}={amount}" for name, amount in amounts.items() if amount),) if counted else ()
         size += (job.qos, job.account) if day.accounting else ()
@@ -420,6 +430,7 @@ DAYS = {
     "whole nodes in overlapping partitions": Day(
         at_most(3, drawn(53, 36, 20, partitions=("left", "right"))), LINEAR + OVERLAPPING
     ),
+    "whole nodes of three sizes": Day(mixed(54, 100, 60), LINEAR + GPU_PARTITION, **MIXED_NODES),
 }
 
 
