@@ -18,7 +18,7 @@ from poolwise_reproductions.figure_scripts import expected
 from poolwise_reproductions.headlines import Headline, read_headlines
 from poolwise_reproductions.page_head import failures_of, page_head, recorded_time, result_sentence
 from poolwise_reproductions.papers import item_number, read_paper
-from poolwise_reproductions.printed import PRINTED, RATIO, read_printed, with_printed
+from poolwise_reproductions.printed import POSITION, PRINTED, RATIO, read_printed, with_printed
 from poolwise_reproductions.published import SEPARATOR, Claim, ClaimRow
 from poolwise_reproductions.recorded import recorded_reproduction, recorded_rows, renew_page
 from poolwise_reproductions.report import numbered, reproduction_answer
@@ -186,6 +186,25 @@ def test_printed_values_and_ratios_are_drawn() -> None:
     assert values[PRINTED, "HIGH", 1000.0] == 25.0
     assert values[RATIO, "FLAT", 1000.0] == 20 * 25.0
     assert PRINTED in drawn.caption and RATIO in drawn.caption
+
+
+def test_numbers_of_the_text_are_placed_on_the_curves_of_drmaestro() -> None:
+    """Firmament's 8 GPUs are at its largest value, 2000 s between two samples, and the ratio of round times at the median."""
+    name = "Firmament"
+    used = Curves("gpus_4x128", "Figure 4", x=[0.0, 10.0, 20.0], series={name: [0.0, 8.0, 4.0]})
+    late = Curves("gpus_4x512", "Figure 5", x=[1990.0, 2010.0], series={name: [8.0, 16.0]})
+    shares = {f"{name}, total": [20.0, 50.0, 100.0], "DRMaestro, total": [10.0, 40.0, 100.0]}
+    rounds = Curves("rounds_4x128", "Figure 6", x=[1.0, 2.0, 3.0], series=shares)
+    rows = [ClaimRow(claim, None) for claim in read_claims(catalog.find("claims", "drmaestro.csv"))]
+    drawn = with_printed("drmaestro", [used, late, rounds], rows)
+    marks = [mark for figure in drawn if isinstance(figure, VegaChart) for mark in marks_of(figure)]
+    assert [(mark["x"], mark["y"]) for mark in marks] == [(10.0, 8.0), (2000.0, 12.0), (4.0, 50.0)]
+    assert [mark["series"] for mark in marks] == [name, name, "DRMaestro, total"]
+    assert [mark["description"].split(":")[0] for mark in marks] == [
+        f"{name}, {PRINTED} 8",
+        f"{name}, {POSITION} 2,000",
+        f"DRMaestro, total, {RATIO} 2",
+    ]
 
 
 def test_published_bars_are_named_and_other_figures_are_unchanged() -> None:

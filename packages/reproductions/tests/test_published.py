@@ -164,7 +164,7 @@ def test_prediction_interval_contains_a_new_draw() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rule", "published", "tolerance", "runs", "verified"),
+    ("rule", "published", "tolerance", "runs", "explained"),
     [
         ("exact", 20.0, 1.0, 20, True),  # 10 +- 2; one run: 10 +- 9.2
         ("exact", 20.3, 1.0, 20, False),
@@ -177,12 +177,12 @@ def test_prediction_interval_contains_a_new_draw() -> None:
         ("order", math.nan, 19.5, 20, False),
     ],
 )
-def test_claim_of_one_run_is_verified_by_scatter(rule, published, tolerance, runs, verified) -> None:
-    claim = Claim("Table 1", "here", "missed", "%", published, rule, tolerance, "", "why", "paper", "verified", "one run")
+def test_scatter_of_single_runs_explains_a_claim_of_one_run(rule, published, tolerance, runs, explained) -> None:
+    claim = Claim("Table 1", "here", "missed", "%", published, rule, tolerance, "", "why", "paper", "scatter", "one run")
     claim_row = ClaimRow(claim, Measured(10.0, 8.0, 12.0, runs=runs))
     assert claim_row.verdict == "fails"
-    assert claim_row.basis == ("verified" if verified else "inferred")
-    assert claim_row.shown_by == ("one run, 10 (0.8348 to 19.17)" if verified else "")
+    assert claim_row.basis == ("scatter" if explained else "inferred")
+    assert claim_row.shown_by == ("one run, 10 (0.8348 to 19.17)" if explained else "")
 
 
 def test_note_of_a_failed_row_begins_with_the_reason() -> None:

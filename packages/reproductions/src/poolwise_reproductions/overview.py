@@ -22,7 +22,7 @@ from poolwise_reproductions.headlines import (
     count_answers,
     read_headlines,
 )
-from poolwise_reproductions.published import COLUMNS, ONE_RUN, READINGS, SOURCE_COLUMNS
+from poolwise_reproductions.published import COLUMNS, READINGS, SOURCE_COLUMNS
 
 ANSWERS = get_args(HeadlineVerdict)
 ComparisonRows = list[dict[str, str]]
@@ -123,7 +123,7 @@ def _counts(rows: ComparisonRows) -> list[str]:
         affected = any(row[f"{reading.replace(' ', '_')}_verdict"] for row in mine)
         counts.append(str(sum(held_in(row, reading) for row in mine)) if affected else "")
     failing = [row for row in mine if row["verdict"] == "fails"]
-    basis = Counter("scatter" if row["shown_by"].startswith(ONE_RUN) else row["basis"] for row in failing)
+    basis = Counter(row["basis"] for row in failing)
     undetermined = sum(row["verdict"] == "undetermined" for row in mine)
     shown = (str(basis[name]) for name in ("verified", "package", "scatter", "inferred", "unknown"))
     return [*counts, str(undetermined), str(len(failing)), *shown]
@@ -155,7 +155,7 @@ def _is_explained(rows: ComparisonRows, claim: Headline) -> bool:
         return False
     mine = [row for row in rows if claim.names((row["artifact"], row["condition"], row["metric"]))]
     open_rows = [row for row in mine if row["verdict"] not in ("holds", "shown")]
-    return all(row["basis"] == "verified" and not row["shown_by"].startswith(ONE_RUN) for row in open_rows)
+    return all(row["basis"] == "verified" for row in open_rows)
 
 
 def _headlines(name: str) -> list[Headline]:

@@ -15,7 +15,7 @@ from poolwise_reproductions.causes import render
 from poolwise_reproductions.criteria import ClaimRule, ClaimVerdict, Criterion, Holds, Measured
 
 ClaimClass = Literal["paper", "input", "ours"]
-ReasonBasis = Literal["verified", "package", "inferred", "unknown"]
+ReasonBasis = Literal["verified", "package", "scatter", "inferred", "unknown"]
 READINGS = ("as run", "inferred")
 """Readings in addition to the specification's, each with its own columns: the authors' own runs, and what we infer."""
 READING_TEXTS = {"as run": "the differences of the authors' runs", "inferred": "these differences and the inferred ones"}
@@ -65,7 +65,7 @@ class Claim:
     reason : why the claim does not hold, if it does not: a template, see `poolwise_reproductions.causes`
     kind : "paper" for the paper's claims, "input" for its inputs and arithmetic, "ours" for our additions
     basis : evidence for the reason: "verified" by a run of that cause alone, "package" if only several changes at once make
-        the claim hold, "inferred", or "unknown"
+        the claim hold, "scatter" if single runs scatter enough, "inferred", or "unknown"
     shown_by : for a reason that a run shows: the row "artifact | condition | metric" of a claim, "switch: NAME" of a change or
         of a package of changes, or "one run" if single runs scatter enough
     place, quotation : where the paper states the claim, and its words; empty for rows of ours
@@ -229,7 +229,7 @@ class ClaimRow:
         """Basis of the reason; empty if the claim holds or is not judged.
 
         Only evidence from a run of this reproduction counts as "verified"; a reason that earlier runs verified and this one
-        does not is "inferred".
+        does not is "inferred". The scatter of single runs can explain a claim that rests on one run, but verifies no cause.
         """
         if self.verdict not in ("fails", "undetermined"):
             return ""
@@ -238,8 +238,8 @@ class ClaimRow:
         if self.shown_by and not self.change and (self.claim.basis == "package" if self.backed else self.package):
             return "package"
         if self.shown_by:
-            return "verified"
-        return "inferred" if self.claim.basis in ("verified", "package") else self.claim.basis
+            return "scatter" if self.shown_by.startswith(ONE_RUN) else "verified"
+        return "inferred" if self.claim.basis in ("verified", "package", "scatter") else self.claim.basis
 
     @property
     def cause(self) -> str:

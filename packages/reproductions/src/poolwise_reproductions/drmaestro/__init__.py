@@ -232,7 +232,8 @@ class DRMaestro(Reproduction):
 
 NOTES = (
     "Run times, network use and sensitivities of the jobs are assumed, except for two slowdowns of Figure 3 that follow "
-    "from printed shares; catalog/device_profiles/rodinia.csv marks each assumption. Claims judge ratios; absolute values are only shown.",
+    "from printed shares; catalog/device_profiles/rodinia.csv marks each assumption. Claims judge ratios; absolute values are "
+    "only shown.",
     "The warm-up jobs hold every core of half of the machines until 2000 s (4 machines, as published) or 700 s (assumed).",
     "The paper prints that the SLO is the task's expected completion time and that violations are jobs that suffered slowdown: "
     "the judged rows of Tables 3 and 5 count jobs whose execution exceeds the mean local time of their kind. Counts by the "
