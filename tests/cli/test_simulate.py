@@ -217,3 +217,14 @@ def test_details_are_printed_with_all(
     assert "mean runtime degradation" in brief
     assert run(["simulate", "jobs.csv", "--processors", "8"]) == 0
     assert "remote memory" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("pool", ["", '\npool = "64 GiB"'])
+def test_remote_memory_is_shown_only_for_machines_with_pools(
+    pool: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    node = '[[node]]\nname = "n"\ncores = 4\nmemory = "64 GiB"\n'
+    (tmp_path / "machine.toml").write_text(f"version = 1\n{node}[[rack]]\nnodes = {{ n = 4 }}{pool}\n")
+    (tmp_path / "jobs.csv").write_text("submit,duration,nodes,memory\n0 s,60 s,1,1 GiB\n")
+    assert run(["simulate", str(tmp_path / "jobs.csv"), "--machine", str(tmp_path / "machine.toml")]) == 0
+    assert ("mean runtime degradation" in capsys.readouterr().out) == bool(pool)

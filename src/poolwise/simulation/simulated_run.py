@@ -46,6 +46,8 @@ _DETAILS = frozenset(
     )
 )
 """Metrics that only `every_metric` shows: further percentiles, a second slowdown, and memory at an assumed price."""
+_REMOTE = frozenset(("mean_degradation", "share_remote_memory"))
+"""Metrics that only `every_metric` shows for a machine without memory pools."""
 _LATENCIES = frozenset(f"{statistic}_job_latency_us" for statistic in ("mean", "p50", "p99", "p99_9"))
 """Metrics of jobs that are sets of tasks; for other jobs, only `every_metric` shows them."""
 PlotKind = Literal["slowdown", "utilization", "waiting", "gantt"]
@@ -212,6 +214,7 @@ class SimulatedRun:
     def _details(self) -> frozenset[str]:
         """Defined metrics that the table leaves out by default."""
         details = _DETAILS if "measured_tasks" in self.described else _DETAILS | _LATENCIES
+        details |= frozenset() if len(self.schedule.machine.of_kind(Kind.POOL)) else _REMOTE
         return frozenset(name for name in details & self.metrics.keys() if not np.isnan(self.metrics[name]))
 
     @property
