@@ -219,12 +219,12 @@ def test_details_are_printed_with_all(
     assert "remote memory" not in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("pool", ["", '\npool = "64 GiB"'])
+@pytest.mark.parametrize("pool", ["", '[[pool]]\nper = "rack"\nmemory = "64 GiB"\n'])
 def test_remote_memory_is_shown_only_for_machines_with_pools(
     pool: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     node = '[[node]]\nname = "n"\ncores = 4\nmemory = "64 GiB"\n'
-    (tmp_path / "machine.toml").write_text(f"version = 1\n{node}[[rack]]\nnodes = {{ n = 4 }}{pool}\n")
-    (tmp_path / "jobs.csv").write_text("submit,duration,nodes,memory\n0 s,60 s,1,1 GiB\n")
+    (tmp_path / "machine.toml").write_text(f"version = 1\n{node}[[rack]]\nnodes = {{ n = 4 }}\n{pool}")
+    (tmp_path / "jobs.csv").write_text("submit,duration,nodes,memory\n2026-03-01T12:00:00,60,1,1\n")
     assert run(["simulate", str(tmp_path / "jobs.csv"), "--machine", str(tmp_path / "machine.toml")]) == 0
     assert ("mean runtime degradation" in capsys.readouterr().out) == bool(pool)
