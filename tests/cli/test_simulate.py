@@ -219,7 +219,7 @@ def test_details_are_printed_with_all(
     assert "remote memory" not in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("pool", ["", '[[pool]]\nper = "rack"\nmemory = "64 GiB"\n'])
+@pytest.mark.parametrize("pool", ["", '[[pool]]\nname = "memory"\nper = "rack"\nmemory = "64 GiB"\n'])
 def test_remote_memory_is_shown_only_for_machines_with_pools(
     pool: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
