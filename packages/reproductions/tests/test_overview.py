@@ -70,6 +70,7 @@ def test_claim_is_explained_only_if_runs_verify_the_causes_of_all_its_rows(chang
         wanted = "Figure 5", "Delta above 0.20, eta 1, theta relative", metric
         return [row | change if (row["artifact"], row["condition"], row["metric"]) == wanted else row for row in rows]
 
+    assert "## IRoP: 11 of 16 claims reproduced" in overview({"irop": rows}, {"irop": "IRoP"})
     explained = last_column(rows)
     assert last_column(changed("mean reduction of energy against HEEP")) == explained - 1
     assert last_column(changed("no such row")) == explained

@@ -52,6 +52,7 @@ TOGETHER = (
 def test_page_starts_with_headlines_and_lists_each_cause_once() -> None:
     page = reproduction_answer(DONE)
     assert page.headline == "0 of 1 tested claims are reproduced."
+    assert page.title == "A system: 0 of 1 claims reproduced"
     assert page.card is not None
     assert "1 of 5, 2 of 5 as run testable rows of the paper hold; 1 is undetermined." in page.card.rows[1][1]
     contents, headlines, classes, causes = page.head

@@ -81,7 +81,7 @@ def reproduction_answer(
     shown = [figure for figure in figures if figure.name not in done.findings.beyond]
     tables = [*done.findings.tables, rows_table(paper, done.rows), *_scripts(commands, done)]
     return Answer(
-        title=f"Reproduction: {done.title}{': ' if counted else ''}{counted}",
+        title=f"{done.title}: {counted}" if counted else f"Reproduction: {done.title}",
         headline=result_sentence(done.headlines, done.rows) or row_counts(done.rows),
         decision=page_head(done.name, done.headlines, done.rows, done.provenance),
         head=[
