@@ -34,8 +34,8 @@ REPRODUCTIONS = {
     "nvme-composition": nvme_composition.NvmeComposition(seeds=3),
     "vinesim": vinesim.VineSimReproduction(),
 }
-MINUTE = ("fair-memory", "irop")
-"""Reproductions whose quick run takes about a minute."""
+SHORT = ("fair-memory",)
+"""Reproductions whose quick run takes less than a minute: `make test-long` runs their figures alone, too."""
 GRID = [float(k) for k in range(5)]
 
 
@@ -175,7 +175,7 @@ def printed_commands(name):
 @pytest.mark.long
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize(
-    "name", [name if name in MINUTE else pytest.param(name, marks=pytest.mark.reproduction) for name in REPRODUCTIONS]
+    "name", [name if name in SHORT else pytest.param(name, marks=pytest.mark.reproduction) for name in REPRODUCTIONS]
 )
 def test_each_figure_runs_alone_and_measures_what_a_quick_run_does(name, tmp_path):
     """The figures share a folder, so each case is measured once, and times of rounds and placements are equal too."""
