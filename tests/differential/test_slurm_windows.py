@@ -120,19 +120,12 @@ OWN = TreeNodes(), ConsecutiveNodes(gpu_weights=False)
 """Placements that choose nodes as Slurm does."""
 
 
-@pytest.mark.parametrize("seed", [0, 5])
+FURTHER = [pytest.param(seed, marks=[pytest.mark.long, pytest.mark.further]) for seed in range(20, 60)]
+
+
+@pytest.mark.parametrize("seed", [0, 5, *FURTHER])
 @pytest.mark.parametrize("placement", OWN)
 def test_windows_with_slurms_own_placements(placement: PlacementPolicy, seed: int) -> None:
-    check_windows(seed, placement=placement)
-    for limited in (False, True):
-        check_random_machines(seed, limited=limited, placement=placement)
-
-
-@pytest.mark.long
-@pytest.mark.further
-@pytest.mark.parametrize("seed", range(20, 60))
-@pytest.mark.parametrize("placement", OWN)
-def test_further_windows_with_slurms_own_placements(placement: PlacementPolicy, seed: int) -> None:
     check_windows(seed, placement=placement)
     for limited in (False, True):
         check_random_machines(seed, limited=limited, placement=placement)

@@ -425,6 +425,12 @@ def test_job_that_does_not_fit_blocks_only_the_nodes_of_its_partition() -> None:
         assert [started[job] for job in range(4)] == [0, 50, 0, 20]
 
 
+def test_unknown_select_type_is_an_error_with_a_suggestion() -> None:
+    with pytest.raises(InputError, match="select/linaer") as error:
+        _ = SlurmBackfill(select_type="select/linaer").parameters
+    assert error.value.field == "select_type" and "select/linear" in str(error.value)
+
+
 def test_preference_for_nodes_in_use_requires_shared_nodes() -> None:
     with pytest.raises(InputError, match="bf_busy_nodes is not supported on nodes that jobs use alone") as error:
         day([(0, 4, 9, 9), (1, 2, 9, 9)], exact(bf_busy_nodes=1))

@@ -147,7 +147,8 @@ def test_jobs_that_were_alone_on_large_nodes_fit_the_small_ones_of_their_partiti
     partition = np.array(["whole", "", "whole", "large", "parts"])
     jobs = Demand(parts, cpus * 1000, np.zeros(5), np.zeros(5, dtype=np.int64), partition)
     machine, requested = load_machine(path), np.array([0, 40, 64, 2, 1])
-    unknown = jobs.within_exclusive_nodes(machine, np.zeros(5, dtype=np.int64))
+    unknown, counts = jobs.within_exclusive_nodes(machine, np.zeros(5, dtype=np.int64))
+    assert [*counts.values()] == [2]
     assert unknown.cpu_milli.tolist() == [16_000, 32_000, 16_000, 128_000, 64_000]
     # 40 CPUs on two nodes need the large ones; no request exceeds what the job got
-    assert jobs.within_exclusive_nodes(machine, requested).cpu_milli.tolist() == [16_000, 40_000, 16_000, 128_000, 64_000]
+    assert jobs.within_exclusive_nodes(machine, requested)[0].cpu_milli.tolist() == [16_000, 40_000, 16_000, 128_000, 64_000]

@@ -50,15 +50,17 @@ class Demand:
         partition = None if self.partition is None else self.partition[keep]
         return Demand(self.parts[keep], self.cpu_milli[keep], self.memory[keep], self.gpu_milli[keep], partition)
 
-    def within_exclusive_nodes(self, machine: Machine, requested: IntArray) -> Demand:
+    def within_exclusive_nodes(self, machine: Machine, requested: IntArray) -> tuple[Demand, dict[str, int]]:
         """Return the demand of jobs whose log contains all CPUs of their nodes, as in exclusive partitions.
+
+        The counts of changes come second.
 
         Such a job has, on each node, at most the cores of the smallest node of its partition, or the CPUs that it requested if
         these are more. `requested` (n_job,) are the requested CPUs of all parts, 0 if unknown.
         """
         exclusive = {part.name for part in machine.partitions if part.exclusive}
-        if self.partition is None or not exclusive or "cores" not in machine.resources:
-            return self
+        if self.partition is None or "cores" not in machine.resources:
+            return self, {}
         cpu_milli, cores = self.cpu_milli.copy(), machine.capacity[:, machine.resource("cores")]
         for text in np.unique(self.partition).tolist():
             names = (text or default_of(machine.partitions)).split(",")
@@ -67,7 +69,9 @@ class Demand:
                 rows, smallest = self.partition == text, cores[np.any(sets, axis=0) & (machine.kind == Kind.NODE)].min()
                 most = np.maximum(self.parts[rows] * smallest, requested[rows])
                 cpu_milli[rows] = np.minimum(cpu_milli[rows], most * _MILLI)
-        return replace(self, cpu_milli=cpu_milli)
+        changed = int((cpu_milli < self.cpu_milli).sum())
+        why = "all CPUs of exclusive nodes, taken as those of the smallest node of the partition, or as requested"
+        return replace(self, cpu_milli=cpu_milli), {why: changed} if changed else {}
 
     def to_request(self, machine: Machine, *, separate_nodes: bool = False) -> Request:
         """Convert the demand to resources of the machine.

@@ -142,7 +142,9 @@ class Sacct(TraceFormat):
         texts, described = _texts(jobs, machine)
         licenses, lacking = _licenses(jobs, machine)
         demand = replace(_demand(jobs, memory), partition=texts.get("partition"))
-        demand = demand.within_exclusive_nodes(machine, _requested_cpus(jobs))
+        if any(part.exclusive for part in machine.partitions):
+            demand, reduced = demand.within_exclusive_nodes(machine, _requested_cpus(jobs))
+            repaired |= reduced
         request = demand.to_request(machine, separate_nodes=True)
         amounts = {**request.amounts, "memory": with_unknown(request.amounts["memory"], known, self.memory_unknown, repaired)}
         epoch, submit, waited, times = _submit(jobs, local)

@@ -13,6 +13,7 @@ import tomli_w
 
 from poolwise.errors import InputError
 from poolwise.files.slurm_import.gres import with_gres
+from poolwise.policies.backfill.slurm import LINEAR
 from poolwise.slurm.cluster import gpus_of, leaf_switches, node_sizes
 from poolwise.slurm.conf import ConfSection, SlurmConf
 from poolwise.slurm.keys import AFFECTS, READ, known
@@ -218,7 +219,7 @@ class SlurmCluster:
 def linear_source(conf: SlurmConf) -> str:
     """Return "SelectType=select/linear" with its place; "" if the plugin is another."""
     select = conf.text("SelectType")
-    return f"SelectType={select} ({conf.source('SelectType')})" if select == "select/linear" else ""
+    return f"SelectType={select} ({conf.source('SelectType')})" if select == LINEAR else ""
 
 
 def whole_nodes(conf: SlurmConf) -> tuple[bool, str]:

@@ -284,7 +284,7 @@ def _first_fit(begin: int, later: int, parts: int, state: SharedState, intervals
     wanted = _ends_wanted(parts, intervals)
     if wanted == NEVER or 0 <= later < (releases.end[wanted - 1] if wanted > 0 else begin):
         return -1
-    if begin > second(state.now) and wanted == 0:
+    if wanted == 0 and (begin > second(state.now) or not intervals.rules.groups_ends):
         status.ended = 0
         return begin
     if not intervals.rules.groups_ends:

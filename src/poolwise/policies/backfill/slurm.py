@@ -23,7 +23,7 @@ from typing import ClassVar, Final
 import numpy as np
 
 from poolwise.arrays import IntArray
-from poolwise.errors import InputError
+from poolwise.errors import InputError, UnknownNameError
 from poolwise.interfaces import BackfillPolicy, SchedulingPass
 from poolwise.model import JobTable, Kind, Machine, Refusal, Snapshot, Start, WaitCause
 from poolwise.model.eligibility import has_tiers
@@ -36,6 +36,7 @@ from poolwise.slurm.conf import SlurmConf
 
 LINEAR: Final = "select/linear"
 """SelectType with which a backfill pass tries a job after each end of a run."""
+SELECT_TYPES: Final = (LINEAR, "select/cons_tres", "select/cons_res")
 SUPPORTED: Final = {"bf_interval": 30, "bf_window": 1440, "bf_max_job_test": 500, "bf_resolution": 60}
 """Supported parameters and their defaults in s, min, jobs and s."""
 PER_GROUP: Final[Mapping[str, tuple[str, ...]]] = {
@@ -160,6 +161,8 @@ class SlurmBackfill(BackfillPolicy):
             raise conf.refuse("SchedulerParameters", f"{unknown[0]} is not supported", remedy)
         if unknown := sorted({*self.settings} - {*supported}):
             raise InputError(f"'{unknown[0]}' is not supported", field="settings", remedy=f"supported: {', '.join(supported)}")
+        if self.select_type and self.select_type not in SELECT_TYPES:
+            raise UnknownNameError.of("SelectType", self.select_type, SELECT_TYPES, field="select_type")
         configured |= {BUSY_NODES: "1"} if BUSY_NODES in configured else {}
         settings = {**configured, **self.settings}
         defaults = {**SUPPORTED, **dict.fromkeys((*PER_GROUP, LEAST_PRIORITY, RESERVED_JOBS, BUSY_NODES), 0)}
@@ -188,7 +191,7 @@ class SlurmBackfill(BackfillPolicy):
             values[LEAST_PRIORITY],
             values[RESERVED_JOBS],
             bool(values[BUSY_NODES]),
-            (self.select_type or conf.text("SelectType")).lower() != LINEAR,
+            (self.select_type or conf.text("SelectType")) != LINEAR,
         )
 
     def rule(self) -> BackfillRule:
