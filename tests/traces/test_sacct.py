@@ -2,7 +2,6 @@ import gzip
 import math
 import tempfile
 from collections import Counter
-from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -11,10 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from poolwise import MachineBuilder, catalog, load_machine, simulate
+from poolwise import catalog, load_machine, simulate
 from poolwise.errors import InputError
 from poolwise.model import Machine
-from poolwise.model.partition import Partition
 from poolwise.quantities import MINUTE, SECOND
 from poolwise.traces import read
 from poolwise.traces.sacct import Sacct
@@ -476,17 +474,3 @@ def test_gpu_jobs_of_a_mixed_cluster_keep_their_gpus_or_are_reported(tmp_path, c
     (run,) = np.flatnonzero(schedule.job == 0).tolist()
     nodes = [owner for owner, resource, _ in schedule.placement_of(run) if machine.resources[resource] in ("nodes", "gpu")]
     assert nodes and {int(machine.rack[owner]) for owner in nodes} == {1}, "the second rack has the GPUs"
-
-
-@pytest.mark.parametrize(("requested", "cores"), [("40", 40), ("", 16), ("1", 16), ("1K", 64)])
-def test_requested_cpus_decide_which_nodes_hold_a_job_of_an_exclusive_partition(tmp_path, requested, cores):
-    build = MachineBuilder("two sizes")
-    build.node("small", cores=16, memory="1 GiB")
-    build.node("large", cores=64, memory="1 GiB")
-    on = replace(
-        Machine.of(build),
-        node_sets={"whole": np.ones(2, dtype=np.bool_)},
-        partitions=(Partition("whole", default=True, exclusive=True),),
-    )
-    log = export(tmp_path, {"Partition": "whole", "AllocCPUS": "64", "ReqCPUS": requested})
-    assert read(log, on, "sacct").request("cores").tolist() == [cores]

@@ -126,3 +126,18 @@ def test_unknown_state_names_line_and_field(tmp_path: Path, machine: Machine) ->
         read(tmp_path / "log.txt", machine, strict=True)
     assert raised.value.field == "State"
     assert "OUT_OF_MEMROY" in lines[(raised.value.line or 0) - 1]
+
+
+@pytest.mark.parametrize(("requested", "cores"), [("40", 40), ("", 32), ("1", 32), ("1K", 64)])
+def test_requested_cpus_decide_which_nodes_hold_a_job_of_an_exclusive_partition(
+    tmp_path: Path, requested: str, cores: int
+) -> None:
+    partition = '[[partition]]\nname = "whole"\nnodes = ["thin", "big"]\nexclusive = true\n'
+    (tmp_path / "machine.toml").write_text(MACHINE + partition)
+    (tmp_path / "log.txt").write_text(
+        "JobIDRaw|Partition|Submit|State|NNodes|AllocCPUS|ReqCPUS|ElapsedRaw\n"
+        f"1|whole|2026-03-01T00:00:00|COMPLETED|1|64|{requested}|60\n"
+    )
+    jobs = read(tmp_path / "log.txt", load_machine(tmp_path / "machine.toml"))
+    assert jobs.request("cores").tolist() == [cores]
+    assert sum("all CPUs of exclusive nodes" in reason for reason in jobs.repaired) == (cores < 64)
