@@ -12,7 +12,7 @@ from poolwise_reproductions.cases import Measurer
 from poolwise_reproductions.claims_file import read_claims
 from poolwise_reproductions.criteria import Measured
 from poolwise_reproductions.irop import claims, figures, variants
-from poolwise_reproductions.irop.plan import QUICK, THETAS, Grid
+from poolwise_reproductions.irop.plan import PRIMARY, QUICK, THETAS, Grid
 from poolwise_reproductions.irop.runs import MemoryTimeCase
 from poolwise_reproductions.published import Key
 from poolwise_reproductions.reproduction import ALL, Part, Reproduction, ReproductionResult, Wanted, rows_of
@@ -52,7 +52,7 @@ class IropReproduction(Reproduction):
     seeds
         Number of seeds of a full run.
     draws
-        Number of seeds of the two reductions that the paper states over 100 experiments, and of the comparison with HEEP.
+        Number of seeds at the paper's size under the reading of theta by which the claims are judged; the paper has 100.
     """
 
     seeds: int = 10
@@ -64,7 +64,7 @@ class IropReproduction(Reproduction):
         """Measure the placements of the grid; see `Reproduction.run`."""
         grid, parts = QUICK if quick else Grid(seeds=self.seeds, draws=self.draws), wanted.parts(PARTS)
         runs = measure(case for part in parts for case in part.cases(grid))
-        by_memory_time = [MemoryTimeCase(seed) for seed in range(grid.seeds if AT_SIZE in parts else 0)]
+        by_memory_time = [MemoryTimeCase(seed) for seed in (grid.seeds_of(PRIMARY) if AT_SIZE in parts else ())]
         memory_time = measure(by_memory_time)
         views = [claims.View(grid, runs, theta, memory_time, claims.substitutes(theta)) for theta in THETAS]
         measured = {key: value for view in views for key, value in rows_of(parts, view).items()}
@@ -80,9 +80,9 @@ class IropReproduction(Reproduction):
 def _notes(grid: Grid, measured: Mapping[Key, Measured]) -> list[str]:
     """Return the assumptions and restrictions that a reader must know before the numbers."""
     return [
-        f"{grid.draws} seeds (the paper: 100) for the reductions at eta 0 against CFM and at eta 1 against HEEP, and for the "
-        f"comparison with HEEP at Delta 0.20; {grid.seeds} for everything else at the paper's size, {grid.small_seeds} for the "
-        "comparison with OPT. Intervals are 95 % by Student's t. Maxima and minima are taken over these seeds.",
+        f"{grid.draws} seeds (the paper: 100) at the paper's size with theta relative; {grid.seeds} with theta as printed and "
+        f"for the runs with local memory filled up, {grid.small_seeds} for the comparison with OPT. Intervals are 95 % by "
+        "Student's t. Maxima and minima are taken over these seeds.",
         f"Delta {grid.tolerances}, eta {grid.etas}. Methods have limits of work; only the run times of OPT have a time limit, "
         f"{grid.opt_seconds:g} s, and {grid.patience_s:g} s at sizes that it can solve.",
         "The claims are judged with slowdown relative to the requested completion time (theta relative), under which HEEP has "

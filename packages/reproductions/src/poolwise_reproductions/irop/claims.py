@@ -47,17 +47,10 @@ class View:
     variant: ProblemVariant = AS_PUBLISHED
 
     def value(self, method: str, metric: str, tolerance: float, eta: float) -> np.ndarray:
-        """Return (n_seed,) values of a metric."""
-        return self._over(range(self.grid.seeds), method, metric, tolerance, eta)
-
-    def drawn(self, method: str, metric: str, tolerance: float, eta: float) -> np.ndarray:
-        """Return (n_draw,) values of a metric: more seeds at eta 0 and at the loosest Delta, see `Grid.draws`."""
-        more = max(self.grid.draws, self.grid.seeds) if self.theta == PRIMARY else self.grid.seeds
-        return self._over(range(more), method, metric, tolerance, eta)
-
-    def _over(self, seeds: range, method: str, metric: str, tolerance: float, eta: float) -> np.ndarray:
+        """Return (n_seed,) values of a metric, see `Grid.seeds_of`."""
         method = self.substitutes.get(method, method)
         variant = of_method(self.variant, method)
+        seeds = self.grid.seeds_of(self.theta)
         cases = (IropCase(method, self.theta, eta, tolerance, seed, variant=variant) for seed in seeds)
         return np.array([self.runs[case].get(metric, math.nan) for case in cases], dtype=np.float64)
 
@@ -70,9 +63,9 @@ class View:
         return np.array([self.value(method, metric, *p) - self.value(other, metric, *p) for p in points])
 
     def reduction(self, metric: str, below: str, above: str, tolerance: float, eta: float) -> np.ndarray:
-        """Return (n_draw,) percentages by which the metric of `below` is less than that of `above`; see `drawn`."""
+        """Return (n_seed,) percentages by which the metric of `below` is less than that of `above`."""
         reductions: np.ndarray = 100 * (
-            1 - self.drawn(below, metric, tolerance, eta) / self.drawn(above, metric, tolerance, eta)
+            1 - self.value(below, metric, tolerance, eta) / self.value(above, metric, tolerance, eta)
         )
         return reductions
 
@@ -144,11 +137,11 @@ def figure_5_heep(view: View) -> Iterator[KeyedRow]:
     """Measure the energy and slowdown compared with HEEP, which runs once, at the loosest Delta."""
     theta = view.theta
     yield from _energy_against_heep(view)
-    heep = view.drawn("heep", "theta", LOOSE, 1.0) / WORKLOADS
+    heep = view.value("heep", "theta", LOOSE, 1.0) / WORKLOADS
     yield ("Figure 5", f"Delta 0.25, theta {theta}", "mean theta of HEEP"), finite_mean(heep)
     for eta in view.grid.fifth_etas:
         for metric, name in (("theta", "sum theta"), ("energy", "energy")):
-            more = view.drawn("heep", metric, LOOSE, eta) - view.drawn("irop", metric, FIFTH, eta)
+            more = view.value("heep", metric, LOOSE, eta) - view.value("irop", metric, FIFTH, eta)
             key = "Figure 5", f"Delta 0.20, eta {eta:.1f}, theta {theta}", f"{name} of HEEP minus that of IRoP"
             yield key, finite_mean(more)
 
@@ -324,7 +317,7 @@ def optimum_witnesses(view: View) -> Iterator[KeyedRow]:
 
 def against_memory_time(view: View) -> Iterator[KeyedRow]:
     """Measure the reduction of the completion ratio relative to CFM as this paper describes it, for all accepted slowdowns."""
-    cfm = np.array([view.memory_time[MemoryTimeCase(seed)]["completion"] for seed in range(view.grid.seeds)])
+    cfm = np.array([view.memory_time[MemoryTimeCase(seed)]["completion"] for seed in view.grid.seeds_of(view.theta)])
     reductions = np.array([100 * (1 - view.value("irop", "completion", t, 0.0) / cfm) for t in view.grid.tolerances])
     metric = "reduction of the completion ratio against CFM by memory times time"
     yield from _extremes("Ours", f"eta 0, theta {view.theta}", metric, reductions, reductions.mean(axis=0))
@@ -368,6 +361,6 @@ def switches(grid: Grid, runs: IropRuns) -> dict[str, dict[Key, Measured]]:
         if theta == PRIMARY:
             by_switch["Delta 0.075 alone"] = dict(_reductions(at_strict))
             by_switch["Delta 0.05 alone"] = dict(_reductions(View(replace(grid, tolerances=strict[:1]), runs, theta)))
-            filled = View(grid, runs, theta, substitutes={"irop": FILLED_UP})
+            filled = View(replace(grid, draws=grid.seeds), runs, theta, substitutes={"irop": FILLED_UP})
             by_switch["local memory filled up"] = dict([*_margins_to_cfm(filled), *figure_6_least(filled)])
     return by_switch

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import product
 
 import numpy as np
 
 from poolwise.presentation.figure import Axis, Curves, Figure
-from poolwise_reproductions.irop.claims import IropRuns, View, finite_mean
-from poolwise_reproductions.irop.plan import FEW, METHODS, SMALL, THETAS, TIMED, Grid
+from poolwise_reproductions.irop.claims import IropRuns, View, finite_mean, substitutes
+from poolwise_reproductions.irop.plan import FEW, METHODS, PRIMARY, SMALL, THETAS, TIMED, Grid
 from poolwise_reproductions.irop.runs import IropCase
 from poolwise_reproductions.results import bands
 
@@ -26,14 +25,15 @@ def at_size(grid: Grid, runs: IropRuns) -> Iterator[Figure]:
             ("figure6", "objective", "Objective", "objective (4a)", METHODS[1:5]),
         ),
     ):
-        view, lines = View(grid, runs, theta), {}
+        by_module = "; HEEP sorts modules by the energy of the whole module" if theta == PRIMARY and "heep" in others else ""
+        view, lines, seeds = View(grid, runs, theta, substitutes=substitutes(theta)), {}, len(grid.seeds_of(theta))
         for method, tolerance in [("irop", t) for t in grid.tolerances] + [(other, grid.tolerances[-1]) for other in others]:
             values = [finite_mean(view.value(method, metric, tolerance, eta)) for eta in grid.etas]
             lines[f"{method}, Delta {tolerance:g}"] = values
         yield Curves(
             name=f"{name}_{theta}",
             title=f"{title}, theta {theta}",
-            caption=f"Means of {grid.seeds} seeds with 95 % intervals; 150 workloads on 1200 modules.",
+            caption=f"Means of {seeds} seeds with 95 % intervals; 150 workloads on 1200 modules{by_module}.",
             x=list(grid.etas),
             x_axis=Axis("weight of energy, eta"),
             y_axis=Axis(label, limits=(0 if metric in ("completion", "energy") else None, None)),
@@ -42,12 +42,13 @@ def at_size(grid: Grid, runs: IropRuns) -> Iterator[Figure]:
         )
     lines = {}
     for theta in THETAS:
-        view = View(replace(grid, draws=grid.seeds), runs, theta)
+        view = View(grid, runs, theta)
         lines[f"theta {theta}"] = [finite_mean(view.reduction("completion", "irop", "cfm", t, 0.0)) for t in grid.tolerances]
+    both = " and ".join(f"{len(grid.seeds_of(theta))} seeds (theta {theta})" for theta in THETAS)
     yield Curves(
         name="reduction",
         title="Reduction of the completion ratio against CFM at eta 0",
-        caption=f"Means of {grid.seeds} seeds with 95 % intervals. The paper: 12, 5 and 2 % at most, on average and at least.",
+        caption=f"Means of {both} with 95 % intervals. The paper: 12, 5 and 2 % at most, on average and at least.",
         x=list(grid.tolerances),
         x_axis=Axis("accepted slowdown, Delta"),
         y_axis=Axis("reduction (%)"),
