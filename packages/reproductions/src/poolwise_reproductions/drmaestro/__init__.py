@@ -11,8 +11,10 @@ from poolwise.runner import Local
 from poolwise_reproductions.cases import Measurer
 from poolwise_reproductions.drmaestro import claims, figures
 from poolwise_reproductions.drmaestro.cells import (
+    OUR_PHASE,
     POLICIES,
     SCENARIOS,
+    SOLVED_ONCE,
     VARIANTS,
     DrMaestroCase,
     DrMaestroScenario,
@@ -82,9 +84,9 @@ class DrMaestroPlan:
         """Return the cases of the paper's policies."""
         return [DrMaestroCase(s, policy, seed) for s, seed in self._seeded(machines) for policy in reversed(POLICIES)]
 
-    def variants(self, machines: Machines = ANY) -> list[DrMaestroCase]:
-        """Return the cases of the paper's policies, and those of the variants of the scheduler."""
-        names, seeded = [name for name in VARIANTS if name], self._seeded(machines)
+    def variants(self, machines: Machines = ANY, only: str = "") -> list[DrMaestroCase]:
+        """Return the cases of the paper's policies, and those of one variant of the scheduler or of all."""
+        names, seeded = [only] if only else [name for name in VARIANTS if name], self._seeded(machines)
         varied = [DrMaestroCase(s, p, k, variant=name) for name in names for s, k in seeded for p in VARIANTS[name].policies]
         return [*self.runs(machines), *varied]
 
@@ -170,11 +172,12 @@ PARTS = (
     Part(("Model",), DrMaestroPlan.runs, (claims.execution,)),
     *(
         Part(
-            ("Our first phase",),
-            partial(DrMaestroPlan.variants, machines=machines),
-            (claims.our_phase,),
-            conditions={"Our first phase": tuple(f"{count} machines" for count in machines)},
+            (artifact,),
+            partial(DrMaestroPlan.variants, machines=machines, only=variant),
+            (partial(claims.variant, artifact=artifact, name=variant),),
+            conditions={artifact: tuple(f"{count} machines" for count in machines)},
         )
+        for artifact, variant in (("Our first phase", OUR_PHASE), ("Algorithm 2 as printed", SOLVED_ONCE))
         for machines in (FOUR, MORE)
     ),
     Part(("Warm-up on every machine",), DrMaestroPlan.everywhere, (claims.warm_up_everywhere,)),

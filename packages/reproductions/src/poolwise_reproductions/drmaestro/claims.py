@@ -229,10 +229,12 @@ def execution(results: DrMaestroResults) -> Iterator[KeyedRow]:
             yield ("Model", str(s), f"mean execution time, {NAMES[policy]}"), seconds
 
 
-def our_phase(results: DrMaestroResults) -> Iterator[KeyedRow]:
-    """Measure the makespans with a first phase that prefers nodes with free devices."""
+def variant(results: DrMaestroResults, artifact: str, name: str) -> Iterator[KeyedRow]:
+    """Measure the makespans of the policies that a variant of the scheduler affects."""
     for s in results.scenarios():
-        yield from _over_firmament(results, "Our first phase", s, OUR_PHASE)
+        for key, measured in _over_firmament(results, artifact, s, name):
+            if key[2].endswith(tuple(NAMES[policy] for policy in VARIANTS[name].policies)):
+                yield key, measured
 
 
 def experiments(results: DrMaestroResults) -> Iterator[KeyedRow]:
