@@ -6,10 +6,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from poolwise.files.factory import scheduler_of
+from poolwise.engines import simulate
+from poolwise.files.factory import models_of, scheduler_of
 from poolwise.model import Kind
 from poolwise.performance.device_profiles import read_device_profiles
 from poolwise.runner import Local
+from poolwise.studies.cells import workload_of
 from poolwise.traces.generators.device_jobs import WARM_UP
 from poolwise_reproductions import catalog, drmaestro
 from poolwise_reproductions.cases import Measurer
@@ -19,7 +21,7 @@ from poolwise_reproductions.drmaestro.cells import (
     POINTS,
     POLICIES,
     SCENARIOS,
-    SOLVED_ONCE,
+    SOLVED_AGAIN,
     VARIANTS,
     DrMaestroCase,
     RoundTimes,
@@ -154,7 +156,7 @@ def planned(plan, figure=""):
 def test_table_needs_all_seeds_and_variants_of_its_settings():
     cases = planned(drmaestro.FULL, "Table 2")
     assert {case.scenario.machines for case in cases} == {4}
-    assert {case.variant for case in cases} == set(VARIANTS)
+    assert {case.variant for case in cases} == {"", OUR_PHASE}
     assert {case.experiment for case in cases} == {"", MOSTLY_ABOVE}
     assert {(str(case.scenario), case.change) for case in cases if case.change} == {("4 machines, 512 jobs", TWICE_THE_LINKS)}
     assert set(cases) < set(planned(drmaestro.FULL))
@@ -165,10 +167,10 @@ def scheduler(case):
 
 
 def test_variants_apply_only_to_their_policies():
-    assert scheduler(DrMaestroCase(SMALLEST, "network_aware", 0, variant=SOLVED_ONCE)).solve_again is False
+    assert scheduler(DrMaestroCase(SMALLEST, "network_aware", 0, variant=SOLVED_AGAIN)).solve_again
     assert scheduler(DrMaestroCase(SMALLEST, "drmaestro", 0, variant=OUR_PHASE)).local_first
     plain = scheduler(DrMaestroCase(SMALLEST, "network_aware", 0))
-    assert plain.solve_again and not plain.local_first and plain.at_ends
+    assert not plain.solve_again and not plain.local_first and plain.at_ends
     assert not scheduler(DrMaestroCase(SMALLEST, "firmament", 0, FIXED)).at_ends
     with pytest.raises(ValueError, match="does not apply to policy"):
         scheduler(DrMaestroCase(SMALLEST, "firmament", 0, variant=OUR_PHASE))
@@ -176,16 +178,29 @@ def test_variants_apply_only_to_their_policies():
         DrMaestroCase(SMALLEST, "firmament", 0, "no such change").measure()
 
 
+def test_only_network_aware_arcs_leave_jobs_partly_placed():
+    """Without network awareness, solving a round again changes nothing, so `SOLVED_AGAIN` is no variant of that policy."""
+    schedules = []
+    for again in (False, True):
+        cell = DrMaestroCase(SMALLEST, "drmaestro", 0).cell()
+        section = cell.scheduler.model_copy(update={"settings": {**cell.scheduler.settings, "solve_again": again}})
+        policy, model = scheduler_of(section), models_of(cell.performance, 0)[0]
+        schedules.append(simulate(workload_of(cell), cell.machine, policy, model=model, engine="reference").schedule)
+    assert scheduler_of(section).solve_again
+    for column in ("start", "end", "owner", "amount"):
+        assert np.array_equal(*(getattr(schedule, column) for schedule in schedules))
+
+
 def test_unaffected_policies_are_looked_up_without_the_variant():
     cases = {
         DrMaestroCase(SMALLEST, "firmament", 0): {"makespan_s": 6.0},
         DrMaestroCase(SMALLEST, "drmaestro", 0): {"makespan_s": 4.0},
         DrMaestroCase(SMALLEST, "network_aware", 0): {"makespan_s": 3.0},
-        DrMaestroCase(SMALLEST, "network_aware", 0, variant=SOLVED_ONCE): {"makespan_s": 2.0},
+        DrMaestroCase(SMALLEST, "network_aware", 0, variant=SOLVED_AGAIN): {"makespan_s": 2.0},
     }
     results = DrMaestroResults(cases, {})
-    assert results.ratio(SMALLEST, "firmament", "network_aware", variant=SOLVED_ONCE).tolist() == [3.0]
-    assert results.ratio(SMALLEST, "firmament", "drmaestro", variant=SOLVED_ONCE).tolist() == [1.5]
+    assert results.ratio(SMALLEST, "firmament", "network_aware", variant=SOLVED_AGAIN).tolist() == [3.0]
+    assert results.ratio(SMALLEST, "firmament", "drmaestro", variant=SOLVED_AGAIN).tolist() == [1.5]
     assert results.ratio(SMALLEST, "firmament", "network_aware").tolist() == [2.0]
 
 

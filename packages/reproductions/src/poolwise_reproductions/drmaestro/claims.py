@@ -18,7 +18,6 @@ from poolwise_reproductions.drmaestro.cells import (
     POLICIES,
     PROFILES,
     SCENARIOS,
-    SOLVED_ONCE,
     VARIANTS,
     DrMaestroCase,
     DrMaestroPolicy,
@@ -177,16 +176,14 @@ def _compared(
 def switches(results: DrMaestroResults) -> dict[str, dict[Key, Measured]]:
     """Return switch -> claim -> measurement with that switch alone, for the claims that each switch affects."""
     by_switch: dict[str, dict[Key, Measured]] = {
-        name: {} for name in (OUR_PHASE, SOLVED_ONCE, FOUR_TIMES, THREE_TIMES, MOSTLY_ABOVE, TWICE_THE_LINKS)
+        name: {} for name in (OUR_PHASE, FOUR_TIMES, THREE_TIMES, MOSTLY_ABOVE, TWICE_THE_LINKS)
     }
     for s in results.scenarios():
-        for variant in (OUR_PHASE, SOLVED_ONCE):
-            by_switch[variant].update(_speedups(results, s, variant))
+        by_switch[OUR_PHASE].update(_speedups(results, s, OUR_PHASE))
         if len(results.seeds(s, POLICIES[0], "makespan_s", experiment=MOSTLY_ABOVE)):
             by_switch[MOSTLY_ABOVE].update(_speedups(results, s, experiment=MOSTLY_ABOVE))
         for metric, what in COUNTS.items():
-            for variant in (OUR_PHASE, SOLVED_ONCE):
-                by_switch[variant].update(_compared(results, s, metric, what, variant))
+            by_switch[OUR_PHASE].update(_compared(results, s, metric, what, OUR_PHASE))
             for name, times in ((FOUR_TIMES, 4.0), (THREE_TIMES, 3.0)):
                 by_switch[name].update(_compared(results, s, f"beyond:{BEYOND.index(times)}", what))
             if len(results.seeds(s, POLICIES[0], metric, experiment=MOSTLY_ABOVE)):
