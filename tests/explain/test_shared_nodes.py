@@ -9,6 +9,7 @@ import numpy as np
 import poolwise
 from poolwise.explain import explain_wait, wait_answer
 from poolwise.model import Kind, Machine, MachineBuilder, Partition
+from poolwise.policies.backfill.conservative import Conservative
 from poolwise.policies.placement.nodes.placement import FirstNodes
 from poolwise.schedulers.list import ListScheduler
 
@@ -72,3 +73,19 @@ def test_placement_is_summarized_by_ranges_of_nodes() -> None:
     answer = wait(shared_machine(), nodes=[1, 7], cores=[1, 48], memory=[0, 96 * 1024])
     assert any("on 7 nodes rack0.c2 to rack0.c8, each 48 cores and 96 GiB." in text for text in answer.because)
     assert Kind.NODE in shared_machine().kind
+
+
+def test_shortage_of_the_blocking_job_is_not_attributed_to_the_waiting_job() -> None:
+    # Job 2 needs 4 cores on each of 8 nodes, while job 1 fills one node; job 3 fits, but would delay job 2.
+    machine = shared_machine()
+    workload = poolwise.Workload.of(
+        ["0 s", "1 s", "2 s"], ["10 min", "1 min", "1 h"], requests={"nodes": [1, 8, 1], "cores": [48, 4, 45]}
+    )
+    easy = explain_wait(workload, machine, ListScheduler(placement=FirstNodes()), 3)
+    answer = wait_answer(easy, "log")
+    assert "(job 2 needed 8 nodes with 4 cores free each, and at most 7 had them)" in answer.headline
+    assert answer.tables[0].rows[0][5] == "8 nodes with 4 (job 2)"
+    assert easy.episodes[0].reason.blocker_needs
+    own = explain_wait(workload, machine, ListScheduler(placement=FirstNodes(), backfill=Conservative()), 3)
+    assert not own.episodes[0].reason.blocker_needs and own.episodes[0].reason.nodes == 1
+    assert "(it needed a node with 45 cores free" in wait_answer(own, "log").headline

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from poolwise.explain.explanation import Episode, Explanation
 from poolwise.explain.places import placement_text
-from poolwise.explain.sentences import answer_sentence, duration, held_by, holders_sentence, memory_sentence
+from poolwise.explain.sentences import answer_sentence, duration, held_by, holders_sentence, memory_sentence, needing
 from poolwise.presentation.answer import Answer
 from poolwise.presentation.table import Table
 from poolwise.quantities import format_memory
@@ -50,8 +50,9 @@ def _row(explanation: Explanation, episode: Episode) -> Iterator[str]:
     yield f"{episode.passes:,}"
     yield _range(*(f"{n:,}" for n in episode.ahead))
     yield reason.text
-    each = f"{reason.nodes:,} nodes with " if reason.nodes > 1 else ""
-    yield f"{each}{amount_text(reason.resource, reason.needed)}" if reason.resource else each.removesuffix(" with ")
+    each, whose = f"{reason.nodes:,} nodes with " if reason.nodes > 1 else "", needing(reason, explanation)
+    needed = f"{each}{amount_text(reason.resource, reason.needed)}" if reason.resource else each.removesuffix(" with ")
+    yield f"{needed} ({whose})" if needed and whose else needed
     if reason.nodes > 1:
         yield f"{_range(*(f'{n:,}' for n in episode.fitting))} nodes"
     else:

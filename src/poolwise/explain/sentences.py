@@ -10,7 +10,7 @@ from poolwise.explain.memory import MemoryStretch
 from poolwise.explain.places import amount_with_name, and_list
 from poolwise.model import Outcome
 from poolwise.model.licenses import LICENSE
-from poolwise.model.reason import WaitCause
+from poolwise.model.reason import Reason, WaitCause
 from poolwise.quantities import format_memory, format_time, to_seconds
 
 
@@ -67,28 +67,38 @@ def _after(ns: int) -> str:
     return "at the submission" if ns == 0 else f"after {duration(ns)}" if ns > 0 else f"{duration(-ns)} before the submission"
 
 
-def _each(episode: Episode, explanation: Explanation) -> str:
-    """Return what each node of a job must have free."""
-    machine, job, name = explanation.machine, explanation.job, episode.reason.resource
-    amounts = {name: episode.reason.needed} if name else {key: job.request(key) for key in job.table.requests if key != "nodes"}
+def _each(reason: Reason, explanation: Explanation) -> str:
+    """Return what each node of the job whose need the reason states must have free."""
+    machine, job, name = explanation.machine, explanation.job, reason.resource
+    if reason.blocker_needs and reason.blocker is not None:
+        job = job.table.job(reason.blocker)
+    amounts = {name: reason.needed} if name else {key: job.request(key) for key in job.table.requests if key != "nodes"}
     return and_list(amount_with_name(machine, key, amount) for key, amount in amounts.items() if amount)
 
 
 def _shortage(episode: Episode, explanation: Explanation) -> str:
     reason, machine = episode.reason, explanation.machine
+    subject = needing(reason, explanation) or "it"
     if reason.nodes > 1:
         had = f"at most {episode.fitting[1]:,} had them" if episode.fitting[1] else "none had them"
-        return f" (it needed {reason.nodes:,} nodes with {_each(episode, explanation)} free each, and {had})"
+        return f" ({subject} needed {reason.nodes:,} nodes with {_each(reason, explanation)} free each, and {had})"
     if reason.nodes == 1 and not reason.resource:
-        return f" (it needed a node with {_each(episode, explanation)} free, and none had them)"
+        return f" ({subject} needed a node with {_each(reason, explanation)} free, and none had them)"
     if reason.nodes == 1:
         most = machine.amount_text(reason.resource, episode.free[1])
         largest = f"at most {most} were" if episode.free[1] else "nothing was"
-        return f" (it needed a node with {_each(episode, explanation)} free, and {largest} free on one)"
+        return f" ({subject} needed a node with {_each(reason, explanation)} free, and {largest} free on one)"
     if not reason.resource or not reason.needed:
         return ""
     needed, free = (machine.amount_text(reason.resource, amount) for amount in (reason.needed, episode.free[1]))
-    return f" (it needed {needed}, and {f'at most {free} were' if episode.free[1] else 'nothing was'} free)"
+    return f" ({subject} needed {needed}, and {f'at most {free} were' if episode.free[1] else 'nothing was'} free)"
+
+
+def needing(reason: Reason, explanation: Explanation) -> str:
+    """Return the name of the blocker if a reason states its need: "job 1094"; "" if it states the need of the job itself."""
+    if not reason.blocker_needs or reason.blocker is None:
+        return ""
+    return f"job {int(explanation.job.table.id[reason.blocker])}"
 
 
 def _percent(part: int, whole: int) -> str:

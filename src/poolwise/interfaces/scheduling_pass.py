@@ -103,10 +103,11 @@ class SchedulingPass:
         *,
         blocker: int | None = None,
         reserved: int | None = None,
+        blocker_needs: bool = False,
     ) -> None:
         """Record why a job waits, as `Reason.of` does; without effect for jobs that are not to be explained."""
         if job in self.explain:
-            self.reasons[job] = Reason.of(cause, text, short, blocker=blocker, reserved=reserved)
+            self.reasons[job] = Reason.of(cause, text, short, blocker=blocker, reserved=reserved, blocker_needs=blocker_needs)
 
 
 def check_takes_pass(policy: object, method: str) -> None:

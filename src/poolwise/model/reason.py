@@ -42,6 +42,7 @@ class Reason:
     resource, needed, free : the resource that was short and its amounts, base units; "" if none was. Under the cause "order" it
         is what the head of the queue lacks, under "reservation" what is short for both jobs at once
     nodes, fitting : number of nodes that must each have the needed amount, and number of nodes that have it, as in `Refusal`
+    blocker_needs : whether `needed` and `nodes` state the need of the blocker instead of the job's own
     blocker : row of the job that blocked it, None without one
     reserved : ns at which the blocker's reservation begins, None without one
     ahead : number of waiting jobs of higher priority
@@ -66,6 +67,7 @@ class Reason:
     ahead: int = 0
     nodes: int = 0
     fitting: int = 0
+    blocker_needs: bool = False
 
     @classmethod
     def of(
@@ -77,8 +79,9 @@ class Reason:
         blocker: int | None = None,
         reserved: int | None = None,
         ahead: int = 0,
+        blocker_needs: bool = False,
     ) -> Reason:
-        """Build a reason with the amounts of a refusal."""
+        """Build a reason with the amounts of a refusal: of the blocker with `blocker_needs`, else of the job."""
         short = refusal if refusal is not None else Refusal("")
         amounts = short.resource, short.needed, short.free
-        return cls(cause, text, *amounts, blocker, reserved, ahead, short.nodes, short.fitting)
+        return cls(cause, text, *amounts, blocker, reserved, ahead, short.nodes, short.fitting, blocker_needs)

@@ -110,7 +110,9 @@ class Easy(BackfillPolicy):
                 lack = placement.place(cycle.queue.job(head), delayed[head])
                 if isinstance(lack, Refusal):
                     text = f"it fits, but would delay the head job's reservation: {lack.reason}"
-                    cycle.record(job, WaitCause.RESERVATION, text, lack, blocker=head, reserved=shadow[head])
+                    cycle.record(
+                        job, WaitCause.RESERVATION, text, lack, blocker=head, reserved=shadow[head], blocker_needs=True
+                    )
                     delays = True
                     break
             if delays:

@@ -44,7 +44,8 @@ class NoBackfill(BackfillPolicy):
             lack = cycle.place(head, state)
             short = lack if isinstance(lack, Refusal) else None
             text = "it fits, but the policy does not backfill, and the head job waits"
-            cycle.record(job, WaitCause.ORDER, text if short is None else f"{text}: {short.reason}", short, blocker=head)
+            text = text if short is None else f"{text}: {short.reason}"
+            cycle.record(job, WaitCause.ORDER, text, short, blocker=head, blocker_needs=True)
         return starts
 
     def rule(self) -> BackfillRule:

@@ -376,7 +376,9 @@ class SlurmBackfill(BackfillPolicy):
                 text = f"it fits, but the head job does not, and the next backfill pass is in {wait} s"
                 lack = cycle.placement.place(cycle.queue.job(head), state)
             short = lack if isinstance(lack, Refusal) else None
-            cycle.record(job, WaitCause.ROUND, text, short, blocker=None if job == head else head)
+            cycle.record(
+                job, WaitCause.ROUND, text, short, blocker=None if job == head else head, blocker_needs=short is not None
+            )
 
 
 def _after(now: int, first_s: float, step: int) -> int:

@@ -201,7 +201,8 @@ class FlowDispatcher(Dispatcher):
         if len(blocking):
             first = int(blocking[0])
             text = f"no job may pass an older job that has {shortfall(first).reason}"
-            return Reason.of(WaitCause.ORDER, text, shortfall(first), blocker=int(jobs[first]), ahead=ahead)
+            blocker = int(jobs[first])
+            return Reason.of(WaitCause.ORDER, text, shortfall(first), blocker=blocker, ahead=ahead, blocker_needs=True)
         amounts = self.layout.amounts(snapshot.with_starts(decisions.starts).free)
         shape = self.shapes.of(queue.table, jobs[k : k + 1])
         refused = shortage(self.shapes, shape, len(queue.tasks(job)), amounts, pooled=self.options.pooled)
