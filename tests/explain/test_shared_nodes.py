@@ -89,3 +89,13 @@ def test_shortage_of_the_blocking_job_is_not_attributed_to_the_waiting_job() -> 
     own = explain_wait(workload, machine, ListScheduler(placement=FirstNodes(), backfill=Conservative()), 3)
     assert not own.episodes[0].reason.blocker_needs and own.episodes[0].reason.nodes == 1
     assert "(it needed a node with 45 cores free" in wait_answer(own, "log").headline
+
+
+def test_placement_on_nodes_of_two_types_lists_nodes_of_both() -> None:
+    build = MachineBuilder("mixed", ("cores",))
+    for name in ("n1", "n2", "fat1", "n3"):
+        build.node(f"rack0.{name}", type=name[:-1], cores=32)
+    workload = poolwise.Workload.of(["0 s"], ["1 min"], requests={"nodes": [4], "cores": [32]})
+    explanation = explain_wait(workload, Machine.of(build), ListScheduler(placement=FirstNodes()), 1)
+    text = "on 4 nodes rack0.n1 to rack0.n2, rack0.fat1 and rack0.n3, each 32 cores."
+    assert any(text in line for line in wait_answer(explanation, "log").because)

@@ -114,25 +114,28 @@ def _group_text(machine: Machine, noun: str, each: Mapping[str, int], owners: li
     if len(owners) == 1:
         return f"{machine.owners[owners[0]]} ({amounts})"
     ranges = list(_ranges(machine, owners))
-    more = sum(last - first + 1 for first, last, _ in ranges[MOST_RANGES:])
-    listed = [text for _, _, text in ranges[:MOST_RANGES]] + ([f"{more:,} more"] if more else [])
+    more = sum(count for count, _ in ranges[MOST_RANGES:])
+    listed = [text for _, text in ranges[:MOST_RANGES]] + ([f"{more:,} more"] if more else [])
     suffix = "" if noun.endswith("s") else "s"
     return f"{len(owners):,} {noun}{suffix} {and_list(listed)}, each {amounts}"
 
 
-def _ranges(machine: Machine, owners: list[int]) -> Iterator[tuple[int, int, str]]:
-    """Yield the first and last position and the text of each range of owners that follow each other in their rack."""
-    alike = [k for k in range(machine.n_owner) if machine.type[k] == machine.type[owners[0]]]
-    position = {owner: k for k, owner in enumerate(alike)}
-    placed = [owner for owner in owners if owner in position]
-    first = last = placed[0]
-    for owner in [*placed[1:], -1]:
-        if owner >= 0 and position[owner] == position[last] + 1 and machine.rack[owner] == machine.rack[last]:
-            last = owner
+def _ranges(machine: Machine, owners: list[int]) -> Iterator[tuple[int, str]]:
+    """Yield the length and the text of each range of owners that follow each other among those of their type and rack."""
+    follows: dict[int, int] = {}  # owner -> the one before it of its type and rack
+    newest: dict[tuple[str, int], int] = {}
+    for owner in range(machine.n_owner):
+        of = str(machine.type[owner]), int(machine.rack[owner])
+        follows[owner], newest[of] = newest.get(of, -1), owner
+    first = last = owners[0]
+    count = 1
+    for owner in [*owners[1:], -1]:
+        if owner >= 0 and follows[owner] == last:
+            last, count = owner, count + 1
             continue
         name = machine.owners[first]
-        yield position[first], position[last], name if first == last else f"{name} to {machine.owners[last]}"
-        first = last = owner
+        yield count, name if first == last else f"{name} to {machine.owners[last]}"
+        first, last, count = owner, owner, 1
 
 
 def and_list(parts: Iterable[str]) -> str:
