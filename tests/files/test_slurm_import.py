@@ -112,6 +112,19 @@ def test_depth_of_the_main_scheduler_is_imported(tmp_path: Path, given: str, kep
     assert cli.run(["validate", str(tmp_path / "out" / "slurm.toml")]) == 0
 
 
+@pytest.mark.parametrize("key", ["Priority=4", "Priority=4 PriorityTier=2", "PriorityJobFactor=7 Priority=4"])
+def test_priority_of_a_partition_is_its_tier_and_factor(key: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A slurmctld 22.05 prints PriorityJobFactor=4 and PriorityTier=4 for each of these partitions."""
+    conf = edited(tmp_path, ("MaxTime=3-0 PriorityJobFactor=5", f"MaxTime=3-0 {key}"))
+    assert imported(tmp_path / "out", conf=conf) == 0
+    machine = tomllib.loads((tmp_path / "out" / "machine.toml").read_text())
+    assert [partition.get("tier") for partition in machine["partition"]] == [4, 2, None, None]
+    assert "tier = 4  # slurm.conf:25" in (tmp_path / "out" / "machine.toml").read_text()
+    batch = SlurmConf.read_file(tmp_path / "out" / "slurm.conf").partitions["batch"]
+    assert batch.whole("PriorityJobFactor", 0) == 4
+    assert "Priority (" not in capsys.readouterr().err
+
+
 def test_partitions_without_jobs_do_not_prevent_the_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines = [line for line in LOG.read_text().splitlines() if "|fat|" not in line]
     (tmp_path / "log.txt").write_text("\n".join(lines))

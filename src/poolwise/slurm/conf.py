@@ -92,6 +92,10 @@ class ConfSection:
 
         return self.read(key, default, parse, "write YES or NO")
 
+    def partition_priority(self, key: str) -> int:
+        """Return PriorityTier or PriorityJobFactor of a partition; an older key Priority takes precedence over both."""
+        return self.whole("Priority", self.whole(key, 1))
+
     def words(self, key: str) -> tuple[str, ...]:
         """Return comma-separated words in upper case."""
         return tuple(word.strip().upper() for word in self.text(key).split(",") if word.strip())

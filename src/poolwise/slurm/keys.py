@@ -31,8 +31,8 @@ READ: Mapping[str, frozenset[str]] = {
         "ThreadsPerCore Weight"
     ),
     "partitionname": _words(
-        "PartitionName Default GraceTime MaxNodes MaxTime Nodes OverSubscribe PreemptMode PriorityJobFactor PriorityTier "
-        "Shared State"
+        "PartitionName Default GraceTime MaxNodes MaxTime Nodes OverSubscribe PreemptMode Priority PriorityJobFactor "
+        "PriorityTier Shared State"
     ),
     "nodeset": _words("NodeSet Nodes Feature"),
 }
@@ -102,7 +102,7 @@ OTHERS: Mapping[str, frozenset[str]] = {
     "partitionname": _words(
         "AllocNodes AllowAccounts AllowGroups AllowQos Alternate CpuBind DefaultTime DefCpuPerGPU DefMemPerCPU DefMemPerGPU "
         "DefMemPerNode DenyAccounts DenyQos DisableRootJobs Hidden JobDefaults MaxMemPerCPU MaxMemPerNode "
-        "OverTimeLimit PowerDownOnIdle Priority ReqResv ResumeTimeout RootOnly SelectTypeParameters "
+        "OverTimeLimit PowerDownOnIdle ReqResv ResumeTimeout RootOnly SelectTypeParameters "
         "SuspendTime SuspendTimeout"
     ),
     "nodeset": _words(""),

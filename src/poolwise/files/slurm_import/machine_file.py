@@ -93,7 +93,7 @@ def _partitions(cluster: SlurmCluster) -> list[str]:
         types = [kind for kind, members in cluster.types.items() if members[0] in {*hosts}]
         longest = section.seconds("MaxTime", durations.FOREVER)
         most = section.read("MaxNodes", 0, lambda text: 0 if text.upper() == "UNLIMITED" else int(text), "write an integer")
-        tier = section.whole("PriorityTier", 1)
+        tier = section.partition_priority("PriorityTier")
         if (state := section.text("State", "UP").upper()) != "UP":
             cluster.leave_out(f"{section.source('State')}: partition {name} is {state}; its jobs run nevertheless")
         if (share := oversubscribe(section)) in ("YES", "FORCE"):
@@ -112,7 +112,7 @@ def _partitions(cluster: SlurmCluster) -> list[str]:
                 else [f'max_time = "{duration_text(longest)}"  # {section.source("MaxTime")}']
             ),
             *([f"max_nodes = {most}  # {section.source('MaxNodes')}"] if most else []),
-            *([f"tier = {tier}  # {section.source('PriorityTier')}"] if tier != 1 else []),
+            *([f"tier = {tier}  # {section.source('Priority', 'PriorityTier')}"] if tier != 1 else []),
             *([f"exclusive = true  # {alone}"] if alone else []),
         ]
     return lines

@@ -59,7 +59,7 @@ def scheduler_texts(cluster: SlurmCluster) -> dict[str, str]:
         ]
     for name, hosts in cluster.members.items():
         section = conf.partitions[name]
-        factor, default = section.whole("PriorityJobFactor", 1), " Default=YES" if name == conf.default_partition else ""
+        factor, default = section.partition_priority("PriorityJobFactor"), " Default=YES" * (name == conf.default_partition)
         text += [f"# {section.source('PartitionName')}"]
         text += [f"PartitionName={name} Nodes={hostlist.compress(hosts)} PriorityJobFactor={factor}{default}"]
     placement, source = placement_of(cluster)
@@ -151,7 +151,7 @@ def _why_no_least_priority(cluster: SlurmCluster) -> str:
     conf = cluster.conf
     if conf.text("PriorityType", "priority/basic") != "priority/multifactor":
         return "it requires PriorityType=priority/multifactor"
-    if len({conf.partitions[name].whole("PriorityTier", 1) for name in cluster.members}) > 1:
+    if len({conf.partitions[name].partition_priority("PriorityTier") for name in cluster.members}) > 1:
         return "partitions have different tiers"
     return "jobs are preempted" if preemption_line(cluster) else ""
 

@@ -74,7 +74,7 @@ class FixedFactors:
 
     def partition(self, table: JobTable, rows: slice) -> FloatArray:
         """Return the weighted partition factor, (k,): PriorityJobFactor relative to the largest one."""
-        factors = {name: section.whole("PriorityJobFactor", 1) for name, section in self.conf.partitions.items()}
+        factors = {name: section.partition_priority("PriorityJobFactor") for name, section in self.conf.partitions.items()}
         default = self.conf.default_partition
         names = _texts(table, "partition", rows, default)
         if not self.rules.partition:
