@@ -318,6 +318,28 @@ def test_leaf_switches_have_nodes() -> None:
     assert leaf_switches(FOLDER / "topology.conf")["n05"] == ("s1", 3)
 
 
+def test_racks_follow_topology_conf_if_slurm_places_by_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Slurm uses the first of equal leaf switches in topology.conf; topology/none does not read the file."""
+    (tmp_path / "topology.conf").write_text(
+        "SwitchName=s1 Nodes=n[04-06],fat2,gpu2\nSwitchName=s0 Nodes=n[01-03],fat1,gpu1\nSwitchName=top Switches=s[0-1]\n"
+    )
+    for plugin, names in (("topology/tree", ["s1", "s0"]), ("topology/none", ["s0", "s1"])):
+        conf = edited(tmp_path, ("SelectType=", f"TopologyPlugin={plugin}\nSelectType="))
+        assert imported(tmp_path / "out", "--topology", tmp_path / "topology.conf", conf=conf) == 0
+        racks = tomllib.loads((tmp_path / "out" / "machine.toml").read_text())["rack"]
+        assert [rack["name"] for rack in racks] == names
+    assert "topology.conf" not in capsys.readouterr().err
+
+
+def test_switches_between_leaves_and_top_are_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = (FOLDER / "topology.conf").read_text().replace("SwitchName=top Switches=", "SwitchName=middle Switches=")
+    (tmp_path / "topology.conf").write_text(f"{text}SwitchName=top Switches=middle\n")
+    conf = edited(tmp_path, ("SelectType=", "TopologyPlugin=topology/tree\nSelectType="), (" Weight=10", ""))
+    assert imported(tmp_path / "out", "--topology", tmp_path / "topology.conf", conf=conf) == 0
+    assert 'placement = "topology_tree"' in (tmp_path / "out" / "slurm.toml").read_text()
+    assert "topology.conf:4: a job uses the leaf switches that fit best" in " ".join(capsys.readouterr().err.split())
+
+
 @pytest.mark.parametrize("select", ["select/cons_tres", "select/linear"])
 def test_weights_of_nodes_are_attributes(select: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     conf = edited(tmp_path, ("SelectType=select/cons_tres", f"SelectType={select}"))

@@ -17,6 +17,7 @@ from poolwise.files.factory import scheduler_of
 from poolwise.files.machine import load_machine
 from poolwise.files.scheduler import load_scheduler
 from poolwise.files.slurm_import.cluster import SlurmCluster, SlurmFiles
+from poolwise.files.slurm_import.machine_file import racks_of
 from poolwise.interfaces import BackfillPolicy, SchedulingPass
 from poolwise.model import Schedule, Start
 from poolwise.model.rules import HeadScope
@@ -92,12 +93,15 @@ class Recording:
         heads: HeadScope = "partition",
         *,
         reserves: bool = True,
+        passes: bool = True,
     ) -> Comparison:
         """Import slurm.conf to a folder and replay the day by [today], with another placement or texts of slurm.conf replaced.
 
-        `heads` applies to days without backfill; `reserves` is whether nodes are reserved as in reservations.txt.
+        `heads` applies to days without backfill; `reserves` is whether nodes are reserved as in reservations.txt; `passes` is
+        whether the times of the controller's passes are the recorded ones, or follow from the configuration and the first pass
+        of each scheduler.
 
-        Submissions, run times and the times of the controller's passes are the recorded ones. A job holds its nodes from the
+        Submissions and run times are the recorded ones. A job holds its nodes from the
         pass that started it until the controller could use them again.
         """
         text = (self.folder / "slurm.conf").read_text()
@@ -109,6 +113,8 @@ class Recording:
         words = ["import", "slurm", "--conf", str(conf), "--log", str(self.folder / "sacct.txt"), "--out", str(out)]
         words += ["--qos", str(self.folder / "qos.txt")] if (self.folder / "qos.txt").exists() else []
         words += ["--assoc", str(self.folder / "assoc.txt")] if (self.folder / "assoc.txt").exists() else []
+        topology = found if (found := self.folder / "topology.conf").exists() else None
+        words += ["--topology", str(topology)] if topology is not None else []
         dump = self.folder / "reservations.txt"
         words += ["--reservations", str(dump), "--timezone", "UTC"] if reserves and dump.exists() else []
         assert cli.run(words) == 0
@@ -121,14 +127,22 @@ class Recording:
         assert len(jobs) == len(self.ran_on)
         assert isinstance(how, ListScheduler)
         looks, backfills = (self._instants(name, step) for name, step in (("looks", 1), ("backfills", INTERVAL)))
-        types = SlurmCluster(SlurmFiles(conf), HEADER.split("|")).types
-        names = {f"rack0.{kind}{k}": host for kind, hosts in types.items() for k, host in enumerate(hosts)}
+        racks = racks_of(SlurmCluster(SlurmFiles(conf, topology=topology), HEADER.split("|"))).values()
+        names = {
+            f"rack{rack}.{kind}{k}": host
+            for rack, types in enumerate(racks)
+            for kind, hosts in types.items()
+            for k, host in enumerate(hosts)
+        }
         times: BackfillPolicy = RecordedLooks(heads, looks)
         ends = self._freed_ms()
         if isinstance(how.backfill, SlurmBackfill):
             completing = tuple(self._completing({host: name for name, host in names.items()}))
             times = CompletingNodes(how.backfill.conf, how.backfill.settings, 0.0, 0.0, 0.0, looks, backfills, completing)
             ends = self.ms["end"]
+        if isinstance(how.backfill, SlurmBackfill) and not passes:
+            looked, begun = (float(self.ms[name][0]) / 1000 for name in ("looks", "backfills"))
+            times = replace(how.backfill, looked=looked, begun=begun)
         jobs = replace(jobs, submit=self.ms["submit"] * MS, duration=(ends - self._decided_ms()) * MS)
         how = replace(how, backfill=times, placement=make("placements", placement) if placement else how.placement)
         return Comparison(self, names, simulate(jobs, machine, how).schedule)

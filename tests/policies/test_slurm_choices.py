@@ -56,6 +56,9 @@ def test_without_preemption_the_replay_differs(mode: str, kind: str, tmp_path: P
         ("bf_max_job_part", {",bf_max_job_part=1": ""}),
         ("priority-weight-tres", {"PriorityWeightTRES=CPU=10000": "PriorityWeightTRES=CPU=0"}),
         ("whole-nodes-overlapping", {"SelectType=select/linear": "SelectType=select/cons_tres"}),
+        ("leaf-switches", {"topology/tree": "topology/none"}),
+        ("leaf-switches-in-another-order", {"topology/tree": "topology/none"}),
+        ("leaf-switches-with-whole-nodes", {"topology/tree": "topology/none"}),
         ("limits-of-associations", {"AccountingStorageEnforce=limits": "AccountingStorageEnforce=associations"}),
     ],
 )

@@ -131,19 +131,27 @@ def pairs(text: str) -> dict[str, str]:
 def leaf_switches(path: Path) -> dict[str, tuple[str, int]]:
     """Return node name -> its leaf switch in a topology.conf, and the line of the switch; raises InputError."""
     leaf_of: dict[str, tuple[str, int]] = {}
-    for number, text in enumerate(_lines(path), start=1):
-        text = text.partition("#")[0]
-        values = {key.lower(): value for key, value in pairs(text).items()}
-        if not text.strip():
-            continue
+    for number, values in _switches(path):
         try:
             name, nodes = values["switchname"], hostlist.expand(values.get("nodes", ""))
         except (KeyError, ValueError) as error:
-            problem = str(error) if isinstance(error, ValueError) else f"'{text.strip()[:40]}' names no switch"
+            problem = str(error) if isinstance(error, ValueError) else "the line names no switch"
             remedy = "write SwitchName=s0 Nodes=n[001-016], or SwitchName=top Switches=s[0-3]"
             raise InputError(problem, file=path, line=number, field="SwitchName", remedy=remedy) from None
         leaf_of |= dict.fromkeys(nodes, (name, number))
     return leaf_of
+
+
+def upper_switches(path: Path) -> list[int]:
+    """Return the lines of the switches above others in a topology.conf."""
+    return [number for number, values in _switches(path) if "switches" in values]
+
+
+def _switches(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
+    """Yield line and values of each switch, with keys in lower case."""
+    for number, text in enumerate(_lines(path), start=1):
+        if text := text.partition("#")[0].strip():
+            yield number, {key.lower(): value for key, value in pairs(text).items()}
 
 
 def _lines(path: Path) -> list[str]:

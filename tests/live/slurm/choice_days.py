@@ -8,8 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from tests.helpers.slurm_choices import INTERVAL
+
 LICENSE = "matlab"
 USERS = ("daemon", "bin", "games")
+SIZES = {1: 6, 2: 3, 3: 2, 5: 1}
+UP_TO_SIX = {1: 6, 2: 4, 3: 3, 4: 2, 5: 1, 6: 1}
+"""As `SIZES`, for days on three leaf switches of at most three nodes."""
 ASSOCIATIONS = (("alpha", "daemon"), ("beta", "daemon"), ("alpha", "bin"), ("gamma", "bin"))
 
 
@@ -49,7 +54,9 @@ class Day:
     Attributes
     ----------
     jobs : the jobs, in order of submission
-    lines, parameters, weights, licenses, nodes, cpus, memory, gpus : as for `Cluster`
+    lines, parameters, weights, licenses, nodes, racks, topology, cpus, memory, gpus : as for
+        `Cluster`
+    interval : bf_interval (s)
     without : texts of slurm.conf -> replacement without the tested setting
     accounting : whether slurmdbd runs, for jobs with a QOS and an account
     qualities : QOS -> its settings for sacctmgr
@@ -63,6 +70,9 @@ class Day:
     weights: str = ""
     licenses: str = ""
     nodes: int = 8
+    racks: int = 4
+    topology: str = ""
+    interval: int = INTERVAL
     cpus: str = ""
     memory: str = ""
     gpus: str = ""
@@ -73,12 +83,23 @@ class Day:
     associations: Mapping[str, str] = field(default_factory=dict)
 
 
-def drawn(seed: int, count: int, seconds: float, *, whole: bool = False, partitions: Sequence[str] = ("main",)) -> list[Job]:
-    """Draw the jobs of a day, submitted at random times, on parts of nodes or on whole ones."""
+def drawn(
+    seed: int,
+    count: int,
+    seconds: float,
+    *,
+    whole: bool = False,
+    partitions: Sequence[str] = ("main",),
+    sizes: Mapping[int, int] = SIZES,
+) -> list[Job]:
+    """Draw the jobs of a day, submitted at random times, on parts of nodes or on whole ones.
+
+    `sizes` maps numbers of nodes to their relative frequency.
+    """
     draw = random.Random(seed)
     jobs = []
     for at in sorted(draw.uniform(0, seconds) for _ in range(count)):
-        nodes = draw.choices((1, 2, 3, 5), (6, 3, 2, 1))[0]
+        nodes = draw.choices(list(sizes), list(sizes.values()))[0]
         cpus = 16 if whole else draw.choice((2, 4, 8, 8, 16))
         jobs.append(Job(at, draw.choice(partitions), "", nodes, cpus, draw.choice((2, 3, 5, 8)), draw.choice((1, 1, 2))))
     return jobs
@@ -137,6 +158,15 @@ def partitions(left: str, right: str, **others: str) -> str:
     return "".join(f"PartitionName={name} Nodes={nodes} State=UP\n" for name, nodes in sets.items())
 
 
+def switches(order: Sequence[int], size: int = 3, nodes: int = 8) -> str:
+    """Return the lines of a topology.conf of leaf switches of `size` nodes in an order; two more above four leaves."""
+    leaves = [f"SwitchName=rack{k} Nodes=n[{k * size:03}-{min((k + 1) * size, nodes) - 1:03}]" for k in order]
+    if len(order) < 4:
+        return "\n".join([*leaves, "SwitchName=top Switches=rack[0-2]"])
+    middle = ["SwitchName=left Switches=rack[0-1]", "SwitchName=right Switches=rack[2-3]"]
+    return "\n".join([*leaves, *middle, "SwitchName=top Switches=left,right"])
+
+
 URGENT = "PartitionName=urgent Nodes=ALL State=UP PriorityTier=10\n"
 MIXED = drawn(2, 36, 20, whole=True, partitions=("main", "main", "urgent"))
 SIDES = at_most(3, drawn(3, 36, 16, whole=True, partitions=("left", "right")))
@@ -173,6 +203,9 @@ STOPPING = [*FILLING, *drawn(5, 34, 16, whole=True, partitions=("main", "main", 
 MIXED_NODES = {"nodes": 16, "cpus": "16,16,32,16", "memory": "65536,131072,131072,65536", "gpus": "0,0,0,4"}
 LINEAR = "SelectType=select/linear\nSelectTypeParameters=CR_Memory\n"
 GPU_PARTITION = "PartitionName=gpu Nodes=n[012-015] State=UP\n"
+TREE = "TopologyPlugin=topology/tree\n"
+LEAVES = {"lines": TREE, "racks": 3, "without": {"topology/tree": "topology/none"}}
+"""Leaf switches of three, three and two nodes."""
 DAYS = {
     "equal weights": Day(SPREAD),
     "weights": Day(SPREAD, weights="30,10,20,10", without={r" Weight=\d+": ""}),
@@ -269,4 +302,15 @@ DAYS = {
         at_most(3, drawn(53, 36, 20, partitions=("left", "right"))), LINEAR + OVERLAPPING
     ),
     "whole nodes of three sizes": Day(mixed(54, 100, 60), LINEAR + GPU_PARTITION, **MIXED_NODES),
+    "leaf switches": Day([job._replace(memory=1024) for job in drawn(61, 40, 24, sizes=UP_TO_SIX)], **LEAVES),
+    "leaf switches with whole nodes": Day(drawn(62, 40, 24, whole=True, sizes=UP_TO_SIX), **LEAVES),
+    "leaf switches with weights": Day(drawn(63, 40, 24, sizes=UP_TO_SIX), weights="30,10,20", **LEAVES),
+    "leaf switches in another order": Day(
+        drawn(65, 40, 24, whole=True, sizes=UP_TO_SIX), topology=switches((1, 0, 2)), **LEAVES
+    ),
+    "leaf switches below two others": Day(
+        drawn(66, 40, 24, whole=True, sizes=UP_TO_SIX), TREE, racks=4, topology=switches((0, 1, 2, 3), 2)
+    ),
+    "sched_min_interval unset": Day(drawn(64, 36, 36, whole=True), interval=30),
+    "sched_min_interval": Day(drawn(64, 36, 36, whole=True), "", "sched_min_interval=6000000", interval=30),
 }

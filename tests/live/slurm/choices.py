@@ -9,6 +9,7 @@ with a margin.
 from __future__ import annotations
 
 import re
+import shutil
 import time
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -21,14 +22,14 @@ from poolwise.files.slurm_import.cluster import whole_nodes
 from poolwise.slurm import hostlist
 from poolwise.slurm.cluster import node_sizes
 from poolwise.slurm.conf import SlurmConf
-from tests.helpers.slurm_choices import HEADER, INTERVAL, Recording
-from tests.live.slurm.choice_days import BUILTIN, DAYS, LICENSE, SPREAD, Day, Job, Reservation
+from tests.helpers.slurm_choices import HEADER, Recording
+from tests.live.slurm.choice_days import BUILTIN, DAYS, LICENSE, SPREAD, TREE, Day, Job, Reservation
 from tests.live.slurm.cluster import Cluster, missing_programs, wait_until
 from tests.live.slurm.day import read_log
 from tests.live.slurm.witness import wait_for
 
 pytestmark = pytest.mark.skipif(bool(missing_programs(False)), reason=missing_programs(False) or "Slurm is installed")
-PARAMETERS = f"sched_interval=60,batch_sched_delay=0,bf_interval={INTERVAL},bf_window=60,bf_resolution=1"
+PARAMETERS = "sched_interval=60,batch_sched_delay=0,bf_window=60,bf_resolution=1"
 QOS_COLUMNS = "Name,Priority,Preempt,PreemptMode,PreemptExemptTime,GraceTime"
 _STARTED = re.compile(
     r"\[(?P<at>[^]]+)] (?:sched: Allocate JobId=(?P<main>\d+) NodeList="
@@ -46,10 +47,14 @@ SlurmSchedLogLevel=1
 
 def record(day: Day, folder: Path) -> Recording:
     """Run a day on a real Slurm."""
-    parameters = ",".join(filter(None, (PARAMETERS, day.parameters)))
-    sizes = {name: getattr(day, name) for name in ("nodes", "cpus", "memory", "gpus", "weights", "licenses")}
+    parameters = ",".join(filter(None, (f"bf_interval={day.interval}", PARAMETERS, day.parameters)))
+    sizes = {
+        name: getattr(day, name) for name in ("nodes", "racks", "topology", "cpus", "memory", "gpus", "weights", "licenses")
+    }
     with Cluster(LINES + day.lines, parameters, accounting=day.accounting, **sizes) as cluster:
         (folder / "slurm.conf").write_text(last_values(cluster.public_conf()))
+        if TREE in day.lines:
+            shutil.copy(cluster.conf.with_name("topology.conf"), folder)
         for name, settings in day.qualities.items():
             cluster.call("sacctmgr", "-i", "-Q", "modify", "qos", name, "set", *settings.split())
         for which, limits in day.associations.items():
@@ -171,10 +176,10 @@ def _ms(text: str) -> int:
 
 @pytest.mark.parametrize("name", DAYS)
 def test_replay_by_the_imported_configuration(name: str, tmp_path: Path) -> None:
-    day = record(DAYS[name], tmp_path)
-    found, exact = day.replay(tmp_path / "out"), day.replay(tmp_path / "exact", "topology_none")
+    day, placement = record(DAYS[name], tmp_path), "topology_tree" if TREE in DAYS[name].lines else "topology_none"
+    found, exact = day.replay(tmp_path / "out"), day.replay(tmp_path / "exact", placement)
     print(f"\n{name}: {len(day.ran_on)} jobs, mean wait {np.mean(day.ms['start'] - day.ms['submit']) / 1000:.1f} s")
-    print(f"  imported: {found}\n  topology_none: {exact}")
+    print(f"  imported: {found}\n  {placement}: {exact}")
     if DAYS[name].without:
         other = day.replay(tmp_path / "without", "topology_none", DAYS[name].without)
         print(f"  without the setting: {other}")

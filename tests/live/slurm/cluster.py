@@ -34,6 +34,7 @@ PUBLIC_KEYS = (
     "Licenses",
     "GresTypes",
     "Preempt",
+    "TopologyPlugin",
     "NodeName",
     "PartitionName",
 )
@@ -66,7 +67,11 @@ class Cluster:
     licenses
         Licenses in addition to the pools of the racks, in the syntax of slurm.conf.
     nodes
-        Number of nodes, in four racks.
+        Number of nodes.
+    racks
+        Number of racks, which are the leaf switches of topology.conf.
+    topology
+        Contents of topology.conf; "" for the racks below one switch.
     weights, cpus, memory, gpus
         Weight, CPUs, MiB and GPUs of a node of each rack, separated by commas; "" for the defaults: 1, 16, 65536 and none.
     """
@@ -80,6 +85,8 @@ class Cluster:
         accounting: bool = True,
         licenses: str = "",
         nodes: int = 16,
+        racks: int = 4,
+        topology: str = "",
         weights: str = "",
         cpus: str = "",
         memory: str = "",
@@ -103,6 +110,8 @@ class Cluster:
             "SLURM_UP_EXTRA": str(extra),
             "SLURM_UP_LICENSES": licenses,
             "SLURM_UP_NODES": str(nodes),
+            "SLURM_UP_RACKS": str(racks),
+            "SLURM_UP_TOPOLOGY": topology,
             "SLURM_UP_WEIGHTS": weights,
             "SLURM_UP_CPUS": cpus,
             "SLURM_UP_MEM": memory,

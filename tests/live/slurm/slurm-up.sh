@@ -15,6 +15,7 @@ PORT=${SLURM_UP_PORT:-17000}; DBD=${SLURM_UP_DBD:-0}
 PRIORITY=${SLURM_UP_PRIORITY:-basic}      # basic | multifactor
 SCHED=${SLURM_UP_SCHED:-sched_interval=2,batch_sched_delay=0,sched_min_interval=200000,bf_interval=2,bf_continue,bf_window=4320,bf_max_job_test=2000,bf_yield_interval=1000000}
 WEIGHTS=${SLURM_UP_WEIGHTS:-}              # Weight of the nodes of each rack, such as 10,1,5,5
+TOPOLOGY=${SLURM_UP_TOPOLOGY:-}            # contents of topology.conf; by default, racks below one switch
 EXTRA=${SLURM_UP_EXTRA:-}                 # a file whose lines are appended to slurm.conf
 P=${SLURM_PREFIX:-}
 ME=$(id -un)
@@ -57,8 +58,9 @@ SwitchName=rack$r Nodes=$rng"
     lic="$lic${lic:+,}pool_rack$r:$POOL"; r=$((r+1))
   done
   lic="$lic${SLURM_UP_LICENSES:+,$SLURM_UP_LICENSES}"
-  echo "$topo
-SwitchName=top Switches=rack[0-$((r-1))]" > "$DIR/etc/topology.conf"
+  [ -n "$TOPOLOGY" ] || TOPOLOGY="$topo
+SwitchName=top Switches=rack[0-$((r-1))]"
+  echo "$TOPOLOGY" > "$DIR/etc/topology.conf"
   if [ -n "$gres" ]; then # a file for each GPU, which stands for its device
     mkdir -p "$DIR/gpu"; for n in 1 2 3 4 5 6 7 8; do : > "$DIR/gpu/$n"; done
     echo "AutoDetect=off$gres" > "$DIR/etc/gres.conf"

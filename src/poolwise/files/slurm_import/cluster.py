@@ -19,6 +19,7 @@ from poolwise.slurm.conf import ConfSection, SlurmConf
 from poolwise.slurm.keys import AFFECTS, READ, known
 
 MACHINE, SCHEDULER, CONF, STUDY = "machine.toml", "slurm.toml", "slurm.conf", "study.toml"
+TREE_PLUGIN = "topology/tree"
 LABEL = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*")
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 _LICENSE = re.compile(r"(?P<name>[A-Za-z0-9_][A-Za-z0-9_.@-]*)(?:[:*=](?P<count>[0-9]{1,9}))?")

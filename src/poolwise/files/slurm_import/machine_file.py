@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 
 from poolwise.files.slurm_import.associations import association_lines, duration_text, limit_line
-from poolwise.files.slurm_import.cluster import INVALID_NAME, LABEL, NAME, SlurmCluster, oversubscribe, toml
+from poolwise.files.slurm_import.cluster import INVALID_NAME, LABEL, NAME, TREE_PLUGIN, SlurmCluster, oversubscribe, toml
 from poolwise.slurm import durations, hostlist
 from poolwise.slurm.cluster import NodeSize
 from poolwise.slurm.dumps import QOS_OTHERS, QosLimits, read_qos_limits
@@ -64,12 +65,18 @@ def _may_be_set(cluster: SlurmCluster, feature: str) -> bool:
 
 
 def racks_of(cluster: SlurmCluster) -> dict[str, dict[str, list[str]]]:
-    """Return switch -> node type -> its nodes below the switch, in the order of machine.toml."""
+    """Return switch -> node type -> its nodes below the switch, in the order of machine.toml.
+
+    With topology/tree, this is the order of topology.conf, in which Slurm chooses among equal switches.
+    """
     racks: dict[str, dict[str, list[str]]] = {}
     for name, hosts in cluster.types.items():
         for host in hosts:
             rack = cluster.switches.get(host, ("", 0))[0]
             racks.setdefault(rack, {}).setdefault(name, []).append(host)
+    if cluster.conf.text("TopologyPlugin").lower() == TREE_PLUGIN:
+        line_of = dict(cluster.switches.values())
+        racks = dict(sorted(racks.items(), key=lambda rack: line_of.get(rack[0], sys.maxsize)))
     return racks
 
 

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from poolwise.files.slurm_import.cluster import TREE_PLUGIN
 from poolwise.policies.backfill.slurm import BUSY_NODES
+from poolwise.slurm.cluster import upper_switches
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from poolwise.files.slurm_import.cluster import SlurmCluster
 
 NONE = ("", "topology/default", "topology/flat", "topology/none")
@@ -31,10 +35,10 @@ def placement_of(cluster: SlurmCluster) -> tuple[str, str]:
             what = "the topology does not affect the choice of the least loaded nodes"
             cluster.leave_out(f"{source}: TopologyPlugin={plugin}: {what}")
         return '"worst_fit"', f"CR_LLN ({conf.source('SelectTypeParameters')})"
-    if plugin not in (*NONE, "topology/tree"):
+    if plugin not in (*NONE, TREE_PLUGIN):
         cluster.leave_out(f"{source}: TopologyPlugin={plugin}: jobs take the first nodes that fit")
         return FIRST_FIT, ""
-    if plugin == "topology/tree" and cluster.files.topology is None:
+    if plugin == TREE_PLUGIN and cluster.files.topology is None:
         cluster.leave_out(f"{source}: TopologyPlugin={plugin}: jobs take the first nodes that fit (--topology is not given)")
         return FIRST_FIT, ""
     source = f"TopologyPlugin={plugin} ({source})" if plugin else "TopologyPlugin is not set: topology/none"
@@ -47,4 +51,14 @@ def placement_of(cluster: SlurmCluster) -> tuple[str, str]:
     if obstacles := ["node weights"] * cluster.weighted + [BUSY_NODES] * busy:
         reasons = " and ".join(obstacles)
         return FIRST_FIT, f'"topology_tree" uses the same nodes as Slurm, in the reference engine because of {reasons}'
+    if cluster.files.topology is not None:
+        _note_upper_switches(cluster, cluster.files.topology)
     return '"topology_tree"', source
+
+
+def _note_upper_switches(cluster: SlurmCluster, topology: Path) -> None:
+    """Note switches between the leaves and the top as left out."""
+    upper = upper_switches(topology)
+    if len(upper) > 1:
+        what = "a job uses the leaf switches that fit best, not first those below one of the switches above them"
+        cluster.leave_out(f"{topology.name}:{upper[0]}: {what}")
