@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks.shared_nodes import shared, shared_jobs
 from poolwise.engines import simulate
-from poolwise.interfaces import BackfillPolicy, QueuePolicy
+from poolwise.interfaces import BackfillPolicy, QueuePolicy, Scheduler
 from poolwise.model import Machine, Partition, QualityOfService, Workload
 from poolwise.model.rules import HeadScope
 from poolwise.performance.ideal import Ideal
@@ -21,6 +21,7 @@ from poolwise.policies.placement.nodes.placement import FirstNodes
 from poolwise.quantities import SECOND
 from poolwise.registry import make
 from poolwise.schedulers.list import ListScheduler
+from poolwise.schedulers.warm_up import WarmUp
 from tests.engines.test_samples import check_versions
 from tests.helpers.limits_of_use import with_limits
 from tests.helpers.mid_state import check_every_engine, instants
@@ -41,7 +42,7 @@ def draw_run(g: np.random.Generator, seed: int, orders: Sequence[QueuePolicy], f
     return load, on, how
 
 
-def compare(load: Workload, on: Machine, how: ListScheduler, seed: int, *, per_event: bool = False) -> bool:
+def compare(load: Workload, on: Machine, how: Scheduler, seed: int, *, per_event: bool = False) -> bool:
     """Compare the engines; return whether the limits change the schedule."""
     plain, fast = (simulate(load, on, how, pass_per_event=per_event, engine=engine) for engine in ("reference", "compiled"))
     assert difference(plain.schedule, fast.schedule) == "", f"seed {seed}: {on.name}, {how}"
@@ -69,21 +70,47 @@ def test_queues(name: str, heads: HeadScope) -> None:
     assert sum(study(seed, ORDERS, lambda g: filling) for seed in range(5100, 5112)) > 5
 
 
+def with_tiers(g: np.random.Generator) -> tuple[Machine, Workload]:
+    """Draw a machine with partitions of two tiers, and jobs for them."""
+    on = random_machine(g, 9, pools=False, devices=False)
+    parts = (Partition("long", tier=1), Partition("short", tier=3, max_nodes=2))
+    sets = {part.name: g.random(on.n_owner) < 0.7 for part in parts}
+    load = random_jobs(g, on, int(g.integers(10, 60)))
+    attributes = {column: values for column, values in load.attributes.items() if column != "constraint"}
+    load = replace(load, attributes={**attributes, "partition": g.choice(["long", "short", "long,short"], len(load))})
+    return replace(on, node_sets=sets, partitions=parts), load
+
+
 @pytest.mark.parametrize("name", ["none", "easy", "slurm"])
 def test_partitions_with_tiers(name: str) -> None:
     changed = 0
     for seed in range(5200, 5208):
         g = np.random.default_rng(seed)
-        on = random_machine(g, 9, pools=False, devices=False)
-        parts = (Partition("long", tier=1), Partition("short", tier=3, max_nodes=2))
-        sets = {part.name: g.random(on.n_owner) < 0.7 for part in parts}
-        load = random_jobs(g, on, int(g.integers(10, 60)))
-        attributes = {column: values for column, values in load.attributes.items() if column != "constraint"}
-        load = replace(load, attributes={**attributes, "partition": g.choice(["long", "short", "long,short"], len(load))})
-        on, load = with_limits(g, replace(on, node_sets=sets, partitions=parts), load)
+        on, load = with_limits(g, *with_tiers(g))
         filling = at_intervals(g) if name == "slurm" else make("backfills", name)
         changed += compare(load, on, ListScheduler(FCFS(), filling, make("placements", PLACEMENTS[seed % 4])), seed)
     assert changed
+
+
+@pytest.mark.parametrize("limited", [False, True], ids=["tiers", "limits"])
+@pytest.mark.parametrize("name", ["none", "easy", "slurm"])
+def test_warm_up(name: str, limited: bool) -> None:
+    """Warm-up jobs take counters, and those of a higher tier come first; machines have tiers, limits or both."""
+    changed = 0
+    for seed in range(5400, 5416):
+        g = np.random.default_rng(seed)
+        filling = at_intervals(g) if name == "slurm" else make("backfills", name)
+        on, load = with_tiers(g)
+        if limited and g.random() < 0.5:
+            load, on, _ = draw_run(g, seed, ORDERS, lambda g, filling=filling: filling)
+        elif limited:
+            on, load = with_limits(g, on, load)
+        how = WarmUp.before(
+            ListScheduler(make("orders", "multifactor"), filling, make("placements", PLACEMENTS[seed % 4])),
+            int(g.integers(1, len(load) + 2)),
+        )
+        changed += compare(load, on, how, seed, per_event=not limited and bool(g.random() < 0.2))
+    assert changed or not limited
 
 
 @pytest.mark.parametrize("name", ["none", "easy", "slurm"])

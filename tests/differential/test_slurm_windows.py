@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from poolwise.engines import simulate
-from poolwise.interfaces import PlacementPolicy
+from poolwise.interfaces import PlacementPolicy, Scheduler
 from poolwise.model import Machine, ReservedWindow, Schedule, Workload
 from poolwise.performance.ideal import Ideal
 from poolwise.policies.backfill.slurm import SlurmBackfill
@@ -17,6 +17,7 @@ from poolwise.policies.placement.nodes.placement import ConsecutiveNodes, TreeNo
 from poolwise.quantities import SECOND
 from poolwise.registry import make
 from poolwise.schedulers.list import ListScheduler
+from poolwise.schedulers.warm_up import WarmUp
 from tests.differential.test_backfill_components import random_chains
 from tests.helpers.limits_of_use import with_limits
 from tests.helpers.mid_state import check_every_engine, instants
@@ -48,7 +49,7 @@ def settings_of(g: np.random.Generator) -> dict[str, int]:
     return drawn | ({"default_queue_depth": int(g.integers(1, 9))} if g.random() < 0.3 else {})
 
 
-def compare(load: Workload, on: Machine, how: ListScheduler) -> Schedule:
+def compare(load: Workload, on: Machine, how: Scheduler) -> Schedule:
     """Return the schedule, which must be the same in both engines."""
     plain, fast = (simulate(load, on, how, engine=engine) for engine in ("reference", "compiled"))
     assert fast.engine == "compiled"
@@ -75,6 +76,34 @@ def check_windows(seed: int, jobs: int = 40, placement: PlacementPolicy | None =
     chosen = make("placements", PLACEMENTS[seed % 4]) if placement is None else placement
     how = ListScheduler(order, SlurmBackfill(None, settings_of(g), begun, every), chosen)
     return compare(load, on, how), how
+
+
+def check_warm_up(seed: int, name: str) -> None:
+    """Compare the engines with windows and a warm-up; under Slurm's backfill, some machines have limits as well."""
+    g = np.random.default_rng(seed)
+    on = random_machine(g, 9, pools=False)
+    load = random_jobs(g, on, int(g.integers(1, 50)))
+    load = replace(load, attributes={**load.attributes, "user": g.choice(["ada", "bob", "cay"], len(load))})
+    if name == "slurm" and g.random() < 0.5:
+        on, load = with_limits(g, on, load)
+    on = replace(on, windows=tuple(random_windows(g, load, on)))
+    filling = SlurmBackfill(None, settings_of(g)) if name == "slurm" else replace(make("backfills", name), heads="machine")
+    how = ListScheduler(make("orders", ("fcfs", "sjf")[seed % 2]), filling, make("placements", PLACEMENTS[seed % 4]))
+    compare(load, on, WarmUp.before(how, int(g.integers(1, len(load) + 2))))
+
+
+@pytest.mark.parametrize("name", ["none", "easy", "slurm"])
+def test_windows_during_a_warm_up(name: str) -> None:
+    for seed in range(8):
+        check_warm_up(seed, name)
+
+
+@pytest.mark.long
+@pytest.mark.further
+@pytest.mark.parametrize("name", ["none", "easy", "slurm"])
+def test_further_windows_during_a_warm_up(name: str) -> None:
+    for seed in range(8, 120):
+        check_warm_up(seed, name)
 
 
 def check_random_machines(seed: int, *, limited: bool = False, placement: PlacementPolicy | None = None) -> None:

@@ -68,8 +68,10 @@ def test_other_runs_with_limits_of_use_use_the_reference_engine(limit: Callable[
     run = limit(spec(shared(), whole=False))
     reserving = unsupported_shared(under(run, "conservative"))
     assert reserving is not None and reserving.why == f"{why}, and every job has a reservation"
-    warm = unsupported_shared(replace(run, scheduler=WarmUp.before(run.scheduler, 2)))
-    assert warm is not None and warm.why == f"{why}, and the run has a warm-up"
+    warm = replace(run, scheduler=WarmUp.before(run.scheduler, 2), pass_per_event=True)
+    each = unsupported_shared(warm)
+    assert each is not None and each.why == f"{why}, and the run has a warm-up and pass_per_event"
+    assert unsupported_shared(replace(warm, pass_per_event=False)) is None
     whole = unsupported_whole(limit(spec(Machine.of_racks(1, 3, local="16 GiB", cores=8), whole=True)))
     assert whole is not None and whole.why == why
 

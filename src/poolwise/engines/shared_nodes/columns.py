@@ -43,15 +43,13 @@ from poolwise.kernels.shared_nodes.state import (
     TimelineArrays,
     WindowArrays,
 )
-from poolwise.model import Refusal
 from poolwise.model.eligibility import eligible_owners, eligible_sets, has_tiers, tiers
 from poolwise.model.exclusive import SHARE
 from poolwise.model.priority_formula import PriorityFormula
 from poolwise.model.rules import NodeRule
-from poolwise.policies.admission.machine_limits import MachineLimits, barred, counter_demands
+from poolwise.policies.admission.machine_limits import barred, counter_demands
 from poolwise.policies.placement.nodes.layout import node_layout
 from poolwise.quantities import NEVER
-from poolwise.schedulers.fitting import NEVER_FITS
 
 
 class SharedArrays(NamedTuple):
@@ -99,7 +97,7 @@ class SharedColumns(ListColumns):
 
     def __init__(self, spec: RunSpec, rule: ListRule) -> None:
         super().__init__(spec, rule)
-        self._disturbances, self._requeue, self._per_event = spec.disturbances, spec.requeue, spec.pass_per_event
+        self._disturbances, self._requeue = spec.disturbances, spec.requeue
         self._limits_use = limit_of_use(spec) is not None
         self.formula = self._formula()
 
@@ -286,26 +284,6 @@ class SharedColumns(ListColumns):
             until=until,
         )
 
-    def refusals(self, jobs: IntArray) -> dict[int, str]:
-        """Return the reasons why jobs (k,) never run: limits that they exceed, or the shortage on the empty machine.
-
-        Of the jobs rejected in one pass, those that do not fit on the empty machine come first.
-        """
-        kind, limits = job_kinds(self.workload, node_layout(self.machine)).of, MachineLimits()
-        beyond = set(barred(self.machine, self.workload.table).tolist())
-        shortages, limits_of = dict[int, str](), dict[int, str]()
-        for job in jobs.tolist():
-            if int(kind[job]) not in shortages:
-                placement = self.scheduler.placement.place(self.workload.job(job), self.empty)
-                shortages[int(kind[job])] = f"{NEVER_FITS}: {placement.reason}" if isinstance(placement, Refusal) else ""
-            if job in beyond and (limit := limits.never(job, self.empty)) is not None:
-                limits_of[job] = limit.reason
-        sequence = jobs.tolist()
-        if limits_of and not (self.scheduler.warm_up or self._per_event):  # those of an instant are rejected in one pass
-            begin = 0 if self.initial is None else self.initial.now
-            sequence.sort(key=lambda job: (max(int(self.workload.submit[job]), begin), not shortages[int(kind[job])]))
-        return {job: limits_of.get(job) or shortages[int(kind[job])] for job in sequence}
-
     def order(self, order: QueuePolicy, able: BoolArray) -> Order:
         """Return how keys are computed; if partitions have different tiers, the ranks by tier and static priority."""
         base_order = super().order(order, able)
@@ -329,8 +307,17 @@ class SharedColumns(ListColumns):
             for k, model in enumerate((self.model, self.estimate)):
                 factors[2 * k : 2 * k + 2] = self.slowdown(model, slice(None))[:2]
             length = stretched(requested, np.minimum(factors[2:].min(axis=0), 0.0) * (1 + 1e-12))
-        columns: Any = (grouped.of, length, able, work, requested, *factors, np.zeros(0, dtype=np.bool_))
+        columns: Any = (grouped.of, length, able, work, requested, *factors, np.zeros(0, dtype=np.bool_), self._warm_rank())
         return SharedJobs(read_only(workload.submit), *map(read_only, columns))
+
+    def _warm_rank(self) -> IntArray:
+        """Return (n_job,) the order of jobs by tier, then submission, or (0,) without a warm-up or tiers."""
+        if not (self.scheduler.warm_up and has_tiers(self.machine)):
+            return np.zeros(0, dtype=np.int64)
+        ranked = np.argsort(-tiers(self.machine, self.workload.table), kind="stable")
+        rank = np.empty(len(ranked), dtype=np.int64)
+        rank[ranked] = np.arange(len(ranked))
+        return rank
 
     def _shadow(self, nodes: NodeArrays) -> ShadowArrays:
 

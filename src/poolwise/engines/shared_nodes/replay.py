@@ -22,6 +22,7 @@ from poolwise.engines.recalculations import Recalculations
 from poolwise.engines.run_record import longer, schedule_of, with_more_rows, with_more_runs
 from poolwise.engines.shared_nodes.columns import SharedArrays, SharedColumns, with_steps
 from poolwise.engines.shared_nodes.initial import NodeHoldings, resume_nodes, take_counters
+from poolwise.engines.shared_nodes.refusals import refusals
 from poolwise.interfaces import BackfillPolicy, ListRule
 from poolwise.interfaces.user_class import rule_of
 from poolwise.kernels.common.state import INSTANTS, RANK, RENEW_KEYS
@@ -73,7 +74,7 @@ def _replay(spec: RunSpec, rule: ListRule, kernel: Kernel) -> Schedule:
         spec.watch.begin(None)
     arrays = replay_nodes(columns, arrays, kernel, spec.watch)
     state = arrays.state
-    rejected = columns.refusals(state.runs.rejected[: state.now.rejected])
+    rejected = refusals(columns, state.runs, state.now, spec.pass_per_event)
     return schedule_of(columns, state, rejected, arrays.outages.lost if arrays.outages is not None and arrays.failing else None)
 
 

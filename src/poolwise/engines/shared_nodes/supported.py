@@ -49,10 +49,9 @@ def unsupported(spec: RunSpec) -> Obstacle | None:
         )
     if obstacle := _placement_obstacle(spec.workload, scheduler, node_layout(spec.machine)):
         return obstacle
-    if has_tiers(spec.machine) and (scheduler.order.kind in ("linear", "cubic", "affine") or scheduler.warm_up):
+    if has_tiers(spec.machine) and scheduler.order.kind in ("linear", "cubic", "affine"):
         return Obstacle(
-            "partitions have different priority tiers",
-            "supported without a warm-up, with an order that is static or called at each pass",
+            "partitions have different priority tiers", "supported with an order that is static or called at each pass"
         )
     if (limit := limit_of_use(spec)) is not None and (why := _unsupported_limits(spec, scheduler)):
         return Obstacle(f"{limit.why}, and {why}", limit.remedy)
@@ -130,8 +129,8 @@ def _unsupported_limits(spec: RunSpec, scheduler: ListRule) -> str:
     rule = rule_of(scheduler.backfill)
     if rule is None or rule.reserves == "all":
         return "every job has a reservation"
-    if scheduler.warm_up:
-        return "the run has a warm-up"
+    if scheduler.warm_up and spec.pass_per_event:
+        return "the run has a warm-up and pass_per_event"
     return "" if rule.times is not None else _unsupported_with_heads(spec)
 
 
@@ -182,8 +181,10 @@ def _unsupported_with(what: str, spec: RunSpec, scheduler: ListRule) -> str:
         return f"{what} under backfilling at intervals"
     if not at_intervals and scheduler.order.kind not in IN_KERNELS:
         return f"{what}, and order {type(scheduler.order).__name__} is called at each pass"
-    if scheduler.warm_up or spec.pass_per_event:
-        return f"{what}, with a warm-up or pass_per_event"
+    if spec.disturbances and scheduler.warm_up:
+        return f"{what}, with a warm-up"
+    if spec.pass_per_event:
+        return f"{what}, with pass_per_event"
     return f"{what}, with an initial state" if spec.initial is not None and not at_intervals else ""
 
 

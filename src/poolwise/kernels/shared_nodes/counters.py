@@ -56,6 +56,13 @@ def take(job: int, state: SharedState, counters: CounterArrays) -> bool:
     return False
 
 
+@inlined
+def use(job: int, counters: CounterArrays) -> None:
+    """Take the amounts of a job that has started while no other waiting job can start."""
+    for k in range(counters.first[job], counters.first[job + 1]):
+        counters.use[counters.counter[k]] += counters.amount[k]
+
+
 @step
 def give_back(job: int, counters: CounterArrays) -> None:
     """Return the amounts of a job whose run ends."""

@@ -27,7 +27,7 @@ from poolwise.kernels.common.state import (
 from poolwise.kernels.jit import entry, inlined, step
 from poolwise.kernels.shared_nodes.choose import choose, missing_nodes
 from poolwise.kernels.shared_nodes.conservative import conservative_pass, has_steps
-from poolwise.kernels.shared_nodes.counters import give_back
+from poolwise.kernels.shared_nodes.counters import admits, give_back, use
 from poolwise.kernels.shared_nodes.head_state import HeadArrays
 from poolwise.kernels.shared_nodes.heads import heads_pass
 from poolwise.kernels.shared_nodes.interval_state import SharedIntervals
@@ -36,9 +36,17 @@ from poolwise.kernels.shared_nodes.outages import apply_changes, defer_if_unfit,
 from poolwise.kernels.shared_nodes.room import finds_room
 from poolwise.kernels.shared_nodes.runs import end_first, has_rows, start
 from poolwise.kernels.shared_nodes.search import search
-from poolwise.kernels.shared_nodes.state import KindArrays, NodeArrays, OutageArrays, ProfileSteps, SharedState, WindowArrays
+from poolwise.kernels.shared_nodes.state import (
+    CounterArrays,
+    KindArrays,
+    NodeArrays,
+    OutageArrays,
+    ProfileSteps,
+    SharedState,
+    WindowArrays,
+)
 from poolwise.kernels.shared_nodes.waiting import join, keeps_tree, rebuild_tree
-from poolwise.kernels.shared_nodes.windows import pass_windows
+from poolwise.kernels.shared_nodes.windows import kind_now, pass_windows
 from poolwise.quantities import HORIZON, NEVER
 
 
@@ -80,7 +88,12 @@ def replay(
         if now.warm and now.phase == MAKE_PASS:
             if not has_rows(state):
                 return ROOM
-            _warm_up(state)
+            if intervals is not None:
+                _warm_up(state, intervals.counters, windows)
+            elif heads is not None:
+                _warm_up(state, heads.counters, windows)
+            else:
+                _warm_up(state, None, windows)
         if not (now.warm or now.quiet) and now.waiting > 0:
             if outages is not None and outages.time.size > 0 and not has_run_rows(state, outages):
                 has_rows(state)  # writes the number of rows needed
@@ -167,7 +180,7 @@ def _apply_events(
     change = NEVER
     if outages is not None and outages.time.size > 0:
         change = time_at(outages.time, now.changes)
-    if windows is not None and now.waiting > 0:
+    if windows is not None and (now.waiting > 0 or now.warm_first < now.warm_last):
         change = time_at(windows.ends, now.ended)
     if intervals is not None:
         change = min(change, intervals.status.wake)
@@ -202,14 +215,38 @@ def _apply_events(
 
 
 @step
-def _warm_up(state: SharedState) -> None:
-    """Start warm-up jobs first come, first served; end the warm-up once the last was submitted and none waits."""
-    now = state.now
-    while now.warm_first < now.warm_last:
-        job = state.queue.warm[now.warm_first]
-        if not choose(state.jobs.kind[job], state.rules, state.kinds, state.nodes):
-            return
-        start(job, state)
-        now.warm_first += 1
-    if end_warm_up(state) and keeps_tree(state):
+def _warm_up(state: SharedState, counters: CounterArrays | None, windows: WindowArrays | None) -> None:
+    """Start the admitted warm-up jobs first come, first served, until one does not fit.
+
+    End the warm-up once the last of its jobs was submitted and none waits.
+    """
+    now, warm = state.now, state.queue.warm
+    if state.jobs.warm_rank.size > 0:
+        _line_up(state)
+    k = now.warm_first
+    while k < now.warm_last:
+        job = warm[k]
+        if counters is None or admits(job, counters):
+            if not choose(kind_now(job, state, windows), state.rules, state.kinds, state.nodes):
+                return
+            start(job, state)
+            if counters is not None:
+                use(job, counters)
+            for barred in range(k, now.warm_first, -1):
+                warm[barred] = warm[barred - 1]
+            now.warm_first += 1
+        k += 1
+    if now.warm_first == now.warm_last and end_warm_up(state) and keeps_tree(state):
         rebuild_tree(state)
+
+
+@inlined
+def _line_up(state: SharedState) -> None:
+    """Sort the waiting warm-up jobs by rank: those that arrived last are at the end."""
+    now, warm, rank = state.now, state.queue.warm, state.jobs.warm_rank
+    for k in range(now.warm_first + 1, now.warm_last):
+        job, at = warm[k], k
+        while at > now.warm_first and rank[warm[at - 1]] > rank[job]:
+            warm[at] = warm[at - 1]
+            at -= 1
+        warm[at] = job

@@ -50,6 +50,7 @@ class SharedJobs(NamedTuple):
     believed_far: FloatArray
     # whether the replay may stop once this job and all other awaited jobs have started; (0,) if there are none
     awaited: BoolArray
+    warm_rank: IntArray  # order of the warm-up jobs; (0,) if it is the order of the jobs, because no job has a higher tier
 
 
 class KindArrays(NamedTuple):
