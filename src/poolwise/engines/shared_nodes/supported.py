@@ -14,7 +14,7 @@ from poolwise.engines.shared_nodes.initial import NodeHoldings
 from poolwise.engines.shared_nodes.outages import node_changes
 from poolwise.engines.shared_nodes.windows import MAX_GROUPS, window_groups
 from poolwise.errors import InputError
-from poolwise.interfaces import ListRule, PerformanceModel
+from poolwise.interfaces import ListRule
 from poolwise.interfaces.performance import fixed_slowdown
 from poolwise.interfaces.user_class import rule_of
 from poolwise.model import Workload
@@ -42,13 +42,18 @@ def unsupported(spec: RunSpec) -> Obstacle | None:
         return no_engine_for(spec.scheduler)
     if obstacle := unsupported_by_all(spec, follows=True, counts=True):
         return obstacle
-    why = _reason(spec, scheduler)
-    if why:
-        return Obstacle(
-            why, "supported: jobs of one task, except conservative backfilling on nodes with devices or memory pools"
-        )
-    if obstacle := _placement_obstacle(spec.workload, scheduler, node_layout(spec.machine)):
-        return obstacle
+    try:
+        layout = node_layout(spec.machine)
+    except InputError as problem:
+        return Obstacle(problem.message, problem.remedy or "the reference engine runs it")
+    for obstacle in (
+        _backfill_obstacle(spec, scheduler, layout),
+        _model_obstacle(spec),
+        _workload_obstacle(spec.workload, layout),
+        _placement_obstacle(spec.workload, scheduler, layout),
+    ):
+        if obstacle is not None:
+            return obstacle
     if has_tiers(spec.machine) and scheduler.order.kind in ("linear", "cubic", "affine"):
         return Obstacle(
             "partitions have different priority tiers", "supported with an order that is static or called at each pass"
@@ -68,27 +73,67 @@ def unsupported(spec: RunSpec) -> Obstacle | None:
     return None
 
 
-def _reason(spec: RunSpec, scheduler: ListRule) -> str:
-    """Return why the kernels do not support a scheduler, its models or the machine; empty if they do."""
-    rule = rule_of(scheduler.backfill)
+def _backfill_obstacle(spec: RunSpec, scheduler: ListRule, layout: NodeLayout) -> Obstacle | None:
+    """Return why the kernels do not support a backfill, at all or on some nodes; None if they do."""
+    rule, pools = rule_of(scheduler.backfill), bool((layout.pool >= 0).any())
     if rule is None or not rule.counts_pools:
-        return f"backfill {scheduler.backfill!r} has no kernel on shared nodes"
+        return Obstacle(
+            f"backfill {scheduler.backfill!r} has no kernel on shared nodes",
+            "supported: none, easy, easy_no_extra, conservative and slurm",
+        )
     if scheduler.backfill.backfill_order is not None:
-        return "a backfill order of its own has no kernel on shared nodes"
+        return Obstacle("an order of the backfill has no kernel on shared nodes", "supported without one")
     if rule.keeps:
-        return "held reservations have no kernel on shared nodes"
-    for model in (spec.model, spec.estimate):
-        if not _is_supported_model(model, spec):
-            return f"performance model {type(model).__name__} has no kernel on shared nodes"
-    try:
-        layout = node_layout(spec.machine)
-    except InputError as problem:
-        return problem.message
+        return Obstacle("held reservations have no kernel on shared nodes", "supported with keep_reservations = false")
     if rule.times is not None and rule.times.least_priority > -math.inf and has_tiers(spec.machine):
-        return "a lowest priority of jobs with reservations, and partitions of different priority tiers"
-    if rule.times is not None and bool((layout.pool >= 0).any()):
-        return "backfilling at intervals on nodes with memory pools has no kernel"
-    return _unsupported_machine(layout, rule.reserves == "all") or _unsupported_workload(spec.workload, layout)
+        return Obstacle(
+            "a lowest priority of jobs with reservations, and partitions of different priority tiers",
+            "supported without bf_min_prio_reserve, or with partitions of one tier",
+        )
+    if rule.times is not None and pools:
+        return Obstacle(
+            "backfilling at intervals on nodes with memory pools has no kernel",
+            "supported without memory pools, and with pools under easy",
+        )
+    if rule.reserves == "all" and (layout.inside or pools):
+        return Obstacle(
+            "conservative backfilling on nodes with devices or memory pools has no kernel",
+            "supported: easy, and slurm with devices",
+        )
+    if max((owners.shape[1] for owners in layout.inside.values()), default=0) > _MAX_DEVICES:
+        return Obstacle(
+            f"a node has more than {_MAX_DEVICES} devices of a type", f"supported with up to {_MAX_DEVICES} devices of a type"
+        )
+    return None
+
+
+def _model_obstacle(spec: RunSpec) -> Obstacle | None:
+    """Return why the kernels do not support the performance models; None if they do.
+
+    They support models that slow down parts by the memory that they borrow, or nothing at all.
+    """
+    for model in (spec.model, spec.estimate):
+        slowdown = fixed_slowdown(model, spec.workload.table, slice(None), spec.machine)
+        if slowdown is None or not (slowdown.per_part or not (slowdown.near.any() or slowdown.far.any())):
+            return Obstacle(
+                f"performance model {type(model).__name__} has no kernel on shared nodes",
+                "supported: models whose slowdown follows from the memory that a job borrows",
+            )
+    return None
+
+
+def _workload_obstacle(workload: Workload, layout: NodeLayout) -> Obstacle | None:
+    """Return the feature of the workload that the kernels do not support; None if there is none."""
+    if not len(workload):
+        return Obstacle("the workload is empty", "supported with jobs")
+    if int(workload.tasks.max()) > 1:
+        return Obstacle("a job has several tasks", "supported: jobs of one task")
+    if int(workload.request("cores").min()) < 1:
+        return Obstacle("a job requests no cores", "supported if every job requests cores")
+    for name in workload.requests:
+        if name not in layout.known and bool(workload.request(name).any()):
+            return Obstacle(f"the nodes have no {name}", f"add {name} to the nodes")  # the message of the reference engine
+    return None
 
 
 def _placement_obstacle(workload: Workload, scheduler: ListRule, layout: NodeLayout) -> Obstacle | None:
@@ -186,32 +231,3 @@ def _unsupported_with(what: str, spec: RunSpec, scheduler: ListRule) -> str:
     if spec.pass_per_event:
         return f"{what}, with pass_per_event"
     return f"{what}, with an initial state" if spec.initial is not None and not at_intervals else ""
-
-
-def _is_supported_model(model: PerformanceModel, spec: RunSpec) -> bool:
-    """Return whether the kernels support a model: it slows down parts by the memory they borrow, or nothing at all."""
-    slowdown = fixed_slowdown(model, spec.workload.table, slice(None), spec.machine)
-    return slowdown is not None and (slowdown.per_part or not (slowdown.near.any() or slowdown.far.any()))
-
-
-def _unsupported_machine(layout: NodeLayout, conservative: bool) -> str:
-    """Return the feature of a machine that the kernels do not support; empty if there is none."""
-    if conservative and (layout.inside or bool((layout.pool >= 0).any())):
-        return "conservative backfilling on nodes with devices or memory pools has no kernel"
-    if max((owners.shape[1] for owners in layout.inside.values()), default=0) > _MAX_DEVICES:
-        return f"a node has more than {_MAX_DEVICES} devices of a type"
-    return ""
-
-
-def _unsupported_workload(workload: Workload, layout: NodeLayout) -> str:
-    """Return the feature of the workload that the kernels do not support; empty if there is none."""
-    if not len(workload):
-        return "the workload is empty"
-    if int(workload.tasks.max()) > 1:
-        return "a job has several tasks"
-    if int(workload.request("cores").min()) < 1:
-        return "a job requests no cores"
-    for name in workload.requests:
-        if name not in layout.known and bool(workload.request(name).any()):
-            return f"the nodes have no {name}"  # the message of the reference engine
-    return ""
