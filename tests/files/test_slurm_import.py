@@ -68,7 +68,7 @@ def test_values_have_comments_with_their_lines(folder: Path) -> None:
 
 def test_scheduler_has_the_supported_priorities_and_backfill(folder: Path) -> None:
     conf = SlurmConf.read_file(folder / "slurm.conf")
-    limits = {"bf_max_job_test": "200", "bf_max_job_user": "10"}
+    limits = {"default_queue_depth": "100", "bf_max_job_test": "200", "bf_max_job_user": "10"}
     assert conf.pairs("SchedulerParameters") == {"bf_interval": "60", "bf_window": "4320", **limits}
     assert conf.numbers("PriorityWeightTRES") == {"cpu": 100}
     assert conf.words("PriorityFlags") == ("CALCULATE_RUNNING",)
@@ -101,7 +101,8 @@ def test_study_answers_with_todays_scheduler(folder: Path, tmp_path: Path) -> No
     [
         ("default_queue_depth=50,sched_interval=30", {"default_queue_depth": "50", "sched_interval": "30"}),
         ("default_queue_depth=50,sched_interval=-1", {"default_queue_depth": "50", "sched_interval": "-1"}),
-        ("sched_interval=30", {}),
+        ("sched_interval=30", {"default_queue_depth": "100", "sched_interval": "30"}),
+        ("bf_interval=30", {"default_queue_depth": "100"}),
     ],
 )
 def test_depth_of_the_main_scheduler_is_imported(tmp_path: Path, given: str, kept: dict[str, str]) -> None:
@@ -110,6 +111,27 @@ def test_depth_of_the_main_scheduler_is_imported(tmp_path: Path, given: str, kep
     settings = SlurmConf.read_file(tmp_path / "out" / "slurm.conf").pairs("SchedulerParameters")
     assert {name: value for name, value in settings.items() if not name.startswith("bf_")} == kept
     assert cli.run(["validate", str(tmp_path / "out" / "slurm.toml")]) == 0
+
+
+def test_depth_is_imported_without_scheduler_parameters(tmp_path: Path) -> None:
+    text = CONF.read_text().splitlines(keepends=True)
+    conf = edited(tmp_path)
+    conf.write_text("".join(line for line in text if not line.startswith("SchedulerParameters")))
+    assert imported(tmp_path / "out", conf=conf) == 0
+    assert "# not set\nSchedulerParameters=default_queue_depth=100\n" in (tmp_path / "out" / "slurm.conf").read_text()
+
+
+@pytest.mark.parametrize(("microseconds", "every"), [("2", None), ("999999", None), ("1000000", 1), ("2500000", 2.5)])
+def test_interval_of_the_main_scheduler_is_imported_from_one_second(
+    microseconds: str, every: float | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    conf = edited(tmp_path, ("bf_interval=60", f"sched_min_interval={microseconds}"))
+    assert imported(tmp_path / "out", conf=conf) == 0
+    backfill = tomllib.loads((tmp_path / "out" / "slurm.toml").read_text())["backfill"]
+    assert backfill.get("every") == every
+    assert ("sched_min_interval (slurm.conf:8)" in capsys.readouterr().err) == (every is None)
+    source = f"sched_min_interval={microseconds} (slurm.conf:8)"
+    assert (source in (tmp_path / "out" / "slurm.toml").read_text()) == (every is not None)
 
 
 @pytest.mark.parametrize("key", ["Priority=4", "Priority=4 PriorityTier=2", "PriorityJobFactor=7 Priority=4"])
@@ -225,6 +247,7 @@ def test_log_without_users_and_qos_needs_no_dumps(tmp_path: Path, capsys: pytest
         ([("fat[1-2] MaxTime=7", "fat[1-3] MaxTime=7")], "slurm.conf, line 27, field 'Nodes'", "node 'fat3' is not defined"),
         ([("gpu:a100:4(", "gpu:a100:x(")], "nodes.conf, line 5, field 'Gres'", "is not a number of GPUs"),
         ([("bf_interval=60", "bf_interval=0")], "slurm.conf, line 8, field 'SchedulerParameters'", "bf_interval=0"),
+        ([("bf_interval=60", "sched_min_interval=2s")], "slurm.conf, line 8", "sched_min_interval=2s is not a whole number"),
         ([("CoresPerSocket=16", "CoresPerSocket=zero")], "nodes.conf, line 2, field 'CoresPerSocket'", "is not a number"),
         ([("n[01-04,06]", "n[01-04,06")], "nodes.conf, line 2, field 'NodeName'", "unmatched bracket"),
     ],

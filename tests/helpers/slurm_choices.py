@@ -126,7 +126,10 @@ class Recording:
         jobs = traces.read(self.folder / "sacct.txt", machine, "sacct", memory_field="requested")
         assert len(jobs) == len(self.ran_on)
         assert isinstance(how, ListScheduler)
-        looks, backfills = (self._instants(name, step) for name, step in (("looks", 1), ("backfills", INTERVAL)))
+        steps = (SECOND, INTERVAL * SECOND)
+        if isinstance(how.backfill, SlurmBackfill):
+            steps = (int(how.backfill.every * SECOND) or SECOND, how.backfill.parameters.interval)
+        looks, backfills = (self._instants(name, step // MS) for name, step in zip(("looks", "backfills"), steps, strict=True))
         racks = racks_of(SlurmCluster(SlurmFiles(conf, topology=topology), HEADER.split("|"))).values()
         names = {
             f"rack{rack}.{kind}{k}": host
@@ -152,10 +155,10 @@ class Recording:
         """Ms at which each job was preempted, (n_job,); -1 if it was not."""
         return self.ms.get("stopped", np.full(len(self.ran_on), -1))
 
-    def _instants(self, passes: str, step_s: int) -> tuple[int, ...]:
+    def _instants(self, passes: str, step_ms: int) -> tuple[int, ...]:
         """Return the instants (ns) of passes, followed by others for jobs that start later than in the recording."""
         instants = self.ms[passes].tolist()
-        more = range(instants[-1], instants[-1] + 1_000_000, 1000 * step_s)[1:] if instants else ()
+        more = range(instants[-1], instants[-1] + 1_000_000, step_ms)[1:] if instants else ()
         return tuple(ms * MS for ms in (*instants, *more))
 
     @property

@@ -77,3 +77,11 @@ def test_with_one_head_for_all_partitions_the_replay_differs(name: str, tmp_path
 def test_without_the_reservations_the_replay_differs(name: str, tmp_path: Path) -> None:
     comparison = Recording.read(FOLDER / name).replay(tmp_path / "out", "topology_none", reserves=False)
     assert comparison.same_starts < 0.9 and comparison.wait_deviation < -0.5
+
+
+def test_interval_of_the_main_scheduler_gives_the_times_of_its_passes(tmp_path: Path) -> None:
+    day = Recording.read(FOLDER / "sched_min_interval")
+    imported = day.replay(tmp_path / "out", passes=False)
+    assert imported.same_starts == 1.0 and abs(imported.wait_deviation) < 0.002
+    comparison = day.replay(tmp_path / "without", without={",sched_min_interval=20000000": ""}, passes=False)
+    assert comparison.same_starts < 0.1 and comparison.wait_deviation < -0.8

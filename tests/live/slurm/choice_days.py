@@ -311,6 +311,6 @@ DAYS = {
     "leaf switches below two others": Day(
         drawn(66, 40, 24, whole=True, sizes=UP_TO_SIX), TREE, racks=4, topology=switches((0, 1, 2, 3), 2)
     ),
-    "sched_min_interval unset": Day(drawn(64, 36, 36, whole=True), interval=30),
-    "sched_min_interval": Day(drawn(64, 36, 36, whole=True), "", "sched_min_interval=6000000", interval=30),
+    "sched_min_interval unset": Day(drawn(64, 60, 60, whole=True), interval=30),
+    "sched_min_interval": Day(drawn(64, 60, 60, whole=True), "", "sched_min_interval=20000000", interval=30),
 }

@@ -24,6 +24,11 @@ from poolwise.slurm.dumps import read_priorities, read_shares
 
 SHARES: Final = "shares.txt"
 """File of the shares of associations, if no dump of sshare is given."""
+DEFAULT_DEPTH: Final = 100
+"""Slurm's default of `default_queue_depth`."""
+THROTTLE: Final = "sched_min_interval"
+"""Parameter with the least time between two passes of the main scheduler (microseconds)."""
+_SECOND_US: Final = 1_000_000
 DELAYS: Final = {
     "defer": "jobs are also tested when they are submitted, not only at intervals",
     "sched_max_job_start": "a pass may start any number of jobs",
@@ -43,14 +48,15 @@ def scheduler_texts(cluster: SlurmCluster) -> dict[str, str]:
     elif kind != "priority/basic":
         cluster.leave_out(f"{conf.source('PriorityType')}: PriorityType={kind}: jobs start in order of submission")
     if conf.text("SchedulerType", "sched/backfill") == "sched/backfill":
-        backfill = f'{{ name = "slurm", conf = "{CONF}" }}'
-        parameters = _parameters(cluster)
-        values |= {"SchedulerParameters": parameters} if parameters else {}
+        throttle, reason = _throttle(cluster)
+        backfill = f'{{ name = "slurm", conf = "{CONF}"{throttle} }}'
+        comments["backfill"] = (comments["backfill"] or "SchedulerType is not set: sched/backfill") + reason
+        values |= {"SchedulerParameters": _parameters(cluster)}
         values |= {"SelectType": conf.text("SelectType")} if cluster.linear else {}
     if not values.get("PriorityFlags", "x"):
         del values["PriorityFlags"]
     text = [f"# The keys of {conf.file.name} that {SCHEDULER} reads.", f"ClusterName={cluster.name}"]
-    text += [f"# {conf.source(key)}\n{key}={value}" for key, value in values.items()]
+    text += [f"# {conf.source(key) or 'not set'}\n{key}={value}" for key, value in values.items()]
     for name, hosts in cluster.types.items():
         size = cluster.sizes[hosts[0]]
         text += [
@@ -68,7 +74,7 @@ def scheduler_texts(cluster: SlurmCluster) -> dict[str, str]:
         "version = 1",
         f"title = {toml(f'{cluster.name} today')}",
         f"order = {order}  # {comments['order']}",
-        f"backfill = {backfill}  # {comments['backfill'] or 'SchedulerType is not set: sched/backfill'}",
+        f"backfill = {backfill}  # {comments['backfill']}",
         f"placement = {placement}{'  # ' * bool(source)}{source}",
     ]
     if preemption := preemption_line(cluster):
@@ -112,15 +118,12 @@ def _weights(cluster: SlurmCluster, settings: dict[str, str]) -> dict[str, str]:
 
 def _parameters(cluster: SlurmCluster) -> str:
     options, place = cluster.conf.pairs("SchedulerParameters"), cluster.conf.source("SchedulerParameters")
-    applied = []
+    applied = [] if DEPTH in options else [f"{DEPTH}={DEFAULT_DEPTH}"]
     for name, value in options.items():
-        if name in PARAMETERS:
+        if name in PARAMETERS or (name == THROTTLE and _throttle(cluster)[0]):
             continue
-        if name == FULL_PASS and (value == "-1" or DEPTH not in options):
-            if DEPTH in options:
-                applied.append(f"{name}={value}")
-            else:  # each pass tests all waiting jobs
-                add(cluster.omitted.others.setdefault(f"SchedulerParameters={name}", []), place)
+        if name == FULL_PASS and value == "-1":
+            applied.append(f"{name}={value}")
         elif name == LEAST_PRIORITY and (why := _why_no_least_priority(cluster)):
             cluster.leave_out(f"{place}: SchedulerParameters={name} is left out: {why}")
         elif name == BUSY_NODES and cluster.linear:
@@ -144,6 +147,21 @@ def _parameters(cluster: SlurmCluster) -> str:
         else:
             cluster.leave_out(f"{place}: SchedulerParameters={name} is left out")
     return ",".join(applied)
+
+
+def _throttle(cluster: SlurmCluster) -> tuple[str, str]:
+    """Return the setting `every` of the backfill for `sched_min_interval`, and its source; both empty below a second.
+
+    slurmctld counts events once a second, so a shorter interval does not change when it examines its queue.
+    """
+    conf = cluster.conf
+    value = conf.pairs("SchedulerParameters").get(THROTTLE, "0")
+    if not value.isdigit():
+        problem = f"{THROTTLE}={value} is not a whole number"
+        raise conf.refuse("SchedulerParameters", problem, "use a whole number of microseconds")
+    if int(value) < _SECOND_US:
+        return "", ""
+    return f", every = {int(value) / _SECOND_US:g}", f"; {THROTTLE}={value} ({conf.source('SchedulerParameters')})"
 
 
 def _why_no_least_priority(cluster: SlurmCluster) -> str:
