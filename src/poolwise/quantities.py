@@ -108,6 +108,11 @@ def with_slowdown(work_ns: float, slowdown: float) -> int:
     return math.ceil(work_ns) + math.ceil(work_ns * slowdown) if slowdown else math.ceil(work_ns)
 
 
+def format_count(number: int, noun: str) -> str:
+    """Format a number of things with the singular or plural of their noun: (1, "job") -> "1 job", (0, "job") -> "0 jobs"."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def format_memory(mib: float) -> str:
     """Format MiB with the most readable binary unit: 524288 -> '512 GiB'."""
     for unit, size in (("TiB", 2**20), ("GiB", 2**10)):

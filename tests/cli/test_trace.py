@@ -7,6 +7,7 @@ import pytest
 
 from poolwise.cli import app as cli
 from poolwise.model import Machine
+from poolwise.quantities import format_count
 from poolwise.traces import read
 from tests.helpers.data import PUBLISHED
 
@@ -60,8 +61,8 @@ def test_convert_to_a_table_reports_excluded_rows_and_keeps_the_jobs(swf, tmp_pa
     code, out, err = call(capsys, "trace", "convert", swf, target, "--machine-cores", 12, "--memory-unknown", "3 GiB")
     assert code == 0
     assert out == f"{target}: 3 jobs\n"
-    assert "excluded 1 rows: runtime unknown or 0" in err
-    assert "repaired 1 rows: memory unknown or 0, taken as 3 GiB" in err
+    assert "excluded 1 row: runtime unknown or 0" in err
+    assert "repaired 1 row: memory unknown or 0, taken as 3 GiB" in err
     machine = Machine.of_racks(1, 4, local=1024, cores=12)
     table, log = read(target, machine), read(swf, machine, memory_unknown="3 GiB")
     for column in ("id", "submit", "duration", "requested", "nodes", "memory"):
@@ -76,7 +77,7 @@ def test_convert_to_swf_keeps_every_row_and_reports_changes(tmp_path, capsys):
     assert code == 0
     assert out == f"{target}: 4 jobs\n"
     assert "changed 4 rows: columns 19 to 20 left out" in err
-    assert "changed 1 rows: used memory set to unknown" in err
+    assert "changed 1 row: used memory set to unknown" in err
     lines = target.read_text().splitlines()
     assert lines[0] == "; Acknowledge: X"
     assert lines[-1] == "4 100 3 7 600 -1 -1 6 50 1 1 5 -1 -1 -1 -1 -1 -1"
@@ -126,7 +127,7 @@ def test_accounting_export_is_recognized_and_converted_for_a_machine(tmp_path, c
     code, out, err = call(capsys, "trace", "convert", "catalog:example-sacct.txt", target, *words)
     assert (code, out) == (0, f"{target}: {content['jobs']} jobs\n")
     for reason, count in {**content["excluded"], **content["repaired"]}.items():
-        assert f"{count:,} rows: {reason}" in err
+        assert f"{format_count(count, 'row')}: {reason}" in err
     assert len(read(target, Machine.of_racks(1, 1, local=1))) == content["jobs"]
 
 

@@ -63,7 +63,7 @@ def test_missing_resources_are_ignored_and_counted():
         request = some.to_request(machine)
         assert request.repaired == {"GPUs ignored, because the machine's nodes have none": 1}
         assert "gpu" not in request.amounts
-    with pytest.raises(InputError, match="1 jobs request no resource") as caught:
+    with pytest.raises(InputError, match="1 job requests no resource") as caught:
         some.to_request(shared_nodes(gpu=8))
     assert caught.value.remedy
 

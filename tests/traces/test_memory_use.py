@@ -89,7 +89,7 @@ def test_table_steps_are_read(tmp_path: Path) -> None:
     assert [part.tolist() for part in use.steps(0)] == [[0, 2_500_000_000], [50, 91]]
     assert [part.tolist() for part in use.steps(1)] == [[0], [200]]
     assert workload.memory.tolist() == [200, 400]
-    assert workload.notes == ("1 of 2 jobs have no rows in use.csv", "1 jobs of use.csv are not in the workload")
+    assert workload.notes == ("1 of 2 jobs has no rows in use.csv", "1 job of use.csv is not in the workload")
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,7 @@ def test_shared_node_gangs_have_fewest_equal_tasks(tmp_path):
 def test_machine_without_gpus_is_rejected(tmp_path):
     path = log(tmp_path, "2017-10-09 07:01:55,66.0,1,66.0,11cb48")
     for machine in (Machine.of_racks(1, 1), shared_nodes(cores=4, memory=1)):
-        with pytest.raises(InputError, match="1 jobs request no resource") as caught:
+        with pytest.raises(InputError, match="1 job requests no resource") as caught:
             read(path, machine)
         assert "gpu" in caught.value.remedy
 

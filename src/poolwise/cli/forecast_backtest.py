@@ -13,6 +13,7 @@ from poolwise.cli.forecast import LogFormat, PolicyOptions, forecasts
 from poolwise.cli.output import provenance, show_answer
 from poolwise.cli.shared_options import JsonOption, SeedOption
 from poolwise.errors import InputError
+from poolwise.quantities import format_count
 
 
 @command(forecasts, "poolwise forecast backtest catalog:cerit-2013.swf.gz --processors 1536 --order fcfs")
@@ -47,7 +48,7 @@ def backtest(
     scheduler, name = policy.make(target)
     measured = Backtest.of(workload, target, scheduler, BacktestSettings(instants=instants, samples=samples, seed=seed))
     counts = {"excluded": dict(workload.excluded), "repaired": dict(workload.repaired)}
-    rows = [f"{count:,} rows: {reason}" for kind in counts.values() for reason, count in kind.items()]
+    rows = [f"{format_count(count, 'row')}: {reason}" for kind in counts.values() for reason, count in kind.items()]
     answer = replace(measured, notes=(*rows, *workload.notes, *limits, *measured.notes)).answer(name)
     content = {**answer.content, **counts} if json else None
     show_answer(answer, content, provenance(seed, [catalog.resolve("traces", log)]))

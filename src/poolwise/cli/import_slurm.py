@@ -14,6 +14,7 @@ from poolwise.cli.app import app
 from poolwise.cli.console import note, print_line, print_lines, warn
 from poolwise.cli.examples import command
 from poolwise.errors import InputError
+from poolwise.quantities import format_count
 
 if TYPE_CHECKING:
     from poolwise.files.slurm_import.cluster import Omissions
@@ -89,8 +90,8 @@ def slurm(
     for name, text in written.items():
         write_whole(folder / name, text.encode())
     _report(cluster.omitted)
-    print_line(f"{folder / MACHINE}: {', '.join(f'{amount} {unit}' for unit, amount in machine.summary().items())}")
-    print_line(f"{folder / STUDY}: {len(jobs):,} jobs of {path.name}")
+    print_line(f"{folder / MACHINE}: {machine.summary_text()}")
+    print_line(f"{folder / STUDY}: {format_count(len(jobs), 'job')} of {path.name}")
     print_lines(f"  excluded: {count:,} {reason}" for reason, count in jobs.excluded.items())
     print_lines(f"  repaired: {count:,} {reason}" for reason, count in jobs.repaired.items())
     for text in jobs.notes:

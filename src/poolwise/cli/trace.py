@@ -20,7 +20,7 @@ from poolwise.cli.shared_options import JsonOption, OnlyOption, StrictOption
 from poolwise.cli.tables import print_table
 from poolwise.errors import InputError
 from poolwise.presentation.table import Table
-from poolwise.quantities import format_memory, format_time
+from poolwise.quantities import format_count, format_memory, format_time
 
 if TYPE_CHECKING:
     from poolwise.model import Machine, Workload
@@ -226,7 +226,7 @@ def convert(
             note(text)
         rows = len(workload)
     write_provenance(out, provenance(None, [trace]))
-    print_line(f"{out}: {rows:,} jobs")
+    print_line(f"{out}: {format_count(rows, 'job')}")
 
 
 def _to_swf(trace: Path, out: Path, chosen: TraceFormat, memory_bytes_per_job: bool, comments: list[str]) -> int:
@@ -247,7 +247,7 @@ def _to_swf(trace: Path, out: Path, chosen: TraceFormat, memory_bytes_per_job: b
 
 def _warn_of_rows(counts: Mapping[str, int], action: str) -> None:
     for reason, count in counts.items():
-        warn(f"{action} {count:,} rows: {reason}")
+        warn(f"{action} {format_count(count, 'row')}: {reason}")
 
 
 def _print_info(content: Mapping[str, Any]) -> None:

@@ -13,7 +13,7 @@ from poolwise.cli.examples import examples
 from poolwise.cli.output import provenance, write_provenance
 from poolwise.cli.shared_options import setting
 from poolwise.cli.trace import commands
-from poolwise.quantities import format_memory, format_time
+from poolwise.quantities import format_count, format_memory, format_time
 
 if TYPE_CHECKING:
     from poolwise.model import Workload
@@ -56,9 +56,9 @@ def _print_summary(workload: Workload, nodes: int, path: Path) -> None:
     from poolwise.traces import info
 
     content = info(workload, Machine.of_racks(1, nodes))
-    load = "" if content["load"] is None else f", load {content['load']:.3g} on {nodes:,} nodes"
+    load = "" if content["load"] is None else f", load {content['load']:.3g} on {format_count(nodes, 'node')}"
     lines = [
-        f"{path}: {len(workload):,} jobs over {format_time(content['span_s'])}{load}",
+        f"{path}: {format_count(len(workload), 'job')} over {format_time(content['span_s'])}{load}",
         f"node-seconds per job: {content['node_seconds'] / len(workload):,.0f}",
     ]
     for quantity, write in (("nodes", "{:,.0f}".format), ("runtime_s", format_time), ("memory_mib", format_memory)):
@@ -71,4 +71,4 @@ def _print_summary(workload: Workload, nodes: int, path: Path) -> None:
     for line in lines:
         progress(line)
     for reason, count in workload.repaired.items():
-        warn(f"repaired {count:,} jobs: {reason}")
+        warn(f"repaired {format_count(count, 'job')}: {reason}")

@@ -15,6 +15,7 @@ from poolwise.cli.examples import command
 from poolwise.cli.output import print_json, provenance
 from poolwise.cli.shared_options import setting
 from poolwise.errors import InputError, Problems, UnknownNameError
+from poolwise.quantities import format_count
 
 if TYPE_CHECKING:
     from poolwise.studies.cells import Cell
@@ -80,8 +81,7 @@ def _machine(path: Path) -> Summary:
     from poolwise.studies import load_machine
 
     machine = load_machine(path)
-    parts = [f"{amount} {unit}" for unit, amount in machine.summary().items()]
-    return "machine", machine.name, [", ".join(parts)]
+    return "machine", machine.name, [machine.summary_text()]
 
 
 def _scheduler(path: Path) -> Summary:
@@ -113,10 +113,10 @@ def _study(path: Path, set_: list[Any]) -> Summary:
         check_logs(study.runs)
     problems.finish()
     baselines = len({run.key for run in (*study.baselines, *study.memory_baselines)})
-    runs = [f"{len(study.cells):,} cells", f"{baselines:,} baseline run{'' if baselines == 1 else 's'}"]
+    runs = [format_count(len(study.cells), "cell"), format_count(baselines, "baseline run")]
     runs += [f"{len({run.key for run in study.today.values()}):,} of today's configuration"] if study.today else []
     jobs = " or ".join(f"{n:,}" for n in sorted(sizes))
-    first = f"{', '.join(runs[:-1])} and {runs[-1]}, of {jobs} jobs each"
+    first = f"{', '.join(runs[:-1])} and {runs[-1]}, of {jobs} {'job' if sizes == {1} else 'jobs'} each"
     varied = (f"{parameter}: {', '.join(map(str, values))}" for parameter, values in study.vary.items())
     return "study", study.title, [first, *varied, *_slow(study.runs)]
 
@@ -133,7 +133,8 @@ def _search(path: Path, set_: list[Any]) -> Summary:
 
     search = load_search(path, dict(set_))
     cells = ", ".join(f"{len(cells)} {split}" for split, cells in search.splits.items())
-    line = f"{search.budget.candidates:,} candidates in {len(search.space)} settings, on {cells} workloads"
+    candidates, settings = format_count(search.budget.candidates, "candidate"), format_count(len(search.space), "setting")
+    line = f"{candidates} in {settings}, on {cells} workloads"
     return "search", search.title, [line, *_slow(search.sample_runs())]
 
 
@@ -143,7 +144,7 @@ def _plan(path: Path, set_: list[Any]) -> Summary:
 
     plan = plans.load_plan(path, dict(set_))
     description = (registry.find("plans", plan.kind).__doc__ or "").partition("\n")[0]
-    line = f"kind {plan.kind}, of {plan.problem.count_jobs():,} jobs: {description}"
+    line = f"kind {plan.kind}, of {format_count(plan.problem.count_jobs(), 'job')}: {description}"
     return "plan", plan.title, [line, *_slow(plan.problem.sample_runs())]
 
 

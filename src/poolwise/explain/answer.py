@@ -54,7 +54,7 @@ def _row(explanation: Explanation, episode: Episode) -> Iterator[str]:
     needed = f"{each}{amount_text(reason.resource, reason.needed)}" if reason.resource else each.removesuffix(" with ")
     yield f"{needed} ({whose})" if needed and whose else needed
     if reason.nodes > 1:
-        yield f"{_range(*(f'{n:,}' for n in episode.fitting))} nodes"
+        yield f"{_range(*(f'{n:,}' for n in episode.fitting))} {'node' if episode.fitting == (1, 1) else 'nodes'}"
     else:
         yield _range(*(amount_text(reason.resource, n) for n in episode.free)) if reason.resource else ""
     reserved = "" if episode.reserved is None else _range(*(duration(ns - submit) for ns in episode.reserved))

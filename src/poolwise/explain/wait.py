@@ -38,6 +38,7 @@ from poolwise.model.licenses import LICENSE
 from poolwise.performance.ideal import Ideal
 from poolwise.platforms.dependent_tasks import DependentTasks
 from poolwise.platforms.failures import draw_failures
+from poolwise.quantities import format_count
 from poolwise.schedulers.list import ListScheduler
 from poolwise.schedulers.warm_up import WarmUp
 
@@ -189,7 +190,7 @@ def find_job(workload: Workload, job: int) -> int:
     near = workload.id[np.argsort(np.abs(workload.id - job), kind="stable")[:NEAREST]]
     excluded = f"; {sum(workload.excluded.values()):,} rows of the trace were excluded" if workload.excluded else ""
     raise InputError(
-        f"no job {job} among the {len(workload):,} jobs of this run{excluded}",
+        f"no job {job} among the {format_count(len(workload), 'job')} of this run{excluded}",
         field="JOB",
         remedy=f"nearest: {', '.join(map(str, sorted(near.tolist())))}",
     )

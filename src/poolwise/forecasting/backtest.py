@@ -19,7 +19,7 @@ from poolwise.model import InitialRun, Machine, Placement, Schedule, Workload
 from poolwise.performance.ideal import Ideal
 from poolwise.presentation.answer import Answer
 from poolwise.presentation.table import Table
-from poolwise.quantities import SECOND, format_time
+from poolwise.quantities import SECOND, format_count, format_time
 
 
 def pinball(quantiles: FloatArray, levels: FloatArray, truth: FloatArray) -> FloatArray:
@@ -272,9 +272,10 @@ class Backtest:
             size, unit, digits = (100, " %", 0) if name == "coverage_80" else (1, "", 2)
             ends = [f"{size * end:.{digits}f}{unit}" for end in interval or ()]
             rows.append([description, "undefined" if value is None else f"{size * value:.{digits}f}{unit}", " to ".join(ends)])
+        jobs = format_count(content["jobs"], "job")
         return Answer(
             title=f"Backtest of forecasts on {names['log']}",
-            headline=f"{100 * content['coverage_80']:.0f} % of {content['jobs']:,} jobs started within their 80 % interval.",
+            headline=f"{100 * content['coverage_80']:.0f} % of {jobs} started within their 80 % interval.",
             because=[f"{names['log']} on {names['machine']} under {policy}, forecasts at {content['instants']} times."],
             head=[Table("Scores", ["score", "value", "90 % interval"], rows, "Intervals over blocks of time.")],
             notes=self.notes,

@@ -276,9 +276,13 @@ class Machine:
         parts = self.parts.get(resource, 1)
         return f"{amount:,}" if parts == 1 else f"{amount / parts:,.3f}".rstrip("0").rstrip(".")
 
+    def summary_text(self) -> str:
+        """Return `summary` as one line: "1 shared node, 2 pools, 1 TiB memory in pools"."""
+        parts = ((amount, what.removesuffix("s") if amount == "1" else what) for what, amount in self.summary().items())
+        return ", ".join(f"{amount} {what}" for amount, what in parts if amount != "0 MiB")
+
     def __repr__(self) -> str:
-        parts = [f"{amount} {what}" for what, amount in self.summary().items() if amount != "0 MiB"]
-        return fit_repr(f"Machine '{self.name}': {', '.join(parts)}")
+        return fit_repr(f"Machine '{self.name}': {self.summary_text()}")
 
     def _repr_html_(self) -> str:
         return html_table(f"Machine {self.name}", self.summary())

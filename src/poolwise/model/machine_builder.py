@@ -58,7 +58,7 @@ class MachineBuilder:
     >>> for node in nodes:
     ...     port = build.link(f"port{node}", node, "switch", bandwidth="10 GB/s")
     >>> poolwise.Machine.of(build)
-    Machine 'two nodes': 2 shared nodes, 1 devices, 2 links
+    Machine 'two nodes': 2 shared nodes, 1 device, 2 links
     """
 
     def __init__(self, name: str, resources: Sequence[str] = ()) -> None:

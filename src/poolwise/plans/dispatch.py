@@ -31,6 +31,7 @@ from poolwise.plans.units import (
     component_tables,
 )
 from poolwise.presentation.answer import Answer
+from poolwise.quantities import format_count
 from poolwise.runner import TaskRunner
 from poolwise.studies.cell_store import CellStore
 from poolwise.studies.cells import Cell
@@ -93,7 +94,7 @@ class DispatchPlan:
         """Simulate every order with every placement, and choose the best pair."""
         section = self.section
         pairs: list[Element] = list(itertools.product(range(len(section.order)), range(len(section.placement))))
-        tell(f"{len(pairs):,} candidates, {len(self.cells):,} runs")
+        tell(f"{format_count(len(pairs), 'candidate')}, {format_count(len(self.cells), 'run')}")
         records = runner.records(self.measurement, self.cells)
         runs = {pair: records[k * section.seeds : (k + 1) * section.seeds] for k, pair in enumerate(pairs)}
         return dispatch_answer(section, self.study, runs)

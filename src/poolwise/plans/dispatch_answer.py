@@ -25,6 +25,7 @@ from poolwise.presentation.format import (
     latency_name,
     latency_unit,
     order_name,
+    rows_note,
     sentence_case,
 )
 
@@ -74,7 +75,7 @@ def dispatch_answer(section: DispatchSection, study: UnitStudy, runs: Mapping[El
         "candidates": [_candidate(measured, k) for k in candidates],
         **read,
     }
-    notes = [f"{count:,} rows were {verb}: {why}." for name, verb in _COUNTED for why, count in sorted(read[name].items())]
+    notes = [rows_note(count, verb, why) for name, verb in _COUNTED for why, count in sorted(read[name].items())]
     return ranking.answer(
         candidates,
         _frame(measured),

@@ -13,7 +13,9 @@ from poolwise.comparison.ranking import CandidateRanking
 from poolwise.hashing import Json
 from poolwise.presentation.answer import Answer, DecisionCard
 from poolwise.presentation.figure import Axis, Bars, Curves, Figure
+from poolwise.presentation.format import rows_note
 from poolwise.presentation.table import Table, frame_table
+from poolwise.quantities import format_count
 from poolwise.studies.cells import Cell
 
 
@@ -44,8 +46,9 @@ def packing_answer(cells: Sequence[Cell], results: Sequence[Json], device: str) 
         notes=[
             "Jobs are drawn from the trace with replacement and submitted at once. No job ends, and each is tried once.",
             f"A {device} is stranded if it is idle while a waiting job accepts its type.",
-            f"Numbers are means over {len(runs[first])} seeds. The plan ignores the speed of {device}s over the network.",
-            *(f"{count:,} rows of the trace were excluded: {reason}." for reason, count in first_result["excluded"].items()),
+            f"Numbers are means over {format_count(len(runs[first]), 'seed')}. "
+            f"The plan ignores the speed of {device}s over the network.",
+            *(rows_note(count, "excluded from the trace", reason) for reason, count in first_result["excluded"].items()),
         ],
         inputs={Path(cell.workload.path).name: cell.workload.sha256 for cell in cells},
         seeds=sorted({cell.seed for cell in cells}),
@@ -71,7 +74,8 @@ def _decision(
         effects.insert(
             1, ["More jobs than with the first combination, per seed", f"{row['more_least']:,.0f} to {row['more_most']:,.0f}"]
         )
-    note = f"Means over {seeds} seeds of {row['jobs']:,.0f} jobs each, on {row[f'{name}s_installed']:,.0f} {device}s."
+    means = f"Means over {format_count(seeds, 'seed')} of {row['jobs']:,.0f} jobs each"
+    note = f"{means}, on {row[f'{name}s_installed']:,.0f} {device}s."
     return DecisionCard([], effects, reference="" if chosen == first else first, note=note, recommended=chosen)
 
 

@@ -29,9 +29,9 @@ from poolwise.plans.sizes import Size, priced
 from poolwise.plans.targets import KNOWN, Target
 from poolwise.presentation.answer import Answer, AnswerStatus, Certainty, DecisionCard
 from poolwise.presentation.cost import cost_sentences, format_dollars, money_rows
-from poolwise.presentation.format import capitalize, format_number, order_name
+from poolwise.presentation.format import capitalize, format_number, order_name, rows_note
 from poolwise.presentation.table import Table
-from poolwise.quantities import parse
+from poolwise.quantities import format_count, parse
 from poolwise.studies.cells import Cell
 from poolwise.studies.diagnostics import diagnostics_of
 
@@ -115,9 +115,8 @@ def _measured_on(runs: CandidateRuns, verdict: CandidateVerdict, name: str, jobs
     finishers = "the largest candidate and the reference finish" if relative else "the largest candidate finishes"
     seeds = f"with {verdict.seeds} seeds" if verdict.seeds > 1 else "with one seed"
     count = int(runs.population(0).sum())
-    text = (
-        f"Targets are measured on the jobs that {finishers}, after {_warm_up(runs)}, {seeds}: {count:,} jobs of the first seed"
-    )
+    jobs_of_first = f"{format_count(count, 'job')} of the first seed"
+    text = f"Targets are measured on the jobs that {finishers}, after {_warm_up(runs)}, {seeds}: {jobs_of_first}"
     if name:
         return f"{text}. Waits cover the {jobs:,} of these jobs, over all seeds, that also finish today."
     return f"{text}. The plan has no [today]; add one to compare the answer with your current system."
@@ -210,9 +209,10 @@ def _because(runs: CandidateRuns, cost: FloatArray, search: Search) -> Iterator[
         yield _larger(runs, cost, search, search.best)
     least, most = runs.certainty.seeds
     grid_runs = f"{cost.size * least:,}" if least == most else f"{cost.size * least:,} to {cost.size * most:,}"
+    simulations, candidates = format_count(len(runs.simulated), "simulation"), format_count(runs.judged, "candidate")
     yield (
-        f"The search needed {len(runs.simulated):,} simulations of {runs.judged:,} candidates; the full grid has "
-        f"{cost.size:,} candidates and needs {grid_runs} simulations."
+        f"The search needed {simulations} of {candidates}; the full grid has "
+        f"{format_count(cost.size, 'candidate')} and needs {grid_runs} simulations."
     )
 
 
@@ -297,21 +297,22 @@ def _notes(runs: CandidateRuns, search: Search) -> Iterator[str]:
     finishers = "the largest candidate and the reference finish" if relative else "the largest candidate finishes"
     yield (
         f"Measured on the jobs that {finishers}, after {_warm_up(runs)}: "
-        f"{int(runs.population(0).sum()):,} jobs of the first seed."
+        f"{format_count(int(runs.population(0).sum()), 'job')} of the first seed."
     )
     rejecting = {element: v.unfinished for element, v in search.verdicts.items() if v.unfinished}
     if rejecting:
         yield (
             f"{len(rejecting):,} candidates miss the targets because they can never run some jobs that the largest candidate "
-            f"runs (up to {max(rejecting.values()):,} jobs)."
+            f"runs (up to {format_count(max(rejecting.values()), 'job')})."
         )
     largest = [runs.store.facts(cell) or {} for cell in runs.cells(runs.largest)[: runs.certainty.seeds[0]]]
     rejected = max(sum(facts.get("rejected", {}).values()) for facts in largest)
     if rejected:
-        yield f"{rejected:,} jobs can never run even on the largest candidate; they are excluded from all metrics."
+        jobs, verb = format_count(rejected, "job"), "is" if rejected == 1 else "are"
+        yield f"{jobs} can never run even on the largest candidate and {verb} excluded from all metrics."
     for fact, verb in (("excluded", "excluded from the trace"), ("repaired", "repaired while reading")):
         for reason, count in sorted(largest[0].get(fact, {}).items()):
-            yield f"{count:,} rows were {verb}: {reason}."
+            yield rows_note(count, verb, reason)
     spread = max((i.high - i.low for v in search.verdicts.values() for i in v.margins), default=0.0)
     if runs.certainty.over == "seeds" and spread == 0:
         yield "These runs do not depend on the seed: all seeds give the same values. Their certainty is that of the trace."
@@ -324,7 +325,7 @@ def _targets(targets: Sequence[Target]) -> str:
 
 def _measured(runs: CandidateRuns, verdict: CandidateVerdict) -> str:
     if verdict.unfinished:
-        return f"{verdict.unfinished:,} jobs can never run"
+        return f"{format_count(verdict.unfinished, 'job')} can never run"
     return ", ".join(
         f"{KNOWN[target.metric].description} {target.format_value(value)}, {_margin(runs, verdict, k)}"
         for k, (target, value) in enumerate(zip(runs.targets, verdict.values, strict=True))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-from poolwise.quantities import UNITS
+from poolwise.quantities import UNITS, format_count
 
 
 def format_number(value: float, sign: str = "") -> str:
@@ -66,8 +66,13 @@ def population_note(counts: Iterable[int], warm_up: int, condition: str, policy:
     """
     jobs = " or ".join(f"{count:,}" for count in sorted(set(counts)))
     under = f" under {policy}" if policy else ""
-    after = f", after a warm-up of {warm_up:,} job{'' if warm_up == 1 else 's'}{under}" if warm_up else ", without a warm-up"
+    after = f", after a warm-up of {format_count(warm_up, 'job')}{under}" if warm_up else ", without a warm-up"
     return f"Measured on the {jobs} job{'' if jobs == '1' else 's'} that {condition}{after}."
+
+
+def rows_note(count: int, verb: str, reason: str) -> str:
+    """State how many rows of a trace were excluded or changed, and why: "1 row was excluded from the trace: no end."."""
+    return f"{format_count(count, 'row')} {'was' if count == 1 else 'were'} {verb}: {reason}."
 
 
 _ABBREVIATIONS = ("edf", "f1", "fair", "fcfs", "fm", "sjf", "wfp3")

@@ -79,7 +79,9 @@ def amount_with_unit(value: float, unit: str) -> tuple[str, str]:
     """Return value and unit of a metric of one run; times of a second or more carry a unit that suits their length."""
     if unit == "s" or (unit == "us" and value >= 1e6):
         return format_time(value if unit == "s" else value / 1e6), ""
-    return (_digits(100 * value, 4), "%") if unit == "fraction" else (_digits(value, 6), unit)
+    if unit == "fraction":
+        return _digits(100 * value, 4), "%"
+    return _digits(value, 6), unit.removesuffix("s") if value == 1 and unit in ("jobs", "nodes", "runs", "tasks") else unit
 
 
 def _digits(value: float, digits: int) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 from poolwise.metrics import METRICS
 from poolwise.presentation.answer import Certainty
 from poolwise.presentation.format import capitalize, format_number
-from poolwise.quantities import format_memory, format_time
+from poolwise.quantities import format_count, format_memory, format_time
 from poolwise.report.recommendation import ADDED_WAIT, ENOUGH, Alternative, Recommendation
 from poolwise.report.sweep import Sweep
 
@@ -120,7 +120,8 @@ def _smaller(recommendation: Recommendation, sweep: Sweep) -> Iterator[str]:
         return
     rejected, here = recommendation.rejected[at], recommendation.rejected[recommendation.at]
     if rejected > here:
-        yield f"With the next smaller size, {sweep.labels[at]}, {_jobs(rejected)} can never run; with this size, {here:,}."
+        jobs = format_count(rejected, "job")
+        yield f"With the next smaller size, {sweep.labels[at]}, {jobs} can never run; with this size, {here:,}."
     if math.isfinite(recommendation.least[at]):
         ratio = recommendation.least[at] / recommendation.least[recommendation.at]
         enough = "which is too much" if recommendation.least[at] > recommendation.target else "which alone would be enough"
@@ -202,7 +203,7 @@ def certainty_sentences(recommendation: Recommendation, sweep: Sweep, seeds: int
         if other is not None and other.interval is not None:
             sentences.append(f"{recommendation.series} with {sweep.labels[at]}: {_verdict(other)}")
     sentences.append(
-        f"The intervals (95 %, paired block bootstrap over {_jobs(recommendation.jobs)} in submission order"
+        f"The intervals (95 %, paired block bootstrap over {format_count(recommendation.jobs, 'job')} in submission order"
         + (f", from {seeds} seeds" if seeds > 1 else "")
         + ") cover variation between periods like this one. They are too narrow if the machine is congested for longer than a "
         "thirtieth of the period. They do not cover another machine, another mix of users, or jobs that react to remote "
@@ -293,10 +294,6 @@ def either(names: Sequence[str]) -> str:
 
 def _and(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-
-
-def _jobs(count: int) -> str:
-    return f"{count:,} job{'' if count == 1 else 's'}"
 
 
 def _lower(text: str) -> str:

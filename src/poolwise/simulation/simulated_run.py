@@ -26,7 +26,7 @@ from poolwise.presentation.answer import Answer
 from poolwise.presentation.figure import Figure
 from poolwise.presentation.format import population_note
 from poolwise.presentation.table import Table, amount_with_unit
-from poolwise.quantities import SECOND, format_time
+from poolwise.quantities import SECOND, format_count, format_time
 from poolwise.short_repr import fit_repr, short_value
 
 SPARSE_SHARE = 0.05
@@ -184,7 +184,7 @@ class SimulatedRun:
         """
         content = self.to_dict()
         counts = [
-            [f"{kind}: {reason}", f"{count:,}", "jobs"]
+            [f"{kind}: {reason}", f"{count:,}", "job" if count == 1 else "jobs"]
             for kind in ("excluded", "repaired", "rejected", "canceled")
             for reason, count in content[kind].items()
         ]
@@ -192,10 +192,11 @@ class SimulatedRun:
         hidden = frozenset() if every_metric else self._details
         shown = [name for name in self.described if name not in hidden]
         rows = [["jobs that ran", f"{self.jobs:,}", ""], *counts, *self._rows(shown), engine]
+        ran = f"{format_count(self.jobs, 'job')} ran"
         more = f" `--all` shows {len(hidden)} more metrics." if hidden else ""
         return Answer(
             title=self._title,
-            headline=", ".join([f"{self.jobs:,} jobs ran", *(" ".join(row).strip() for row in self._rows(_IN_HEADLINE))]) + ".",
+            headline=", ".join([ran, *(" ".join(row).strip() for row in self._rows(_IN_HEADLINE))]) + ".",
             first=self.sanity.sentences,
             head=[Table(self._title, ["", "value", "unit"], rows, self.population + more)],
             notes=self.notes,
@@ -261,7 +262,8 @@ class SimulatedRun:
     def __repr__(self) -> str:
         by = "" if self.scheduler is None else f", {scheduler_text(self.scheduler)}"
         lines = [
-            f"SimulatedRun '{self._title}': {self.jobs:,} jobs finished, {self.engine} engine, {format_time(self.wall_s)}{by}"
+            f"SimulatedRun '{self._title}': {format_count(self.jobs, 'job')} finished, "
+            f"{self.engine} engine, {format_time(self.wall_s)}{by}"
         ]
         lines += [f"  {name}: {value:.6g}" for name in _IN_REPR if (value := self.metrics.get(name, np.nan)) == value]
         return fit_repr("\n".join(lines))

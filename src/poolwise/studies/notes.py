@@ -8,7 +8,8 @@ from pathlib import Path
 
 from poolwise.files.factory import warm_up_policy
 from poolwise.metrics import Outcomes
-from poolwise.quantities import format_memory
+from poolwise.presentation.format import rows_note
+from poolwise.quantities import format_count, format_memory
 from poolwise.simulation import SPARSE_SHARE
 from poolwise.studies.measured import CellResult, MeasuredStudy
 from poolwise.studies.study import Study
@@ -29,18 +30,20 @@ def notes(result: MeasuredStudy) -> list[str]:
             sentences.append(f"Only {100 * share:.2g} % of the jobs need remote memory{suffix}, so pools have little effect.")
         waiting = max(cell.waiting for cell in cells)
         if waiting:
-            sentences.append(f"{waiting:,} jobs never started{suffix}.")
+            sentences.append(f"{format_count(waiting, 'job')} never started{suffix}.")
     if result.study.measure.population == "common":
         sentences += _left_out(result)
     for what, verb in (("excluded", "excluded from the trace"), ("repaired", "changed while reading")):
         counts: dict[str, int] = {}
         for cell in result.cells:
             counts |= getattr(cell, what)
-        sentences += [f"{count:,} rows were {verb}: {reason}." for reason, count in sorted(counts.items())]
+        sentences += [rows_note(count, verb, reason) for reason, count in sorted(counts.items())]
     canceled: Counter[str] = Counter()
     for facts in result.facts.values():
         canceled |= Counter(facts.get("canceled", {}))  # the maximum of each
-    sentences += [f"A run canceled at most {_jobs(count)}: {reason}." for reason, count in sorted(canceled.items())]
+    sentences += [
+        f"A run canceled at most {format_count(count, 'job')}: {reason}." for reason, count in sorted(canceled.items())
+    ]
     refused = {reason: count for facts in result.facts.values() for reason, count in facts.get("refused", {}).items()}
     sentences += [f"The machine rejected scheduling decisions ({count:,}): {why}." for why, count in sorted(refused.items())]
     return sentences + sorted({warning for facts in result.facts.values() for warning in facts.get("warnings", ())})
@@ -57,12 +60,18 @@ def description(result: MeasuredStudy) -> list[tuple[str, str]]:
     outcomes = result.outcomes(result.cells[0])
     measured = sorted({int(result.population(cell).sum()) for cell in result.cells})
     pairs = [
-        ("workload", f"{Path(first.workload.path).name}, {_jobs(len(outcomes))} starting at row {first.workload.first:,}"),
-        ("machine", f"{first.machine.name}: {outcomes.n_nodes:,} nodes with {_node_memory(outcomes)} each"),
+        (
+            "workload",
+            f"{Path(first.workload.path).name}, {format_count(len(outcomes), 'job')} starting at row {first.workload.first:,}",
+        ),
+        ("machine", f"{first.machine.name}: {format_count(outcomes.n_nodes, 'node')} with {_node_memory(outcomes)} each"),
         *((f"varied: {path}", ", ".join(str(value) for value in values)) for path, values in study.vary.items()),
         ("runs", runs_text(study)),
-        ("warm-up", f"{_jobs(first.warm_up)} under {warm_up_policy(cell.scheduler for cell in study.cells)}"),
-        ("measured", " or ".join(_jobs(count) for count in measured) + f" ({study.measure.population} population)"),
+        ("warm-up", f"{format_count(first.warm_up, 'job')} under {warm_up_policy(cell.scheduler for cell in study.cells)}"),
+        (
+            "measured",
+            " or ".join(format_count(count, "job") for count in measured) + f" ({study.measure.population} population)",
+        ),
         ("seeds", seed_text(cell.seed for cell in study.cells)),
         ("engine", _engines(result)),
     ]
@@ -117,7 +126,8 @@ def _left_out(result: MeasuredStudy) -> list[str]:
     if measured >= most:
         return []
     count = most - measured
-    return [f"{_jobs(count)} did not finish in every run and {'is' if count == 1 else 'are'} excluded from all metrics."]
+    verb = "is" if count == 1 else "are"
+    return [f"{format_count(count, 'job')} did not finish in every run and {verb} excluded from all metrics."]
 
 
 def cells_by_machine(result: MeasuredStudy) -> list[tuple[str, Sequence[CellResult]]]:
@@ -127,7 +137,3 @@ def cells_by_machine(result: MeasuredStudy) -> list[tuple[str, Sequence[CellResu
         name = ", ".join(str(value) for path, value in cell.parameters.items() if path.startswith("machine"))
         groups.setdefault(name, []).append(cell)
     return list(groups.items())
-
-
-def _jobs(count: int) -> str:
-    return f"{count:,} job{'' if count == 1 else 's'}"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from poolwise.arrays import BoolArray, FloatArray, IntArray
-from poolwise.quantities import SECOND, UNKNOWN
+from poolwise.quantities import SECOND, UNKNOWN, format_count
 from poolwise.traces import time_of_day
 from poolwise.traces.column_cells import LONGEST, JobCells, Times
 from poolwise.traces.selection import occurring
@@ -44,7 +44,10 @@ class JobTimes:
         count = int((self.mismatched & keep).sum())
         if not count:
             return self.messages
-        return (*self.messages, f"the duration of {count:,} jobs is not the time between their start and end: check the units")
+        return (
+            *self.messages,
+            f"the duration of {format_count(count, 'job')} is not the time between their start and end: check the units",
+        )
 
 
 def read_times(cells: JobCells) -> JobTimes:

@@ -12,7 +12,7 @@ from poolwise.errors import InputError
 from poolwise.model import Kind, Machine
 from poolwise.model.eligibility import TIME_LIMIT
 from poolwise.model.partition import default_of
-from poolwise.quantities import SECOND, UNKNOWN
+from poolwise.quantities import SECOND, UNKNOWN, format_count
 from poolwise.traces.numbers import round_up
 
 _MILLI = 1000
@@ -227,7 +227,8 @@ def _count_ignored(kind: str, milli: IntArray, repaired: dict[str, int], where: 
 def _check(requested: IntArray, machine: Machine, resources: str) -> None:
     if not requested.all():
         count = int((requested == 0).sum())
-        message = f"{count:,} jobs request no resource that the nodes of machine '{machine.name}' have"
+        verb = "requests" if count == 1 else "request"
+        message = f"{format_count(count, 'job')} {verb} no resource that the nodes of machine '{machine.name}' have"
         raise InputError(message, field="machine", remedy=f"give its nodes {resources}")
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from poolwise.errors import InputError
 from poolwise.model import MemoryUse, Workload
 from poolwise.performance.csv_table import number, table_rows
-from poolwise.quantities import SECOND
+from poolwise.quantities import SECOND, format_count
 from poolwise.registry import InputFile, register
 from poolwise.traces.memory import LARGEST
 from poolwise.traces.memory_use.source import MemoryUseSource, with_overestimates
@@ -55,8 +55,13 @@ class UseTable(MemoryUseSource):
             offset.append(len(work))
         use = MemoryUse(*(np.array(column, dtype=np.int64) for column in (offset, work, memory)))
         missing, others = len(set(ids) - steps.keys()), len(steps.keys() - set(ids))
-        notes = [f"{missing:,} of {len(ids):,} jobs have no rows in {Path(self.file).name}"] if missing else []
-        notes += [f"{others:,} jobs of {Path(self.file).name} are not in the workload"] if others else []
+        file, notes = Path(self.file).name, list[str]()
+        if missing:
+            notes.append(
+                f"{missing:,} of {format_count(len(ids), 'job')} {'has' if missing == 1 else 'have'} no rows in {file}"
+            )
+        if others:
+            notes.append(f"{format_count(others, 'job')} of {file} {'is' if others == 1 else 'are'} not in the workload")
         requested = with_overestimates(workload, self.seed, self.overestimate, self.overestimating)
         requests = {**workload.requests, "memory": requested} if "memory" in workload.requests else workload.requests
         return replace(workload, requests=requests, memory_use=use, notes=(*workload.notes, *notes))
