@@ -127,6 +127,17 @@ def test_search_reports_and_corrects_violated_monotonicity(folder):
     assert any("contradict" in line for line in answer.sections["Certainty"])
 
 
+def test_every_simulated_candidate_is_counted_compared_and_listed(folder):
+    """The searches for tighter and looser targets simulate candidates that the plan's targets do not need."""
+    settings = {
+        "plan.target": [{"metric": "mean_bounded_slowdown", "at_most": 1.6, "of": "reference"}],
+        "plan.sensitivity": 0.4,
+    }
+    answer = answer_of(plan.load_plan(write(folder, PLAN + NODES), settings).problem, folder)
+    assert answer.candidates is not None
+    assert answer.candidates.height == answer.content["simulations"]["candidates"]
+
+
 def test_cost_covers_pools_of_all_racks_and_all_nodes(folder):
     problem = plan.load_plan(write(folder, PLAN + NODES)).problem
     cost = priced(problem.sizes, bought(problem.sizes, problem.document))

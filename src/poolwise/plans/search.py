@@ -32,7 +32,7 @@ class Search:
     open : cheapest candidate not shown to miss them, if it is cheaper than `best`
     rival : cheapest alternative that meets them: not just the best one with more of something; with one size, the next value
     sensitivity : cheapest candidates for tighter and looser targets
-    verdicts : every candidate that was judged on the plan's targets
+    verdicts : verdict of every simulated candidate on the plan's targets
     worse : pairs x <= y such that y meets a target by a smaller margin than x, with the certainty of verdicts
     pairs : number of pairs compared for `worse`
     elsewhere : cheapest candidate shown to meet the targets at each of the other prices, None if there is none
@@ -77,11 +77,11 @@ def search(runs: CandidateRuns, cost: FloatArray, share: float, checks: int, oth
         open_ = cheapest(cost, lambda element: judge(element).state != "breaks", _may_keep(verdicts))
         rival = None if best is None else _rival(cost, judge, best, verdicts)
         elsewhere = tuple(cheapest(other, lambda e: judge(e).state == "keeps", _keeps(verdicts)) for other in other_costs)
+        moved = [] if share == 0 else [_moved(runs, cost, s, judge, verdicts) for s in (share, -share)]
         if best == cheapest(cost, lambda e: judge(e).state == "keeps", _keeps(verdicts)):
             break  # verdicts from the search for the others did not change the best one
     if open_ == best:
         open_ = None
-    moved = [] if share == 0 else [_moved(runs, cost, s, verdicts) for s in (share, -share)]
     worse, pairs = _worse(runs, verdicts)
     return Search(best, open_, rival, tuple(moved), verdicts, worse, pairs, elsewhere)
 
@@ -154,12 +154,19 @@ def _rival(cost: FloatArray, judge: Judge, best: Element, verdicts: dict[Element
     return cheapest(cost, lambda element: judge(element).state == "keeps", _keeps(verdicts), others)
 
 
-def _moved(runs: CandidateRuns, cost: FloatArray, share: float, verdicts: dict[Element, CandidateVerdict]) -> Sensitivity:
+def _moved(
+    runs: CandidateRuns, cost: FloatArray, share: float, judge: Judge, verdicts: dict[Element, CandidateVerdict]
+) -> Sensitivity:
     targets = tuple(target.tightened(share) for target in runs.targets)
     # A candidate that misses the targets also misses tighter ones; one that meets them also meets looser ones.
     state, answer = ("breaks", False) if share > 0 else ("keeps", True)
     settled = {element: answer for element, verdict in verdicts.items() if verdict.state == state}
-    best = cheapest(cost, lambda element: runs.judge(element, targets).state == "keeps", settled)
+
+    def holds(element: Element) -> bool:
+        judge(element)  # on the plan's targets too, so that every simulated candidate has a verdict
+        return runs.judge(element, targets).state == "keeps"
+
+    best = cheapest(cost, holds, settled)
     return Sensitivity(share, targets, best)
 
 
