@@ -177,3 +177,19 @@ def test_converted_trace_has_provenance(tmp_path, capsys):
     source = json.loads((tmp_path / "jobs.csv.provenance.json").read_text(encoding="utf-8"))
     assert list(source["inputs"]) == ["example-sacct.txt"]
     assert source["seed"] is None
+
+
+def test_info_without_a_machine_states_the_assumed_nodes(tmp_path, capsys):
+    log = tmp_path / "gpus.txt"
+    log.write_text(
+        "JobID|Submit|Start|State|NNodes|AllocCPUS|ElapsedRaw|TimelimitRaw|AllocTRES\n"
+        "1|2026-03-01T00:00:00|2026-03-01T00:00:00|COMPLETED|2|64|60|98|cpu=64,gres/gpu=4\n"
+    )
+    assumed = "Nodes and node-seconds assume nodes of one core; choose others with --machine or --machine-cores."
+    _, out, _ = call(capsys, "trace", "info", log)
+    text = " ".join(out.split())
+    assert text.count(assumed) == 2
+    _, out, _ = call(capsys, "trace", "info", log, "--json")
+    assert json.loads(out)["repaired"]["GPUs ignored, because no machine with them is given"] == 1
+    _, out, _ = call(capsys, "trace", "info", log, "--machine-cores", 32)
+    assert assumed not in " ".join(out.split())

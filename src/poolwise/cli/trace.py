@@ -160,12 +160,29 @@ def info(
     target = options.target(nodes)
     workload = options.read(trace, target)
     content = traces.info(workload, target if options.machine or nodes else None)
+    if options.machine is None:
+        content["repaired"] = {_without_machine(reason): count for reason, count in content["repaired"].items()}
     if json:
         print_json(content, provenance(None, [trace]), workload.notes)
     else:
-        _print_info(content)
+        _print_info(content, _assumed(options, trace))
         for text in workload.notes:
             note(text)
+
+
+def _without_machine(reason: str) -> str:
+    """Reword a reason that refers to a machine, because none was named."""
+    return reason.replace("because the machine's nodes have none", "because no machine with them is given")
+
+
+def _assumed(options: ReadOptions, trace: Path) -> str:
+    """State how processors of a log become nodes if neither a machine nor the cores of its nodes are given; "" otherwise."""
+    from poolwise.traces.sacct import Sacct
+    from poolwise.traces.swf import SWF
+
+    if options.machine is not None or options.machine_cores is not None or not isinstance(options.chosen(trace), Sacct | SWF):
+        return ""
+    return "Nodes and node-seconds assume nodes of one core; choose others with --machine or --machine-cores."
 
 
 _EXPORT = (
@@ -250,7 +267,7 @@ def _warn_of_rows(counts: Mapping[str, int], action: str) -> None:
         warn(f"{action} {format_count(count, 'row')}: {reason}")
 
 
-def _print_info(content: Mapping[str, Any]) -> None:
+def _print_info(content: Mapping[str, Any], assumed: str) -> None:
     rows = [
         ["jobs", f"{content['jobs']:,}"],
         ["span of submissions", format_time(content["span_s"])],
@@ -261,7 +278,7 @@ def _print_info(content: Mapping[str, Any]) -> None:
         rows.append(["jobs larger than the machine", f"{content['larger_than_machine']:,}"])
     rows.append(["jobs with known memory", f"{100 * content['memory_known']:.4g} %"])
     rows += [[f"{kind}: {reason}", f"{n:,}"] for kind in ("excluded", "repaired") for reason, n in content[kind].items()]
-    print_table(Table(content["name"], ["", "value"], rows))
+    print_table(Table(content["name"], ["", "value"], rows, assumed))
     requests, memory = content["requests"], content["memory_mib"]
     quantiles = [
         [
@@ -273,7 +290,7 @@ def _print_info(content: Mapping[str, Any]) -> None:
         ]
         for name, nodes in content["nodes"].items()
     ]
-    print_table(Table("Quantiles", ["", "nodes", "runtime", "memory per node", *requests], quantiles))
+    print_table(Table("Quantiles", ["", "nodes", "runtime", "memory per node", *requests], quantiles, assumed))
 
 
 app.add_typer(commands, name="trace")
