@@ -31,8 +31,8 @@ JOBS = 200
 PAGE = Path(__file__).parents[1] / "docs" / "explanation" / "performance.md"
 RESULTS = Path(__file__).parent / "results" / "combinations.json"
 BEGIN, END = "<!-- combinations: python -m benchmarks.combinations -->\n", "<!-- end of combinations -->\n"
-OF_TASKS = ("classes", "edf")
-"""Orders of tasks with priorities or deadlines, which dispatchers use."""
+WITH_COLUMN = ("classes", "edf")
+"""Orders that need a column of the workload; they are static."""
 ON_RACKS = {"rack": "each rack", "system": "the system"}
 ON_NODES = ("first_fit", "best_fit", "worst_fit", "packed", "topology_tree", "topology_none", "pooled")
 BY_USE = "racks, memory by use"
@@ -41,16 +41,16 @@ BY_USE = "racks, memory by use"
 def orders() -> Mapping[str, QueuePolicy]:
     """Return the shipped orders of jobs; those that need settings with an example."""
     examples: dict[str, QueuePolicy] = {"affine": Affine(logs=LogTerm(nodes=-1.0)), "capped": Capped(FM(), 3600.0)}
-    return {name: examples.get(name) or registry.make("orders", name) for name in _shipped("orders") if name not in OF_TASKS}
+    return {name: examples.get(name) or registry.make("orders", name) for name in shipped("orders") if name not in WITH_COLUMN}
 
 
 def backfills() -> Mapping[str, BackfillPolicy]:
     """Return the shipped backfills, and conservative backfilling that keeps its reservations."""
-    shipped: dict[str, BackfillPolicy] = {name: registry.make("backfills", name) for name in _shipped("backfills")}
-    return shipped | {"conservative, kept": Conservative(keep_reservations=True)}
+    named: dict[str, BackfillPolicy] = {name: registry.make("backfills", name) for name in shipped("backfills")}
+    return named | {"conservative, kept": Conservative(keep_reservations=True)}
 
 
-def _shipped(group: str) -> list[str]:
+def shipped(group: str) -> list[str]:
     """Return the names that Poolwise registers itself; tests and users add others."""
     return [name for name in registry.names(group) if registry.find(group, name).__module__.startswith("poolwise.")]
 

@@ -8,6 +8,7 @@ import pytest
 
 from benchmarks import combinations, features, shared_features
 from benchmarks.features import engine_of
+from poolwise import registry
 
 ROOT = Path(__file__).parents[2]
 ROWS = [
@@ -66,6 +67,16 @@ def test_all_rows_are_parsed_and_rounding_is_checked() -> None:
     assert not _printed_as(0.1374, "0.138")
     assert _printed_as(0.1374, "0.14")
     assert _printed_as(880600.0, "881000")
+
+
+def test_table_of_combinations_omits_only_orders_that_run_on_the_same_engines_and_placements_of_other_schedulers() -> None:
+    page = combinations.PAGE.read_text(encoding="utf-8")
+    for name in combinations.WITH_COLUMN:
+        order = registry.make("orders", name)
+        assert f"`{name}`" in page and order.kind == registry.make("orders", "sjf").kind
+    others = {"delay", "earliest_finish", "flat", "high", "pref", "closer_to_data", "device_shares"}
+    names = {name for name in combinations.shipped("placements") if not name.startswith("nvme_")}
+    assert names - others == {*combinations.ON_NODES, "racks"}
 
 
 def test_table_of_combinations_is_generated_from_results_and_engines() -> None:
