@@ -179,7 +179,7 @@ def test_variants_apply_only_to_their_policies():
 
 
 def test_only_network_aware_arcs_leave_jobs_partly_placed():
-    """Without network awareness, solving a round again changes nothing, so `SOLVED_AGAIN` is no variant of that policy."""
+    """Without network awareness, solving a round again changes nothing, so `SOLVED_AGAIN` does not apply to that policy."""
     schedules = []
     for again in (False, True):
         cell = DrMaestroCase(SMALLEST, "drmaestro", 0).cell()
