@@ -50,3 +50,14 @@ def test_nouns_and_verbs_agree_with_their_counts() -> None:
     assert [format_count(n, "job") for n in (0, 1, 1200)] == ["0 jobs", "1 job", "1,200 jobs"]
     assert rows_note(1, "excluded", "no end") == "1 row was excluded: no end."
     assert rows_note(2, "excluded", "no end") == "2 rows were excluded: no end."
+
+
+def test_study_of_one_job_is_reported_without_intervals(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["import", "slurm", "--conf", "slurm.conf", "--log", "one.txt", "--out", "uno"]) == 0
+    capsys.readouterr()
+    assert cli.run(["run", "uno/study.toml", "--out", "results"]) == 0
+    out = capsys.readouterr().out
+    report = Path("results/report.html").read_text()
+    assert "(no interval)" in report and "too few jobs for an interval" in report and "NaN" not in report.split("<script")[0]
+    assert "wait added compared with FCFS without backfilling, summed over the compared jobs that wait longer" in report
+    assert not ONE_OF_SEVERAL.findall(out)

@@ -16,6 +16,7 @@ from poolwise.presentation.cost import Cost, cost_table, tornado
 from poolwise.presentation.figure import Figure
 from poolwise.presentation.format import format_number
 from poolwise.presentation.table import Table
+from poolwise.quantities import format_count
 from poolwise.short_repr import short_repr
 
 AnswerStatus = Literal["decided", "undecided", "infeasible"]
@@ -52,7 +53,8 @@ class Certainty:
     @property
     def text(self) -> str:
         """The certainty in one line."""
-        over = f" over {f'{self.samples:,} ' if self.samples else 'the '}{self.over}" if self.over else ""
+        sampled = format_count(self.samples, self.over.removesuffix("s")) if self.samples else f"the {self.over}"
+        over = f" over {sampled}" if self.over else ""
         percent = "" if self.level is None else f"{100 * self.level:g} %"
         low, high = self.interval if self.interval is not None else (float("nan"), float("nan"))
         match self.kind:

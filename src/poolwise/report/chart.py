@@ -147,14 +147,19 @@ def _scatter(figure: Scatter) -> Spec:
     for label, (xs, ys) in figure.series.items():
         bounds = figure.spread.get(label)
         for k, (at, value) in enumerate(zip(xs, ys, strict=True)):
+            if not (math.isfinite(at) and math.isfinite(value)):
+                continue
             row: Spec = {"x": float(at), "y": float(value), "series": label, "k": k}
             row["description"] = (
                 figure.descriptions[label][k]
                 if label in figure.descriptions
                 else f"{label}: {format_number(at)}, {format_number(value)}"
             )
-            if bounds is not None:
-                row |= dict(zip(("left", "right", "low", "high"), (float(bound[k]) for bound in bounds), strict=True))
+            ends = [] if bounds is None else [float(bound[k]) for bound in bounds]
+            if ends and all(map(math.isfinite, ends)):
+                row |= dict(zip(("left", "right", "low", "high"), ends, strict=True))
+            elif ends:
+                row["description"] += " (no interval)"
             rows.append(row)
     across = [row[name] for row in rows for name in ("x", "left", "right") if name in row]
     up = [row[name] for row in rows for name in ("y", "low", "high") if name in row]

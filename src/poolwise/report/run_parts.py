@@ -210,13 +210,15 @@ def compromise(result: StudyResult, sweep: Sweep, at: int, where: str) -> Scatte
         return None
     points = {s: _point(result, sweep.cells[s, at]) for s in sweep.series if (s, at) in sweep.cells}
     best = best_of({series: (p[0], p[3]) for series, p in points.items()})
+    missing = "" if np.isfinite([*points.values()]).all() else " Points without bars have too few jobs for an interval."
     names = {series: f"{series} (front)" if series in best else series for series in points}
     return Scatter(
         "compromise",
         f"Fairness by slowdown{where}",
         "One point per order; points to the left are faster, lower ones are fairer. No other order is better in both than an "
-        "order on the front. Discrimination is the mean added wait compared with FCFS without backfilling, over all compared "
-        "jobs. Bars are 95 % intervals (block bootstrap over the jobs in submission order).",
+        "order on the front. Discrimination is the wait added compared with FCFS without backfilling, summed over the compared "
+        "jobs that wait longer and divided by the number of all compared jobs. Bars are 95 % intervals (block bootstrap over "
+        f"the jobs in submission order).{missing}",
         series={names[s]: ([p[0]], [p[3]]) for s, p in points.items()},
         spread={names[s]: ([p[1]], [p[2]], [p[4]], [p[5]]) for s, p in points.items()},
         x_axis=Axis("mean bounded slowdown of jobs"),
