@@ -1,5 +1,7 @@
 """Reports of studies on shared nodes with one log: certainty over the jobs, and the comparison with today."""
 
+from pathlib import Path
+
 import pytest
 
 from poolwise import studies
@@ -15,16 +17,19 @@ VARY = '[vary]\n"scheduler.order" = ["fcfs", "sjf"]\n"scheduler.backfill" = ["ea
 TODAY = '[today]\nname = "our cluster"\nscheduler = { order = "fcfs", backfill = "none", placement = "first_fit" }\n'
 
 
-@pytest.fixture(scope="module")
-def result(tmp_path_factory: pytest.TempPathFactory) -> studies.StudyResult:
-    folder = tmp_path_factory.mktemp("shared")
+def _run(folder: Path, study: str) -> studies.StudyResult:
     (folder / "machine.toml").write_text(MACHINE)
     rows = ["id,submit_ns,nodes,duration_ns,request.cores"]
     lengths = [(60 + 937 * (k % 11 == 0) + 37 * (k % 5)) * 10**9 for k in range(400)]
     rows += [f"{k + 1},{k * 100 * 10**9},{1 + k % 3},{lengths[k]},{1 + k % 4}" for k in range(400)]
     (folder / "jobs.csv").write_text("\n".join(rows) + "\n")
-    (folder / "study.toml").write_text(STUDY + VARY + TODAY)
+    (folder / "study.toml").write_text(study)
     return studies.run(studies.load(folder / "study.toml"), folder / "out", 1)
+
+
+@pytest.fixture(scope="module")
+def result(tmp_path_factory: pytest.TempPathFactory) -> studies.StudyResult:
+    return _run(tmp_path_factory.mktemp("shared"), STUDY + VARY + TODAY)
 
 
 def test_card_compares_the_slowdown_with_today_as_compare_does(result: studies.StudyResult) -> None:
@@ -59,3 +64,11 @@ def test_certainty_on_one_log_is_over_the_jobs(result: studies.StudyResult) -> N
 def test_wait_of_a_job_on_shared_nodes_is_drawn_by_cores(result: studies.StudyResult) -> None:
     (drawn,) = [figure for figure in study_answer(result).figures if figure.name == "gantt"]
     assert "Each box is a job on one node; its height is the number of cores that it held there." in drawn.caption
+
+
+@pytest.mark.parametrize("vary", ['[vary]\n"scheduler.order" = ["fcfs"]\n', ""])
+def test_single_setting_is_named(tmp_path: Path, vary: str) -> None:
+    answer = study_answer(_run(tmp_path, STUDY + vary + TODAY))
+    assert answer.headline == "Run FCFS."
+    assert answer.decision is not None
+    assert answer.decision.table().rows[0][:2] == ["Policies", "FCFS"]

@@ -64,7 +64,7 @@ class Sweep:
         series: dict[str, None] = {}
         for cell in runs.values():
             others = [value_label(n, v) for n, v in cell.parameters.items() if n != x_name and len(varied[n]) > 1]
-            label = ", ".join(others) or "all"
+            label = ", ".join(others) or _scheduler_label(result, cell)
             series[label] = None
             at = places[float(_size(cell.parameters.get(x_name, 0.0)) or 0.0)]
             cells.setdefault((label, at), []).append(cell)
@@ -112,6 +112,13 @@ def value_label(path: str, value: object) -> str:
     if path.startswith("scheduler.") and isinstance(value, int | float):
         text = f"{path.rpartition('.')[2]} {text}"
     return order_name(text) if path == "scheduler.order" else text
+
+
+def _scheduler_label(result: StudyResult, cell: CellResult) -> str:
+    """Return the listed values of the scheduler of a cell, its order if the study lists none: the label of a single series."""
+    listed = [value_label(path, value) for path, value in cell.parameters.items() if path.startswith("scheduler")]
+    scheduler = result.simulated(cell).scheduler
+    return ", ".join(listed) or order_name(str(scheduler.order or scheduler.kind))
 
 
 def _size(value: object) -> float | None:
