@@ -52,6 +52,12 @@ def test_table_that_cannot_fit_is_printed_as_blocks(monkeypatch, capsys) -> None
     assert capsys.readouterr().out == "first\n  placement: rack0.node17:nodes=1;rack1.pool:memory=1\n"
 
 
+def test_block_of_a_row_that_starts_with_a_number_names_it(monkeypatch, capsys) -> None:
+    monkeypatch.setattr(console.out, "width", 20)
+    print_table(Table("", ["bf_interval", "placement"], [["60", "rack0.node17:nodes=1;rack1.pool:memory=1"]]))
+    assert capsys.readouterr().out.startswith("bf_interval 60\n  placement: ")
+
+
 SMALL = "--set workload.jobs=300 --set measure.warm_up=50 --jobs 1"
 SIMULATE = "simulate catalog:example-sacct.txt --machine cerit-racks"
 

@@ -3,6 +3,7 @@
 import contextlib
 import io
 import math
+import re
 import shutil
 from dataclasses import replace
 
@@ -13,7 +14,7 @@ from poolwise import studies
 from poolwise.cli import app as cli
 from poolwise.comparison.run_comparison import Comparison
 from poolwise.comparison.saved_run import read_runs
-from poolwise.comparison.sentences import population_sentence
+from poolwise.comparison.sentences import difference_sentence, population_sentence
 from poolwise.errors import InputError
 from poolwise.metrics import METRICS, mean_interval, paired_block_bootstrap
 from poolwise.metrics.slowdown import bounded_slowdown, wait_s
@@ -49,6 +50,15 @@ def test_run_does_not_differ_from_itself(ran):
         assert {d.verdict for d in comparison.differences} == {"alike"} and not comparison.changed(5)
         assert all(d.interval.mean == 0 for d in comparison.differences)
     assert len(set(comparison.labels)) == 2
+
+
+def test_values_and_changes_carry_their_unit(ran):
+    out, _ = ran
+    comparison = Comparison.of([*read_runs(f"{out}:order=fcfs,memory=64 GiB"), *read_runs(f"{out}:order=fm,memory=16 GiB")])
+    (throughput,) = [d for d in comparison.differences if d.metric == "throughput_per_100s"]
+    number = r"[+-]?[\d.]+"
+    text = rf"Throughput: {number} jobs / 100 s compared with {number} jobs / 100 s, {number} jobs / 100 s"
+    assert re.match(rf"{text} \[{number} to {number}\]; ", difference_sentence(comparison, throughput))
 
 
 def test_metrics_match_the_study(ran):

@@ -1,5 +1,6 @@
 """Reports of studies that vary settings of today's Slurm scheduler and the number of nodes."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -74,6 +75,14 @@ def test_number_of_nodes_is_the_size_and_settings_have_names(result: studies.Stu
     assert "Queue order" not in rows
     text = " ".join([answer.headline, *answer.because, *(line for lines in answer.sections.values() for line in lines)])
     assert "best order" not in text and "other order" not in text
+
+
+def test_sentences_name_the_number_of_nodes(result: studies.StudyResult) -> None:
+    answer = study_answer(result)
+    text = " ".join([*answer.because, *(line for lines in answer.sections.values() for line in lines)])
+    assert "5 thin nodes in each rack" in text
+    assert not re.search(r"\b(to|[Ww]ith|[Ss]tudy,) [45]\b(?! thin)", text)
+    assert [found.machine for found in result.diagnostics()] == ["4 thin nodes in each rack", "5 thin nodes in each rack"]
 
 
 def test_todays_order_shows_file_names_as_written(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ def print_table(table: Table, most: int | None = None, remedy: str = "") -> None
     if table.title:
         print_line(f"\n{table.title}", style="bold")
     if widths is None:
-        _print_blocks(columns, shown)
+        _print_blocks(columns, shown, numeric[0])
     else:
         if any(columns):
             _print_row(columns, widths, numeric, "bold")
@@ -82,10 +82,10 @@ def _capped(least: Sequence[int], natural: Sequence[int], cap: int) -> Iterator[
     return (min(full, max(word, cap)) for full, word in zip(natural, least, strict=True))
 
 
-def _print_blocks(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print each row as `heading: value` lines under its first cell."""
+def _print_blocks(columns: Sequence[str], rows: Sequence[Sequence[str]], numbered: bool) -> None:
+    """Print each row as `heading: value` lines under its first cell; a number there follows its heading."""
     for first, *others in rows:
-        print_line(first)
+        print_line(f"{columns[0]} {first}".lstrip() if numbered else first)
         for heading, text in zip(columns[1:], others, strict=True):
             if text:
                 print_line(f"  {heading}: {text}" if heading else f"  {text}")

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from poolwise.comparison.run_comparison import Comparison, Difference
+from poolwise.metrics.intervals import Interval
 from poolwise.presentation.format import capitalize, format_number, population_note
+from poolwise.presentation.table import unit_of
 from poolwise.quantities import format_time
 
 GOAL = "mean_bounded_slowdown"
@@ -18,8 +20,7 @@ def difference_sentence(comparison: Comparison, d: Difference) -> str:
     """Describe a metric of a run and of the first run, their difference with its interval, and the verdict."""
     description, unit, *_ = comparison.described[d.metric]
     run = f", {comparison.labels[d.run]}" if len(comparison.runs) > 2 else ""
-    bounds = [change_text(bound, unit) for bound in (d.interval.low, d.interval.high)]
-    spread = "" if np.isnan(d.interval.low) else f" [{bounds[0]} to {bounds[1]}]"
+    spread = "" if np.isnan(d.interval.low) else f" [{bounds_text(d.interval, unit)}]"
     numbers = (
         f"{value_text(d.value, unit)} compared with {value_text(d.first, unit)}, {change_text(d.interval.mean, unit)}{spread}"
     )
@@ -35,14 +36,20 @@ def value_text(value: float, unit: str) -> str:
     """Format a value with its unit, a time in a readable unit."""
     if unit == "s":
         return format_time(value)
-    return f"{format_number(100 * value)} %" if unit == "fraction" else format_number(value)
+    return f"{format_number(100 * value)} %" if unit == "fraction" else f"{format_number(value)} {unit_of(value, unit)}".strip()
 
 
 def change_text(value: float, unit: str) -> str:
-    """Format a change with its sign; a change of a fraction in percentage points."""
+    """Format a change with its sign and unit; a change of a fraction in percentage points."""
     if unit == "s":
         return f"{'+' if value > 0 else ''}{format_time(value)}"
-    return f"{format_number(100 * value, '+')} points" if unit == "fraction" else format_number(value, "+")
+    return f"{format_number(100 * value, '+')} points" if unit == "fraction" else f"{format_number(value, '+')} {unit}".strip()
+
+
+def bounds_text(interval: Interval, unit: str) -> str:
+    """Format the bounds of the interval of a change; times and fractions carry their unit, since a unit of time may differ."""
+    low, high = (change_text(bound, unit if unit in ("s", "fraction") else "") for bound in (interval.low, interval.high))
+    return f"{low} to {high}"
 
 
 def population_sentence(comparison: Comparison) -> str:

@@ -48,6 +48,10 @@ class SizeText:
         """Combine an amount (with its unit) and the noun."""
         return f"{amount} {self.noun}" if self.counted else f"{amount} of {self.noun}"
 
+    def setting(self, number: str) -> str:
+        """Combine a number without a unit and the noun: "8 racks", "cores in each thin node 8"."""
+        return self.phrase(number) if self.counted else f"{self.noun} {number}".lstrip()
+
 
 def _entry(tables: Mapping[str, Any], section: str, name: str) -> Mapping[str, Any] | None:
     entries = tables.get(section)

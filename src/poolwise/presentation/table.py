@@ -81,7 +81,12 @@ def amount_with_unit(value: float, unit: str) -> tuple[str, str]:
         return format_time(value if unit == "s" else value / 1e6), ""
     if unit == "fraction":
         return _digits(100 * value, 4), "%"
-    return _digits(value, 6), unit.removesuffix("s") if value == 1 and unit in ("jobs", "nodes", "runs", "tasks") else unit
+    return _digits(value, 6), unit_of(value, unit)
+
+
+def unit_of(value: float, unit: str) -> str:
+    """Return the unit of a value: the singular of a counted thing if the value is 1."""
+    return unit.removesuffix("s") if value == 1 and unit in ("jobs", "nodes", "runs", "tasks") else unit
 
 
 def _digits(value: float, digits: int) -> str:

@@ -7,7 +7,15 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from poolwise.comparison.run_comparison import Comparison
-from poolwise.comparison.sentences import GOAL, TODAY, change_text, difference_sentence, population_sentence, value_text
+from poolwise.comparison.sentences import (
+    GOAL,
+    TODAY,
+    bounds_text,
+    change_text,
+    difference_sentence,
+    population_sentence,
+    value_text,
+)
 from poolwise.metrics import metrics_of
 from poolwise.metrics.slowdown import bounded_slowdown, wait_s
 from poolwise.presentation.answer import Answer
@@ -63,7 +71,7 @@ def _differences(comparison: Comparison, title: str, names: Sequence[str]) -> Ta
         )
         for d in (d for d in comparison.differences if d.metric == name):
             certain = d.interval.low == d.interval.low  # not NaN
-            bounds = f"{change_text(d.interval.low, unit)} to {change_text(d.interval.high, unit)}" if certain else ""
+            bounds = bounds_text(d.interval, unit) if certain else ""
             change = change_text(d.interval.mean, unit)
             marks[len(rows)] = _MARKS.get(d.verdict, "")
             rows.append(["", comparison.labels[d.run], value_text(d.value, unit), change, bounds, d.verdict])

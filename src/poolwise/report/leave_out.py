@@ -54,8 +54,8 @@ def leave_out(result: StudyResult, executor: Executor) -> LeftOut | None:
         if at is None:
             return "no size is enough", None
         if at == recommended.at:
-            return f"the size is the same, {sweep.labels[at]}", None
-        return f"{sweep.labels[at]} is enough instead of {sweep.labels[recommended.at]}", {sweep.x_name: sweep.labels[at]}
+            return f"the size is the same, {sweep.size(at)}", None
+        return f"{sweep.size(at)} is enough instead of {sweep.labels[recommended.at]}", {sweep.x_name: sweep.labels[at]}
 
     here: int | None = recommended.at
     with store.writing():

@@ -121,12 +121,12 @@ def _smaller(recommendation: Recommendation, sweep: Sweep) -> Iterator[str]:
     rejected, here = recommendation.rejected[at], recommendation.rejected[recommendation.at]
     if rejected > here:
         jobs = format_count(rejected, "job")
-        yield f"With the next smaller size, {sweep.labels[at]}, {jobs} can never run; with this size, {here:,}."
+        yield f"With the next smaller size, {sweep.size(at)}, {jobs} can never run; with this size, {here:,}."
     if math.isfinite(recommendation.least[at]):
         ratio = recommendation.least[at] / recommendation.least[recommendation.at]
         enough = "which is too much" if recommendation.least[at] > recommendation.target else "which alone would be enough"
         yield (
-            f"With {sweep.labels[at]}, the best {sweep.choice} has a mean bounded slowdown of "
+            f"With {sweep.size(at)}, the best {sweep.choice} has a mean bounded slowdown of "
             f"{format_number(recommendation.least[at])} ({_more(ratio)}), {enough}. A size is enough if it "
             f"rejects no more jobs than any other and its best {sweep.choice} is "
             f"within {100 * ENOUGH:.0f} % of the lowest mean bounded slowdown."
@@ -143,7 +143,7 @@ def _larger(recommendation: Recommendation, sweep: Sweep) -> Iterator[str]:
         if math.isfinite(before) and here < (1 - SAME) * before:
             yield (
                 f"The lowest mean slowdown still falls at the largest size of the study, by {_share(1 - here / before)} from "
-                f"{sweep.labels[-2]} to {sweep.labels[-1]}; a larger size may be better."
+                f"{sweep.labels[-2]} to {sweep.size(last)}; a larger size may be better."
             )
         else:
             yield "It is the largest size in the study; the effect of a larger one is unknown."
@@ -152,7 +152,7 @@ def _larger(recommendation: Recommendation, sweep: Sweep) -> Iterator[str]:
     if other is not None and math.isfinite(other.ratio):
         sure = "" if other.certain else "; the two sizes are not distinguishable on these jobs"
         yield (
-            f"The largest size of the study, {sweep.labels[last]}, has {format_number(other.value)} under the same "
+            f"The largest size of the study, {sweep.size(last)}, has {format_number(other.value)} under the same "
             f"{sweep.choice} ({_more(other.ratio)}){sure}."
         )
     yield from _rises(recommendation, sweep)
@@ -164,7 +164,7 @@ def _rises(recommendation: Recommendation, sweep: Sweep) -> Iterator[str]:
         before, here = recommendation.least[at - 1], recommendation.least[at]
         if math.isfinite(before) and math.isfinite(here) and here > (1 + SAME) * before:
             yield (
-                f"Larger is not always better: from {sweep.labels[at - 1]} to {sweep.labels[at]}, the lowest mean slowdown "
+                f"Larger is not always better: from {sweep.labels[at - 1]} to {sweep.size(at)}, the lowest mean slowdown "
                 f"rises by {_share(here / before - 1)}."
             )
 
@@ -201,7 +201,7 @@ def certainty_sentences(recommendation: Recommendation, sweep: Sweep, seeds: int
     for at in sorted({recommendation.at - 1, len(recommendation.sizes) - 1} - {-1}):
         other = recommendation.sizes[at]
         if other is not None and other.interval is not None:
-            sentences.append(f"{recommendation.series} with {sweep.labels[at]}: {_verdict(other)}")
+            sentences.append(f"{recommendation.series} with {sweep.size(at)}: {_verdict(other)}")
     sentences.append(
         f"The intervals (95 %, paired block bootstrap over {format_count(recommendation.jobs, 'job')} in submission order"
         + (f", from {seeds} seeds" if seeds > 1 else "")

@@ -86,6 +86,10 @@ class Sweep:
         """Return a size with its noun, such as "8 GiB of pool memory in each rack"; "" if no size is varied."""
         return self.noun.phrase(self.labels[at]) if self.x_name else ""
 
+    def size(self, at: int) -> str:
+        """Return a size as short as it can be understood: with its unit, such as "8 GiB", or a plain number with its noun."""
+        return self.labels[at] if self.unit else self.noun.setting(self.labels[at])
+
     def where(self, at: int) -> str:
         """Return the size as a suffix of a title, " with 8 GiB of ..."; "" if no size is varied."""
         return f" with {self.amount(at)}" if self.x_name else ""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from poolwise.files.factory import warm_up_policy
+from poolwise.files.size_text import SizeText
 from poolwise.metrics import Outcomes
 from poolwise.presentation.format import rows_note
 from poolwise.quantities import format_count, format_memory
@@ -131,9 +133,15 @@ def _left_out(result: MeasuredStudy) -> list[str]:
 
 
 def cells_by_machine(result: MeasuredStudy) -> list[tuple[str, Sequence[CellResult]]]:
-    """Group cells by the text of their varied machine values; "" if the machine does not vary."""
+    """Group cells by the text of their varied machine values, numbers with their noun; "" if the machine does not vary."""
     groups: dict[str, list[CellResult]] = {}
+    tables = result.study.cells[0].machine_tables
     for cell in result.cells:
-        name = ", ".join(str(value) for path, value in cell.parameters.items() if path.startswith("machine"))
+        varied = ((path, value) for path, value in cell.parameters.items() if path.startswith("machine"))
+        name = ", ".join(_setting(path, value, tables) for path, value in varied)
         groups.setdefault(name, []).append(cell)
     return list(groups.items())
+
+
+def _setting(path: str, value: object, tables: Mapping[str, Any]) -> str:
+    return SizeText.of(path, tables).setting(str(value)) if isinstance(value, int | float) else str(value)
