@@ -148,6 +148,24 @@ def shared_reference() -> Figures:
     return against_reference("easy")
 
 
+def deep_queue(backfill: str, jobs: int, demand: float) -> float:
+    """Return the CPU time of a deep queue on 217 nodes under FCFS."""
+    how = ListScheduler(make("orders", "fcfs"), make("backfills", backfill), make("placements", "first_fit"))
+    machine, workload = shared(217), shared_jobs(jobs, 217, demand)
+    return seconds(lambda: simulate(workload, machine, how, engine="compiled"), repeat=3)[0]
+
+
+@case("shared-conservative", ratio_5000=("<=", 20), ratio_19579=("<=", 20))
+def shared_conservative() -> Figures:
+    """Return the CPU time of conservative backfilling over that of EASY in deep queues, and both."""
+    load()
+    figures: Figures = {}
+    for jobs, demand in ((5_000, 2.0), (19_579, 1.1)):
+        easy, conservative = (deep_queue(name, jobs, demand) for name in ("easy", "conservative"))
+        figures |= {f"easy_{jobs}": easy, f"conservative_{jobs}": conservative, f"ratio_{jobs}": conservative / easy}
+    return figures
+
+
 @case("shared-growth-nodes", exponent=("<=", 0.6))
 def growth_with_nodes() -> Figures:
     """Return the exponent of the CPU time per job in the number of nodes at load 0.9, from 375 to 6,000."""

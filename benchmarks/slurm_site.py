@@ -32,7 +32,7 @@ SCHEDULER = """version = 1
 title = "site"
 order = { name = "multifactor", conf = "slurm.conf", shares = "sshare.txt" }
 backfill = { name = "slurm", conf = "slurm.conf" }
-placement = "first_fit"
+placement = { name = "topology_none", gpu_weights = false }
 """
 SHARES = "Account|User|RawShares|RawUsage\nroot|||0\n" + "".join(
     f" a{account}||{1 + account % 3}|0\n" + "".join(f"  a{account}|u{user}|1|0\n" for user in range(account, 60, 6))
