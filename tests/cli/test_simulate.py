@@ -211,7 +211,7 @@ def test_details_are_printed_with_all(
     brief = capsys.readouterr().out
     assert run([*words, "--all"]) == 0
     whole = capsys.readouterr().out
-    for detail in ("90th percentile of the wait", "price of the installed memory", "median job latency"):
+    for detail in ("90th percentile of the wait", "assumed price of the installed memory", "median job latency"):
         assert detail not in brief and detail in whole
     assert "`--all` shows 14 more metrics" in brief and "--all" not in whole
     assert "mean runtime degradation" in brief

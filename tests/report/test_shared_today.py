@@ -12,13 +12,14 @@ from tests.helpers import small_study
 MACHINE = small_study.MACHINE.replace("cores = 4", 'cores = 4\nallocation = "shared"').replace(
     "nodes = { thin = 4 }", "nodes = { thin = 2 }"
 )
+WITHOUT_POOLS = MACHINE.partition("[[pool]]")[0]
 STUDY = small_study.STUDY.partition("[vary]")[0].replace('order = "fm"', 'order = "fcfs"\nplacement = "first_fit"')
 VARY = '[vary]\n"scheduler.order" = ["fcfs", "sjf"]\n"scheduler.backfill" = ["easy", "none"]\n'
 TODAY = '[today]\nname = "our cluster"\nscheduler = { order = "fcfs", backfill = "none", placement = "first_fit" }\n'
 
 
-def _run(folder: Path, study: str) -> studies.StudyResult:
-    (folder / "machine.toml").write_text(MACHINE)
+def _run(folder: Path, study: str, machine: str = MACHINE) -> studies.StudyResult:
+    (folder / "machine.toml").write_text(machine)
     rows = ["id,submit_ns,nodes,duration_ns,request.cores"]
     lengths = [(60 + 937 * (k % 11 == 0) + 37 * (k % 5)) * 10**9 for k in range(400)]
     rows += [f"{k + 1},{k * 100 * 10**9},{1 + k % 3},{lengths[k]},{1 + k % 4}" for k in range(400)]
@@ -46,6 +47,23 @@ def test_card_compares_the_slowdown_with_today_as_compare_does(result: studies.S
     text = rows["Difference in slowdown from our cluster"][0]
     assert text.startswith(f"{difference.interval.mean:.3g} [{difference.interval.low:.3g}, ") and text.endswith("; better")
     assert "Changes compared with our cluster" in answer.sections
+
+
+def test_metrics_of_pools_and_undefined_metrics_are_omitted(tmp_path: Path) -> None:
+    answer = study_answer(_run(tmp_path, STUDY + VARY + TODAY, machine=WITHOUT_POOLS))
+    tables = {table.title: table for table in answer.tables}
+    results = tables["All results"]
+    assert not any("remote memory" in column or "node utilization" in column for column in results.columns)
+    assert not any({*column} == {"-"} for column in zip(*results.rows, strict=True))
+    assert "longer runtimes (%)" not in tables["Machines and policies"].columns
+    assert "pooling" not in tables["Machines and policies"].note
+
+
+def test_metrics_of_pools_are_shown_on_machines_with_pools(result: studies.StudyResult) -> None:
+    tables = {table.title: table for table in study_answer(result).tables}
+    assert any("remote memory" in column for column in tables["All results"].columns)
+    assert "longer runtimes (%)" in tables["Machines and policies"].columns
+    assert "; the slowdown includes the cost of pooling. The first" in tables["Machines and policies"].note
 
 
 def test_certainty_on_one_log_is_over_the_jobs(result: studies.StudyResult) -> None:

@@ -99,7 +99,7 @@ def _table(result: StudyResult) -> Table:
     ends = [path.rpartition(".")[2] for path in paths]
     varied = [end if ends.count(end) == 1 else path for path, end in zip(paths, ends, strict=True)]
     additional = [result.described[name].description for name in result.more_metrics]
-    shown = [name for name in _SHOWN if any(isfinite(cell.metrics[name]) for cell in result.cells)]
+    shown = [name for name in _SHOWN if name not in result.hidden_metrics]
     columns = [*varied, *(["seed"] if seeds else []), "rejected", *(_SHOWN[name] for name in shown), *additional]
     rows = [
         [

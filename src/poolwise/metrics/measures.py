@@ -181,7 +181,7 @@ class MemoryDollars(Measure):
     """Price of the memory and throughput per memory dollar, for machines with memory; the baseline has its own window."""
 
     metrics: ClassVar[Mapping[str, Metric]] = {
-        "memory_dollars": Metric("price of the installed memory", "$", "lower"),
+        "memory_dollars": Metric("assumed price of the installed memory", "$", "lower"),
         "throughput_per_100s_per_memory_dollar": Metric("throughput per memory dollar", "jobs / 100 s / $", "higher"),
         "throughput_per_memory_dollar_gain": Metric(
             "throughput per memory dollar, relative to the memory baseline", "", "higher"

@@ -112,6 +112,20 @@ def summarize(
     return {name: values.get(name, math.nan) for name in metric_columns(chosen, [values])}
 
 
+_REMOTE = frozenset(("mean_degradation", "share_remote_memory"))
+"""Metrics of remote memory, which only machines with memory pools have."""
+
+
+def hidden_metrics(runs: Sequence[Mapping[str, float]], pools: bool) -> frozenset[str]:
+    """Return the metrics that tables of some runs omit, given whether a machine has memory pools.
+
+    These are metrics that are undefined in every run and, without pools, metrics of remote memory that are 0 in every run.
+    """
+    names = {name for run in runs for name in run}
+    values = {name: [run[name] for run in runs if not math.isnan(run.get(name, math.nan))] for name in names}
+    return frozenset(name for name in names if not any(values[name]) and (not values[name] or (name in _REMOTE and not pools)))
+
+
 def _applies(measure: Measure, run: MeasuredRun) -> bool:
     """Return whether a measure applies to a run; a measure class without `applies` always does."""
     applies = getattr(type(measure), "applies", Measure.applies)

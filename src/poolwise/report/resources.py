@@ -31,7 +31,7 @@ GOAL = "mean_bounded_slowdown_local"
 """Time from submission to end / runtime with local resources, which includes the slowdown by pooling."""
 
 _CAPTION = (
-    "Means over seeds [95 %], with one seed differences [95 %] over the jobs; the slowdown includes the cost of pooling. The "
+    "Means over seeds [95 %], with one seed differences [95 %] over the jobs{pooling}. The "
     "first combination was chosen by the same runs, so the differences from it are slightly biased in its favor."
 )
 
@@ -171,8 +171,11 @@ def because(ranked: Sequence[CombinationResult]) -> list[str]:
     return sentences
 
 
-def sections(ranked: Sequence[CombinationResult], first: str) -> dict[str, list[str]]:
-    """Describe stranded resources on each machine, and costs compared with the `first` one, each under its best policies."""
+def sections(ranked: Sequence[CombinationResult], first: str, pooled: bool = True) -> dict[str, list[str]]:
+    """Describe stranded resources on each machine, and costs compared with the `first` one, each under its best policies.
+
+    Longer runtimes are costs only if resources are `pooled`.
+    """
     tops = _best_by_machine(ranked)
     stranded = [
         f"{name or 'The machine'} under its best policies ({top.policies or 'as written'}): "
@@ -185,18 +188,18 @@ def sections(ranked: Sequence[CombinationResult], first: str) -> dict[str, list[
     base = tops.get(first)
     others = [top for name, top in tops.items() if name != first]
     if base is not None and others:
-        sentences["Returns and costs of other machines"] = [line for top in others for line in _costs(base, top)]
+        sentences["Returns and costs of other machines"] = [line for top in others for line in _costs(base, top, pooled)]
     return sentences
 
 
-def _costs(base: CombinationResult, other: CombinationResult) -> list[str]:
+def _costs(base: CombinationResult, other: CombinationResult, pooled: bool) -> list[str]:
     """Describe the differences of a machine from the first one."""
     slower = other.behind(base)
     longer = difference(other.metric("mean_degradation"), base.metric("mean_degradation"))
     watts = difference(other.watts, base.watts)
+    runtimes = f", runtimes {_percent(longer, '+')} relative to local resources" if pooled else ""
     sentences = [
-        f"{other.description} compared with {base.description}: mean bounded slowdown {format_interval(slower, '+')}, "
-        f"runtimes {_percent(longer, '+')} relative to local resources."
+        f"{other.description} compared with {base.description}: mean bounded slowdown {format_interval(slower, '+')}{runtimes}."
     ]
     if other.dollars == other.dollars and base.dollars == base.dollars:
         more = other.dollars - base.dollars
@@ -212,8 +215,11 @@ def _costs(base: CombinationResult, other: CombinationResult) -> list[str]:
     return sentences
 
 
-def table(ranked: Sequence[CombinationResult]) -> Table:
-    """Return a table of every combination, best first; power and price have columns only if they are known."""
+def table(ranked: Sequence[CombinationResult], pooled: bool = True) -> Table:
+    """Return a table of every combination, best first; power and price have columns only if they are known.
+
+    Longer runtimes have a column only if resources are `pooled`.
+    """
     amounts = {
         "mean power (W)": [mean_interval(combination.watts).mean for combination in ranked],
         "price ($)": [combination.dollars for combination in ranked],
@@ -229,7 +235,7 @@ def table(ranked: Sequence[CombinationResult]) -> Table:
                 format_interval(mean_interval(combination.metric(GOAL))),
                 behind,
                 format_time(mean_interval(combination.metric("mean_wait_s")).mean),
-                f"{100 * mean_interval(combination.metric('mean_degradation')).mean:.1f}",
+                *([f"{100 * mean_interval(combination.metric('mean_degradation')).mean:.1f}"] if pooled else []),
                 f"{worst} {_percent(mean_interval(combination.stranded(worst)))}",
                 *(_amount(values[k]) for values in amount_columns.values()),
             ]
@@ -239,11 +245,12 @@ def table(ranked: Sequence[CombinationResult]) -> Table:
         "mean bounded slowdown",
         "difference from the first",
         "mean wait",
-        "longer runtimes (%)",
+        *(["longer runtimes (%)"] if pooled else []),
         "most stranded resource",
         *amount_columns,
     ]
-    return Table("Machines and policies", columns, rows, _CAPTION, chosen=0)
+    caption = _CAPTION.format(pooling="; the slowdown includes the cost of pooling" if pooled else "")
+    return Table("Machines and policies", columns, rows, caption, chosen=0)
 
 
 def _amount(value: float) -> str:

@@ -103,7 +103,7 @@ def _with_resources(whole: Answer, result: StudyResult, sweep: Sweep) -> Answer:
     if not ranked:
         return whole
     first = str(next(iter(result.study.vary.get("machine", ("",))))).removeprefix(PREFIX)
-    tables = resources.by_tables(result, ranked)
+    tables, pooled = resources.by_tables(result, ranked), "mean_degradation" not in result.hidden_metrics
     columns = [name.replace("bounded_slowdown", "bounded_slowdown_local") for name in _COLUMNS]  # as in the answer
     results = _results(result, sweep, None, columns)
     rest = [table for table in whole.tables if table.title not in (WAITS, RESULTS)]
@@ -114,9 +114,9 @@ def _with_resources(whole: Answer, result: StudyResult, sweep: Sweep) -> Answer:
         cost=cost_of(result, ranked[0].cells[0]),
         main=None,
         because=resources.because(ranked),
-        sections={**_today_section(result, ranked[0].cells), **resources.sections(ranked, first)},
+        sections={**_today_section(result, ranked[0].cells), **resources.sections(ranked, first, pooled)},
         figures=[*resources.figures(ranked), *(figure for figure in whole.figures if figure.name != "degradation_bins")],
-        tables=[resources.table(ranked), *([] if tables is None else [tables]), results, *rest],
+        tables=[resources.table(ranked, pooled), *([] if tables is None else [tables]), results, *rest],
     )
 
 
@@ -235,7 +235,8 @@ _COLUMNS = (
 def _results(
     result: StudyResult, sweep: Sweep, recommendation: Recommendation | None, standard: Sequence[str] = _COLUMNS
 ) -> Table:
-    metrics, columns = result.described, (*standard, *result.more_metrics)
+    metrics = result.described
+    columns = [*(name for name in standard if name not in result.hidden_metrics), *result.more_metrics]
     shown = [(at, series) for at in range(len(sweep.x)) for series in sweep.series if (series, at) in sweep.cells]
     rows = []
     for at, series in shown:

@@ -19,7 +19,7 @@ from poolwise.interfaces import Scheduler
 from poolwise.interfaces.user_class import rule_of
 from poolwise.metrics import Measure, MeasuredRun, Metric, Outcomes
 from poolwise.metrics.latency import job_latency_us
-from poolwise.metrics.summary import every_measure, measure_run, metrics_named
+from poolwise.metrics.summary import every_measure, hidden_metrics, measure_run, metrics_named
 from poolwise.model import Kind, Machine, Outcome, Schedule, Workload
 from poolwise.model.html import html_table
 from poolwise.presentation.answer import Answer
@@ -46,8 +46,6 @@ _DETAILS = frozenset(
     )
 )
 """Metrics that only `every_metric` shows: further percentiles, a second slowdown, and memory at an assumed price."""
-_REMOTE = frozenset(("mean_degradation", "share_remote_memory"))
-"""Metrics that only `every_metric` shows for a machine without memory pools."""
 _LATENCIES = frozenset(f"{statistic}_job_latency_us" for statistic in ("mean", "p50", "p99", "p99_9"))
 """Metrics of jobs that are sets of tasks; for other jobs, only `every_metric` shows them."""
 PlotKind = Literal["slowdown", "utilization", "waiting", "gantt"]
@@ -215,7 +213,7 @@ class SimulatedRun:
     def _details(self) -> frozenset[str]:
         """Defined metrics that the table leaves out by default."""
         details = _DETAILS if "measured_tasks" in self.described else _DETAILS | _LATENCIES
-        details |= frozenset() if len(self.schedule.machine.of_kind(Kind.POOL)) else _REMOTE
+        details |= hidden_metrics([self.metrics], pools=len(self.schedule.machine.of_kind(Kind.POOL)) > 0)
         return frozenset(name for name in details & self.metrics.keys() if not np.isnan(self.metrics[name]))
 
     @property

@@ -6,7 +6,7 @@ import math
 import platform
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -21,8 +21,9 @@ from poolwise.files.cost_items import cost_items, dollars_to_buy
 from poolwise.files.factory import warm_up_policy
 from poolwise.hashing import Json, canonical, pretty_parts
 from poolwise.metrics import METRICS, MeasuredRun, Metric, Window
-from poolwise.metrics.summary import STANDARD, measure_run, metric_columns, metrics_named
+from poolwise.metrics.summary import STANDARD, hidden_metrics, measure_run, metric_columns, metrics_named
 from poolwise.metrics.window import after_warm_up
+from poolwise.model import Kind
 from poolwise.presentation.format import population_note
 from poolwise.quantities import SECOND
 from poolwise.runner import Executor, Local, Progress, TaskRunner
@@ -87,6 +88,12 @@ class StudyResult(MeasuredStudy):
     def more_metrics(self) -> tuple[str, ...]:
         """Names of the metrics that the study requests in addition to the standard ones."""
         return tuple(name for name in self.described if name not in METRICS)
+
+    @cached_property
+    def hidden_metrics(self) -> frozenset[str]:
+        """Names of the metrics that tables omit: no run has them, or they measure remote memory, which no machine has."""
+        pools = any(len(cell.machine.of_kind(Kind.POOL)) for cell in self.study.cells)
+        return hidden_metrics([cell.metrics for cell in self.cells], pools)
 
     def notes(self) -> list[str]:
         """Return notes that readers of the results need."""
