@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from poolwise.diagnostics.leave_out import CHEAP, fewest, largest_jobs, reason_to_skip
+from poolwise.diagnostics.leave_out import CHEAP, fewest, largest_jobs, leave_out_few, reason_to_skip
 from poolwise.errors import InputError
 from poolwise.model import Workload
 from poolwise.traces import without
@@ -31,6 +31,18 @@ def test_sentence_names_exactly_the_jobs_with_larger_requests(large, n):
         if count in largest.counts:
             assert largest.text(count).startswith(f"{count} of {n:,} jobs (job")
             assert largest.text(count).endswith(f"more than {int(largest.amounts[count])} MiB of memory per node")
+
+
+@pytest.mark.parametrize(
+    ("large", "text"), [(0, "More than 2 jobs request the most nodes, so no small"), (1, "more than 1 node;")]
+)
+def test_sizes_in_nodes_are_compared_with_the_nodes_of_jobs(large: int, text: str) -> None:
+    nodes = np.ones(200, dtype=np.int64)
+    nodes[:large] = 9
+    jobs = Workload.of(np.arange(200), nodes, id=np.arange(200), requests={"nodes": nodes, "cores": 0 * nodes + 4})
+    group = largest_jobs(jobs, "machine.rack.0.nodes.n")
+    without_them = leave_out_few(group, 1, lambda ids: 1, lambda answer: ("the answer is the same", None), "answer").text
+    assert text in without_them and "per node" not in without_them
 
 
 @settings(max_examples=80, deadline=None)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import poolwise
 from poolwise.diagnostics import Diagnostics, few
+from poolwise.diagnostics.outliers import outliers
 from poolwise.metrics import Outcomes
 from poolwise.metrics.outcomes import Status
 from poolwise.model import Machine, Partition, Workload
@@ -205,6 +206,13 @@ def test_load_is_also_reported_without_dominant_jobs():
     assert diagnosis.sentences[-1].startswith(
         "1 of 200 jobs (job 6) holds 50 % of all node-hours, no other job more than 0.0278 node-hours"
     )
+
+
+def test_concentration_on_shared_nodes_has_its_unit() -> None:
+    jobs = [job(submit=100 * k, duration=20000 if k == 5 else 100) for k in range(200)]
+    found = outliers(replace(diagnosed(jobs)[1], whole_nodes=False))
+    (sentence,) = [group.text for group in found if group.quantity == "node_hours"]
+    assert sentence.endswith("(job 6) holds 50 % of all task-hours, no other job more than 0.0278 task-hours.")
 
 
 def test_load_of_one_is_overloaded():

@@ -57,6 +57,18 @@ def test_engine_and_cost_of_each_feature_match_page(page: str, feature: str) -> 
     assert figures.keys() - {"peak_mb"} == set(module.FEATURES) and _printed_as(figures[feature], cost.replace(",", ""))
 
 
+def test_stated_slowdown_of_opaque_orders_matches_the_table() -> None:
+    """The page on own orders and the summary of the page on performance state the row of opaque orders in two digits."""
+    (cost,) = [float(cost) for name, _, cost in feature_costs("performance") if name == "custom opaque order"]
+    order, summary = (
+        " ".join((ROOT / f"docs/{page}.md").read_text(encoding="utf-8").split())
+        for page in ("how-to/own-queue-order", "explanation/performance")
+    )
+    stated = re.findall(r'`"opaque"` .{,80}?\[about (\d+) times slower\]', order)
+    stated += re.findall(r"opaque queue order costs about (\d+) times the fastest path", summary)
+    assert stated == [f"{float(f'{cost:.2g}'):.0f}"] * 2
+
+
 @pytest.mark.parametrize("page", TABLES)
 def test_page_lists_all_features_in_order(page: str) -> None:
     assert [name for name, *_ in feature_costs(page)] == list(TABLES[page][1].FEATURES)

@@ -66,6 +66,20 @@ def test_metrics_of_pools_are_shown_on_machines_with_pools(result: studies.Study
     assert "; the slowdown includes the cost of pooling. The first" in tables["Machines and policies"].note
 
 
+def test_report_has_one_definition_of_stranded(result: studies.StudyResult) -> None:
+    """The drawing of the machine shows another share, free but unusable, which it does not call stranded."""
+    answer = study_answer(result)
+    figures = {figure.name: figure for figure in answer.figures}
+    definition = "free while waiting jobs request at least as much"
+    assert definition in figures["stranded"].caption
+    assert definition.replace("while", "and") in answer.sections["Stranded resources"][-1]
+    machine = figures["machine"]
+    assert machine.title.startswith("Use of the machine") and "out of reach" in machine.series
+    assert "out of reach are free but unusable" in machine.caption
+    drawn = " ".join([machine.title, machine.caption, *machine.series, *(box.description for box in machine.boxes)])
+    assert "stranded" not in drawn.lower()
+
+
 def test_certainty_on_one_log_is_over_the_jobs(result: studies.StudyResult) -> None:
     answer = study_answer(result)
     assert answer.decision is not None and answer.decision.certainty is not None
