@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -62,6 +63,18 @@ def test_exclusive_jobs_are_marked(tmp_path: Path) -> None:
     assert jobs.repaired["option --exclusive, left out"] == 1
 
 
+def test_licenses_are_requested(tmp_path: Path) -> None:
+    texts = ("-L matlab:2,ansys@db", "--licenses=ansys@db:3", "-L 'matlab:1|ansys@db:1'", "-n 1")
+    options = [f"-t 9 {text}" for text in texts]
+    jobs = events(tmp_path, *options)
+    assert jobs.attributes["license/matlab"].tolist() == [2, 0, 0, 0]
+    assert jobs.attributes["license/ansys@db"].tolist() == [1, 3, 0, 0]
+    assert jobs.repaired["option --licenses, left out"] == 1  # the alternatives
+    limited = events(tmp_path, *options, machine=replace(WHOLE, licenses={"matlab": 2}))
+    assert "license/ansys@db" not in limited.attributes and limited.attributes["license/matlab"].tolist() == [2, 0, 0, 0]
+    assert limited.repaired["license that the machine lacks, left out"] == 2
+
+
 def test_gpus_of_each_node_are_requested_on_shared_nodes() -> None:
     jobs = read(FILE, SHARED)
     assert jobs.request("gpu").tolist() == [0, 0, 0, 2, 1, 0, 0]
@@ -114,9 +127,9 @@ def test_lines_that_cannot_be_represented_are_refused_by_name(tmp_path: Path, op
 
 def test_other_options_are_counted_by_name(tmp_path: Path) -> None:
     jobs = events(
-        tmp_path, "-t 1 -sim-walltime 5 --begin=16:00 -w n1 -o 'a b.txt' --hold -L matlab:1", "-t 1 -sim-walltime 5 -H"
+        tmp_path, "-t 1 -sim-walltime 5 --begin=16:00 -w n1 -o 'a b.txt' --hold --switches=1", "-t 1 -sim-walltime 5 -H"
     )
-    names = ("begin", "nodelist", "output", "licenses")
+    names = ("begin", "nodelist", "output", "switches")
     assert {f"option --{name}, left out": 1 for name in names}.items() <= jobs.repaired.items()
     assert jobs.repaired["option --hold, left out"] == 2
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import tzinfo
 from pathlib import Path
@@ -352,7 +353,14 @@ def _licenses(jobs: SacctRows, machine: Machine) -> tuple[dict[str, IntArray], d
     """Return the columns of requested licenses, and the number of jobs with licenses that the machine lacks."""
     if "AllocTRES" not in jobs.names:
         return {}, {}
-    requested = sacct_rows.licenses(jobs.words("AllocTRES"))
+    return supported_licenses(sacct_rows.licenses(jobs.words("AllocTRES")), machine)
+
+
+def supported_licenses(requested: Mapping[str, IntArray], machine: Machine) -> tuple[dict[str, IntArray], dict[str, int]]:
+    """Return the columns of (n_job,) requested licenses by name, and the number of jobs with licenses that the machine lacks.
+
+    A machine without licenses limits none, so none is left out.
+    """
     modeled = {LICENSE + name: counts for name, counts in requested.items() if not machine.licenses or name in machine.licenses}
     others = [counts > 0 for name, counts in requested.items() if LICENSE + name not in modeled]
     return modeled, occurring({_LICENSES: int(np.any(others, axis=0).sum())})

@@ -14,7 +14,8 @@ from typing import Final
 READ: Final = {
     "job-name": "J", "uid": "", "time": "t", "ntasks": "n", "ntasks-per-node": "", "nodes": "N", "cpus-per-task": "c",
     "account": "A", "partition": "p", "qos": "q", "gres": "", "gpus": "G", "gpus-per-node": "", "gpus-per-task": "", "mem": "",
-    "mem-per-cpu": "", "constraint": "C", "sim-walltime": "", "sleep": "", "cancel-in": "", "jid": "", "job-id": "j",
+    "mem-per-cpu": "", "constraint": "C", "licenses": "L",
+    "sim-walltime": "", "sleep": "", "cancel-in": "", "jid": "", "job-id": "j",
 }  # fmt: skip
 """Long names of the options that a trace reads -> their short names. The last five are those of the simulator."""
 VALUED: Final = {
@@ -23,7 +24,6 @@ VALUED: Final = {
     "dependency": "d", "distribution": "m", "error": "e", "exclude": "x", "export": "", "export-file": "",
     "extra-node-info": "B",
     "gid": "", "gpu-bind": "", "gpu-freq": "", "gpus-per-socket": "", "gres-flags": "", "hint": "", "input": "i",
-    "licenses": "L",
     "mail-type": "", "mail-user": "", "mcs-label": "", "mem-bind": "", "mem-per-gpu": "", "mincpus": "", "network": "",
     "nodefile": "F", "nodelist": "w", "ntasks-per-core": "", "ntasks-per-gpu": "", "ntasks-per-socket": "", "open-mode": "",
     "output": "o", "power": "", "prefer": "", "priority": "", "profile": "", "reservation": "", "signal": "",

@@ -29,7 +29,7 @@ from poolwise.traces.demand import Demand, Request, recorded_limits
 from poolwise.traces.format import TraceFormat
 from poolwise.traces.memory import LARGEST, check_memory, with_unknown
 from poolwise.traces.numbers import array_to_ns, round_up
-from poolwise.traces.sacct import supported_constraint
+from poolwise.traces.sacct import supported_constraint, supported_licenses
 from poolwise.traces.sbatch_options import READ, InvalidOption, parse_options
 from poolwise.traces.selection import occurring, select
 from poolwise.traces.text_files import beginning, read_text, stem
@@ -41,6 +41,7 @@ _SUBMISSION = "submit_batch_job"
 _EVENT = re.compile(r"(?=.*(?:^|\s)-dt\s+\S)(?=.*(?:^|\s)-e\s+\S)[^|]*\|")
 _ID = re.compile(r"job(?:id)?_([0-9]{1,15})")
 _SIZES = {"": 1.0, "K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0**2}
+_LICENSE = re.compile(r"([A-Za-z0-9_][A-Za-z0-9_.@-]*)(?:[:*=]([0-9]{1,9}))?")
 _CORRECT = "correct or remove the row"
 _CONSTRAINTS = "constraint with alternatives, counts or features that the machine lacks, left out in that part"
 
@@ -59,6 +60,7 @@ class _Event(NamedTuple):
     cancelled: bool
     exclusive: bool
     texts: dict[str, str]
+    licenses: dict[str, int]
     dropped: tuple[str, ...]
 
 
@@ -81,7 +83,8 @@ class SlurmEvents(TraceFormat):
     The line is `-dt SECONDS -e submit_batch_job | OPTIONS pseudo.job`; `#` begins a comment. Time starts at the first kept
     line. The options --ntasks, --cpus-per-task, --nodes and --ntasks-per-node determine the CPUs and nodes of a job; of a range
     of nodes, the smaller number counts. On whole nodes of c cores, a job with p CPUs takes at least ceil(p / c) nodes. --mem is
-    on each node, as are --gres=gpu and --gpus-per-node. A job with --exclusive shares its nodes with no other job. A job runs
+    on each node, as are --gres=gpu and --gpus-per-node. Licenses (--licenses=NAME:COUNT) become attributes; on a machine
+    with licenses, those that it lacks are left out. A job with --exclusive shares its nodes with no other job. A job runs
     for `-sim-walltime` seconds, at most until its time limit, and until this limit if `-sim-walltime` is negative or missing.
     Other options are left out and counted by name, as is --exclusive with a value. Job arrays, heterogeneous jobs and unknown
     options are unreadable lines, which are skipped and counted, unless `strict` is set. The id of a job is the number in its
@@ -144,7 +147,8 @@ class SlurmEvents(TraceFormat):
         memory = np.nan_to_num(np.array([event.memory for event in events], dtype=np.float64))
         known = memory > 0
         request = _request(events, memory, texts.get("partition"), machine)
-        repaired = {**occurring(repaired), **described, **request.repaired, **_dropped(events)}
+        licenses, lacking = supported_licenses(_license_columns(events), machine)
+        repaired = {**occurring(repaired), **described, **request.repaired, **lacking, **_dropped(events)}
         amounts = {**request.amounts, "memory": with_unknown(request.amounts["memory"], known, self.memory_unknown, repaired)}
         submit = np.array([event.submit for event in events], dtype=np.float64)
         return Workload.of(
@@ -157,6 +161,7 @@ class SlurmEvents(TraceFormat):
             attributes={
                 **texts,
                 **_exclusive(events),
+                **licenses,
                 **recorded_limits(machine, recorded, requested),
                 "memory_known": known.astype(np.int64),
             },
@@ -233,6 +238,7 @@ def _event(text: str) -> tuple[str, _Event | None]:
         "cancel-in" in options,
         alone,
         texts,
+        _licenses(options, dropped),
         tuple(dropped),
     )
 
@@ -284,6 +290,19 @@ def _memory(options: Mapping[str, str], nodes: int, cpus: int, dropped: list[str
     if not amount:
         dropped.append(f"option --{name}=0 (all memory of a node)")
     return amount or math.nan
+
+
+def _licenses(options: Mapping[str, str], dropped: list[str]) -> dict[str, int]:
+    """Return name -> number of the licenses of a job, one without a count; alternatives ("|") are dropped."""
+    words = [word.strip() for word in re.split("[,;]", options.get("licenses", "")) if word.strip()]
+    matches = [match for word in words if (match := _LICENSE.fullmatch(word)) is not None]
+    if len(matches) < len(words):
+        dropped.append("option --licenses")
+        return {}
+    licenses = Counter[str]()
+    for match in matches:
+        licenses[match[1]] += int(match[2] or 1)
+    return dict(licenses)
 
 
 def _limit(options: Mapping[str, str]) -> float:
@@ -347,6 +366,12 @@ def _texts(events: list[_Event], machine: Machine) -> tuple[dict[str, NDArray[np
     written = texts[CONSTRAINT]
     texts[CONSTRAINT] = np.array([supported_constraint(text, machine) for text in written.tolist()], dtype=np.str_)
     return texts, occurring({_CONSTRAINTS: int((texts[CONSTRAINT] != written).sum())})
+
+
+def _license_columns(events: list[_Event]) -> dict[str, IntArray]:
+    """Return name -> (n_job,) requested licenses."""
+    names = sorted({name for event in events for name in event.licenses})
+    return {name: np.array([event.licenses.get(name, 0) for event in events], dtype=np.int64) for name in names}
 
 
 def _exclusive(events: list[_Event]) -> dict[str, IntArray]:
