@@ -70,7 +70,8 @@ def test_scheduler_has_the_supported_priorities_and_backfill(folder: Path) -> No
     conf = SlurmConf.read_file(folder / "slurm.conf")
     limits = {"default_queue_depth": "100", "bf_max_job_test": "200", "bf_max_job_user": "10"}
     assert conf.pairs("SchedulerParameters") == {"bf_interval": "60", "bf_window": "4320", **limits}
-    assert conf.numbers("PriorityWeightTRES") == {"cpu": 100}
+    assert conf.numbers("PriorityWeightTRES") == {"cpu": 100, "gres/gpu": 500}
+    assert [node.text("Gres") for node in conf.nodes] == ["", "", "", "gpu:4"]
     assert conf.words("PriorityFlags") == ("CALCULATE_RUNNING",)
     original = SlurmConf.read_file(CONF)
     for name, section in conf.partitions.items():
@@ -79,6 +80,21 @@ def test_scheduler_has_the_supported_priorities_and_backfill(folder: Path) -> No
     assert conf.default_partition == "batch"
     scheduler = load_scheduler(folder / "slurm.toml")
     assert scheduler.order is not None and {*scheduler.order.settings} == {"conf", "shares", "qos"}
+
+
+def test_weights_of_licenses_are_imported_and_those_of_other_resources_are_left_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    weights = "cpu=2500000.5,license/Matlab=20,license/none=30,gres/gpu:a100=40,gres/shard=50"
+    conf = edited(tmp_path, ("cpu=100,gres/gpu=500", weights), ("GresTypes=gpu", "GresTypes=gpu\nLicenses=matlab:3"))
+    assert imported(tmp_path / "out", conf=conf) == 0
+    written = SlurmConf.read_file(tmp_path / "out" / "slurm.conf")
+    assert written.text("PriorityWeightTRES") == "cpu=2500000.5,license/matlab=20"
+    assert {node.text("Gres") for node in written.nodes} == {""}  # without the weight of GPUs, the file is as before
+    lines = capsys.readouterr().err
+    for name in ("gres/gpu:a100", "gres/shard", "license/none"):
+        assert f"slurm.conf:17: the weight of {name} is left out" in lines
+    assert cli.run(["validate", str(tmp_path / "out" / "slurm.toml")]) == 0
 
 
 @pytest.mark.parametrize("name", ["machine.toml", "slurm.toml", "study.toml"])

@@ -50,4 +50,6 @@ def random_multifactor(g: np.random.Generator, jobs: int, folder: Path) -> tuple
     columns = {"account": np.array([account for account, _ in of_job]), "user": np.array([user for _, user in of_job])}
     if g.random() < 0.5:
         columns["nice"] = g.integers(-50, 300, jobs)
+    if g.random() < 0.5:
+        settings["PriorityWeightTRES"] = g.choice(["cpu=500,gres/gpu=900", "gres/gpu=2000.5,license/a=300"]).item()
     return order, columns

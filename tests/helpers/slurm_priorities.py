@@ -17,21 +17,28 @@ from poolwise.policies.order.multifactor import Multifactor
 from poolwise.policies.order.multifactor.order import Recalculated
 from poolwise.quantities import SECOND
 from poolwise.slurm import durations
+from poolwise.slurm.cluster import node_sizes
+from poolwise.slurm.conf import SlurmConf
+
+LICENSE = "license/matlab"
 
 
-def sixteen_nodes() -> Machine:
-    """Return the recorded machine: 16 shared nodes with 16 CPUs and 64 GiB each."""
-    n = 16
+def recorded_machine(conf: SlurmConf) -> Machine:
+    """Return the recorded machine: 16 shared nodes with 16 CPUs and 64 GiB each, some with GPUs, and its licenses."""
+    sizes = node_sizes(conf)
+    n = len(sizes)
+    pools = (text.partition(":") for text in conf.text("Licenses").split(",") if text)
     return Machine(
         name="16 nodes",
-        owners=tuple(f"n{k:03}" for k in range(n)),
+        owners=tuple(sizes),
         kind=np.full(n, Kind.NODE, dtype=np.int64),
         type=("node",) * n,
         rack=np.arange(n, dtype=np.int64) // 4,
         position=np.zeros((n, 2), dtype=np.int64),
         home=np.full(n, -1, dtype=np.int64),
-        resources=("cores", "memory"),
-        capacity=np.tile(np.array([[16, 65536]], dtype=np.int64), (n, 1)),
+        resources=("cores", "memory", "gpu"),
+        capacity=np.array([[size.cpus, size.memory, size.gpus] for size in sizes.values()], dtype=np.int64),
+        licenses={name: int(count) for name, _, count in pools},
     )
 
 
@@ -53,6 +60,9 @@ class RecordedPriorities:
         for job in jobs:
             job["cpu"] = re.search(r"cpu=(\d+)", job["TRES"])[1]
             mem = re.search(r"mem=([\d.]+)([MG])", job["TRES"])
+            for name in ("gres/gpu", LICENSE):
+                amount = re.search(rf"{name}=(\d+)", job["TRES"])
+                job[name] = amount[1] if amount else "0"
             job["mem"] = int(float(mem[1]) * {"M": 1, "G": 1024}[mem[2]])
         header, *rows = [line.split("|") for line in (folder / "sprio.txt").read_text().splitlines()]
         printed = {int(row[0]): dict(zip(header[1:], row[1:], strict=True)) for row in rows}
@@ -68,6 +78,7 @@ class RecordedPriorities:
             requests={
                 "cores": np.array([int(job["cpu"]) for job in jobs]) // nodes,
                 "memory": np.array([int(job["mem"]) for job in jobs]) // nodes,
+                "gpu": np.array([int(job["gres/gpu"]) for job in jobs]) // nodes,
             },
             attributes={
                 "user": np.array([job["UserId"].partition("(")[0] for job in jobs]),
@@ -75,11 +86,12 @@ class RecordedPriorities:
                 "qos": np.array([job["QOS"] for job in jobs]),
                 "partition": np.array([job["Partition"] for job in jobs]),
                 "nice": np.array([int(job["Nice"]) for job in jobs]),
+                LICENSE: np.array([int(job[LICENSE]) for job in jobs]),
             },
         )
         files = (str(folder / name) for name in ("slurm.conf", "sshare.txt", "qos.txt"))
         order = Recalculated(Multifactor(*files))
-        machine = sixteen_nodes()
+        machine = recorded_machine(SlurmConf.read_file(folder / "slurm.conf"))
         rows_of = np.arange(len(table))
         snapshot = Snapshot(
             0, machine, table, machine.capacity, machine.capacity, RunTable(machine.capacity.size), Ideal(),
@@ -101,7 +113,7 @@ class RecordedPriorities:
                 computed = self.ours[job][name]
                 if name == "tres":
                     amounts = [int(amount) for amount in re.findall(r"=(\d+)", text)]
-                    alike = abs(sum(amounts) - int(computed)) <= 1  # each amount is rounded separately
+                    alike = abs(sum(amounts) - int(computed)) <= (len(amounts) + 1) / 2  # each is rounded separately
                 else:
                     alike = computed == text
                 if not alike:

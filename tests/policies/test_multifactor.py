@@ -9,14 +9,17 @@ from hypothesis import strategies as st
 
 from poolwise.engines import simulate
 from poolwise.errors import InputError
-from poolwise.model import Machine, Workload
+from poolwise.model import Kind, Machine, Workload
 from poolwise.policies.backfill.easy import Easy
 from poolwise.policies.backfill.slurm import SlurmBackfill
 from poolwise.policies.order.multifactor import Multifactor
+from poolwise.policies.order.multifactor.factors import FixedFactors
 from poolwise.policies.order.multifactor.order import Recalculated
+from poolwise.policies.order.multifactor.rules import PriorityRules
 from poolwise.policies.order.multifactor.shares import ShareTree
 from poolwise.quantities import SECOND
 from poolwise.schedulers.list import ListScheduler
+from poolwise.slurm.conf import SlurmConf
 from poolwise.slurm.dumps import Association
 from poolwise.traces.generators import generate
 from tests.helpers.fair_tree import fair_tree
@@ -27,10 +30,10 @@ DATA = Path(__file__).parents[1] / "data" / "slurm-22.05"
 FILES = tuple(str(DATA / "priorities" / "fair-tree" / name) for name in ("slurm.conf", "sshare.txt", "qos.txt"))
 
 
-@pytest.mark.parametrize("case", ["fair-tree", "size-over-time"])
+@pytest.mark.parametrize("case", ["fair-tree", "size-over-time", "weights-of-gpus"])
 def test_every_number_of_sprio_is_reproduced(case: str) -> None:
     recording = RecordedPriorities.read(DATA / "priorities" / case)
-    assert len(recording.printed) == 9
+    assert len(recording.printed) == (6 if case == "weights-of-gpus" else 9)
     assert recording.differences() == []
 
 
@@ -40,6 +43,49 @@ def test_every_number_of_sprio_with_classic_fair_share_is_reproduced() -> None:
     assert len(recording.printed) == 9
     assert [text for text in recording.differences() if ", priority:" not in text] == []
     assert all(abs(int(row["priority"]) - int(recording.ours[job]["priority"])) <= 1 for job, row in recording.printed.items())
+
+
+def weighted(settings: dict[str, str | int | float], conf: Path | None = None, *, devices: bool = False) -> list[float]:
+    """Return the TRES terms of four jobs with 1, 4, 0 and 2 GPUs in all, and 0, 0, 2 and 1 of four licenses.
+
+    The machine has two nodes with 4 GPUs and one without; with `devices`, two GPUs that are devices of the last node.
+    """
+    n, d = 3, 2 * devices
+    machine = Machine(
+        name="GPUs",
+        owners=tuple(f"n{k}" for k in range(n + d)),
+        kind=np.repeat([Kind.NODE, Kind.DEVICE], [n, d]).astype(np.int64),
+        type=("node",) * n + ("gpu",) * d,
+        rack=np.zeros(n + d, dtype=np.int64),
+        position=np.zeros((n + d, 2), dtype=np.int64),
+        home=np.repeat([-1, 2], [n, d]),
+        resources=("cores", "gpu", "devices"),
+        capacity=np.array([[8, 4, 0], [8, 4, 0], [8, 0, 0], *[[0, 0, 1]] * d], dtype=np.int64),
+        licenses={"Matlab": 4},
+    )
+    load = Workload.of(
+        np.zeros(4, dtype=np.int64),
+        np.ones(4, dtype=np.int64),
+        tasks=np.array([1, 2, 1, 1]),
+        requests={"cores": np.ones(4, dtype=np.int64), "gpu": np.array([1, 2, 0, 2])},
+        attributes={"partition": np.array(["gpu", "", "gpu", ""]), "license/Matlab": np.array([0, 0, 2, np.nan])},
+    )
+    keys = SlurmConf.of(settings) if conf is None else SlurmConf.read_file(conf).with_values(settings)
+    return FixedFactors(PriorityRules.of(keys), keys, machine, {}).resources(load.table, slice(None)).tolist()
+
+
+def test_weights_of_gpus_and_licenses_are_relative_to_the_amounts_of_the_partition(tmp_path: Path) -> None:
+    conf = tmp_path / "slurm.conf"
+    conf.write_text(
+        "PriorityType=priority/multifactor\nNodeName=n[0-1] Gres=gpu:a100:4(S:0-1),shard:8\nNodeName=n2\n"
+        "PartitionName=all Nodes=ALL Default=YES\nPartitionName=gpu Nodes=n[1-2]\n"
+    )
+    weights = {"PriorityWeightTRES": "GRES/gpu=1000,License/matlab=200"}
+    assert weighted(weights, conf) == [250.0, 500.0, 100.0, 250.0]
+    assert weighted(weights) == [125.0, 500.0, 100.0, 250.0]  # without slurm.conf, all nodes count
+    assert weighted(weights, devices=True) == [100.0, 400.0, 100.0, 200.0]
+    assert weighted({**weights, "PriorityFlags": "NO_NORMAL_TRES"}, conf) == [1000.0, 4000.0, 400.0, 2000.0]
+    assert weighted({"PriorityWeightTRES": "cpu=24,license/other=5"}) == [1.0, 2.0, 1.0, 1.0]
 
 
 def test_fair_tree_and_classic_factors_by_hand() -> None:
@@ -207,7 +253,8 @@ def test_new_job_has_no_age_until_the_next_recalculation() -> None:
         (Multifactor(settings={"PriorityWeightQOS": 1}), "no QOS priorities are given"),
         (Multifactor(settings={"PriorityWeightPartition": 1}), "'main', which is not defined"),
         (Multifactor(settings={"PriorityFlags": "DEPTH_OBLIVIOUS"}), "DEPTH_OBLIVIOUS is not supported"),
-        (Multifactor(settings={"PriorityWeightTRES": "gres/gpu=5"}), "'gres/gpu' is not supported"),
+        (Multifactor(settings={"PriorityWeightTRES": "gres/shard=5"}), "'gres/shard' is not supported"),
+        (Multifactor(settings={"PriorityWeightTRES": "gres/gpu:a100=5"}), "'gres/gpu:a100' is not supported"),
         (Multifactor(settings={"PriorityType": "priority/basic"}), "has no priority factors"),
         (Multifactor(settings={"PriorityMaxAge": "UNLIMITED"}), "must be a time above 0"),
         (Multifactor(settings={"TRESBillingWeights": "CPU=1"}), "billing weights are not supported"),

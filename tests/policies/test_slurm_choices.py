@@ -55,6 +55,8 @@ def test_without_preemption_the_replay_differs(mode: str, kind: str, tmp_path: P
         ("bf_busy_nodes", {",bf_busy_nodes": ""}),
         ("bf_max_job_part", {",bf_max_job_part=1": ""}),
         ("priority-weight-tres", {"PriorityWeightTRES=CPU=10000": "PriorityWeightTRES=CPU=0"}),
+        ("priority-weight-gpus", {"GRES/gpu=2000": "GRES/gpu=0"}),
+        ("priority-weight-licenses", {"license/matlab=1000": "license/matlab=0"}),
         ("whole-nodes-overlapping", {"SelectType=select/linear": "SelectType=select/cons_tres"}),
         ("leaf-switches", {"topology/tree": "topology/none"}),
         ("leaf-switches-in-another-order", {"topology/tree": "topology/none"}),

@@ -65,11 +65,20 @@ def node_sizes(conf: SlurmConf, listing: Path | None = None) -> dict[str, NodeSi
 
 def _size(node: ConfSection) -> NodeSize:
     sockets, per_board, cores, threads, boards = (node.whole(key, 1, 1) for key in _CORES)
-    gpus, types = node.read("Gres", _NO_GPUS, gpus_of, "write gpu:TYPE:COUNT")
+    gpus, types = _gpus_and_types(node)
     features = {*node.text("Feature").split(","), *node.text("Features").split(","), *types} - {""}
     memory = max(node.whole("RealMemory", 1, 1) - node.whole("MemSpecLimit", 0), 1)
     cpus = node.whole("CPUs", boards * sockets * per_board * cores * threads, 1)
     return NodeSize(cpus, memory, gpus, tuple(sorted(features)), node.source("NodeName"), node.whole("Weight", 1))
+
+
+def gpus_of_node(node: ConfSection) -> int:
+    """Return the number of GPUs of all types in the Gres of a NodeName line; raises InputError with file and line."""
+    return _gpus_and_types(node)[0]
+
+
+def _gpus_and_types(node: ConfSection) -> tuple[int, tuple[str, ...]]:
+    return node.read("Gres", _NO_GPUS, gpus_of, "write gpu:TYPE:COUNT")
 
 
 def gpus_of(gres: str) -> tuple[int, tuple[str, ...]]:

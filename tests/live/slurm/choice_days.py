@@ -203,6 +203,10 @@ STOPPING = [*FILLING, *drawn(5, 34, 16, whole=True, partitions=("main", "main", 
 MIXED_NODES = {"nodes": 16, "cpus": "16,16,32,16", "memory": "65536,131072,131072,65536", "gpus": "0,0,0,4"}
 LINEAR = "SelectType=select/linear\nSelectTypeParameters=CR_Memory\n"
 GPU_PARTITION = "PartitionName=gpu Nodes=n[012-015] State=UP\n"
+WEIGHTED = "PriorityType=priority/multifactor\nAccountingStorageTRES=RESOURCE\nPriorityWeightTRES=CPU=1000,"
+"""Slurm refuses the weight of a resource that slurmdbd does not track."""
+WEIGHTED_GPUS = WEIGHTED.replace("RESOURCE", "gres/gpu") + "GRES/gpu=2000\n"
+WEIGHTED_LICENSES = WEIGHTED.replace("RESOURCE", f"license/{LICENSE}") + f"license/{LICENSE}=1000\n"
 TREE = "TopologyPlugin=topology/tree\n"
 LEAVES = {"lines": TREE, "racks": 3, "without": {"topology/tree": "topology/none"}}
 """Leaf switches of three, three and two nodes."""
@@ -251,6 +255,23 @@ DAYS = {
         drawn(12, 36, 16, whole=True),
         "PriorityType=priority/multifactor\nPriorityWeightTRES=CPU=10000\n",
         without={"PriorityWeightTRES=CPU=10000": "PriorityWeightTRES=CPU=0"},
+    ),
+    **{
+        f"PriorityWeightTRES of GPUs, {name}": Day(
+            [job._replace(account="alpha", qos="normal") for job in mixed(seed, 120, 60)],
+            GPU_PARTITION + WEIGHTED_GPUS,
+            accounting=True,
+            without={"GRES/gpu=2000": "GRES/gpu=0"},
+            **MIXED_NODES,
+        )
+        for seed, name in ((4, "first day"), (5, "second day"))
+    },
+    "PriorityWeightTRES of licenses": Day(
+        [job._replace(account="alpha", qos="normal") for job in licensed(drawn(15, 60, 24, whole=True))],
+        WEIGHTED_LICENSES,
+        accounting=True,
+        licenses=f"{LICENSE}:6",
+        without={f"license/{LICENSE}=1000": f"license/{LICENSE}=0"},
     ),
     "CR_CORE_DEFAULT_DIST_BLOCK": Day(drawn(13, 36, 30), "SelectTypeParameters=CR_Core_Memory,CR_CORE_DEFAULT_DIST_BLOCK\n"),
     "bf_min_prio_reserve": Day(

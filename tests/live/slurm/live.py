@@ -26,6 +26,13 @@ def test_priorities_equal_those_of_sprio(tmp_path: Path) -> None:
             assert all(abs(int(row[name]) - int(recording.ours[job][name])) <= 1 for job, row in recording.printed.items())
 
 
+def test_priorities_with_weights_of_gpus_and_licenses_equal_those_of_sprio(tmp_path: Path) -> None:
+    priorities.record_gpus(tmp_path)
+    recording = RecordedPriorities.read(tmp_path / priorities.GPUS)
+    assert len(recording.printed) == len(priorities.WITH_GPUS)
+    assert recording.differences() == []
+
+
 @pytest.mark.skipif(not os.environ.get("POOLWISE_LIVE_DAY"), reason="takes seven minutes; set POOLWISE_LIVE_DAY=1 to run it")
 def test_replay_of_a_short_day_equals_slurm(tmp_path: Path) -> None:
     """Priorities agree at every recalculation; start times agree except where nodes were still completing."""

@@ -1,8 +1,8 @@
 """Record how a real Slurm ranks waiting jobs: `python -m tests.live.slurm.priorities FOLDER`.
 
-There are three configurations: fair tree; classic fair share that favors small jobs; job size relative to the time limit. Each
-recording contains slurm.conf, the dumps of shares and QOS, `scontrol show job` and `sprio` for all waiting jobs, and the second
-of the last recalculation.
+There are four configurations: fair tree; classic fair share that favors small jobs; job size relative to the time limit; and
+weights of nodes, GPUs and licenses. Each recording contains slurm.conf, the dumps of shares and QOS, `scontrol show job` and
+`sprio` for all waiting jobs, and the second of the last recalculation.
 """
 
 from __future__ import annotations
@@ -40,10 +40,39 @@ WAITING = (
     ("beta", "daemon", "-N5", "--ntasks-per-node=1", "-t1440", "--nice=90000"),
     ("alpha", "root", "-N16", "--ntasks-per-node=1", "-t7-0"),
 )
+GPUS = "weights-of-gpus"
+"""Name of the case with weights of GPUs and licenses."""
+GPU_LINES = LINES.replace("cpu=3000,mem=2000", "cpu=3000,mem=2000,node=400,gres/gpu=4000,license/matlab=700") + (
+    "AccountingStorageTRES=gres/gpu,license/matlab\nPartitionName=gpu Nodes=n[012-015] PriorityJobFactor=2 State=UP\n"
+)
+WITH_GPUS = (
+    ("alpha", "root", "-N1", "-n2", "-t2", "-pgpu", "--gres=gpu:1"),
+    ("beta", "daemon", "-N2", "--ntasks-per-node=3", "-t2", "-pgpu", "--gres=gpu:3", "--mem=1000"),
+    ("gamma", "bin", "-N4", "--ntasks-per-node=5", "-t2", "--gres=gpu:2", "--nice=7"),
+    ("gamma", "games", "-N3", "--ntasks-per-node=16", "-t3", "-pgpu", "--gres=gpu:4", "-Lmatlab:1"),
+    ("alpha", "bin", "-N1", "-n4", "-t2", "-Lmatlab:5", "--mem=3000"),
+    ("gamma", "root", "-N16", "--ntasks-per-node=1", "-t2", "-pshort"),
+)
+"""As `WAITING`, for the case `GPUS`."""
+
+
+def record_gpus(folder: Path) -> None:
+    """Record the case `GPUS` in its own folder, on nodes some of which have GPUs."""
+    with Cluster(GPU_LINES, PARAMETERS, gpus="0,0,2,4", licenses="matlab:6") as cluster:
+        users = cluster.users()
+        cluster.submit("beta", next(u for a, u in users if a == "beta"), "-N16", "--ntasks-per-node=16", "-t10", seconds=600)
+        time.sleep(3)
+        for account, user, *options in WITH_GPUS:
+            user = user if (account, user) in users else next(u for a, u in users if a == account)
+            cluster.submit(account, user, *options, seconds=5)
+        time.sleep(5)  # gives the jobs an age
+        cluster.change()
+        time.sleep(3)
+        _sample(cluster, folder / GPUS)
 
 
 def record(folder: Path) -> None:
-    """Record all cases, each in its own folder."""
+    """Record all cases of `CASES`, each in its own folder."""
     with Cluster(LINES, PARAMETERS) as cluster:
         users = cluster.users()
         for account, user, nodes in WORKING:
@@ -85,3 +114,4 @@ def _sample(cluster: Cluster, folder: Path) -> None:
 
 if __name__ == "__main__":
     record(Path(sys.argv[1]))
+    record_gpus(Path(sys.argv[1]))

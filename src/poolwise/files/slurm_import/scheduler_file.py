@@ -7,6 +7,7 @@ from typing import Final
 from poolwise.files.slurm_import.cluster import CONF, SCHEDULER, SlurmCluster, add, toml
 from poolwise.files.slurm_import.node_choice import placement_of
 from poolwise.files.slurm_import.preemption import PARAMETERS, preemption_line
+from poolwise.model.licenses import LICENSE
 from poolwise.policies.backfill.slurm import (
     BUSY_NODES,
     DEPTH,
@@ -57,11 +58,13 @@ def scheduler_texts(cluster: SlurmCluster) -> dict[str, str]:
         del values["PriorityFlags"]
     text = [f"# The keys of {conf.file.name} that {SCHEDULER} reads.", f"ClusterName={cluster.name}"]
     text += [f"# {conf.source(key) or 'not set'}\n{key}={value}" for key, value in values.items()]
+    weighs_gpus = "gres/gpu" in values.get("PriorityWeightTRES", "").lower()
     for name, hosts in cluster.types.items():
         size = cluster.sizes[hosts[0]]
         text += [
             f"# {name}: {size.source}",
-            f"NodeName={hostlist.compress(hosts)} CPUs={size.cpus} RealMemory={size.memory}",
+            f"NodeName={hostlist.compress(hosts)} CPUs={size.cpus} RealMemory={size.memory}"
+            + f" Gres=gpu:{size.gpus}" * bool(weighs_gpus and size.gpus),
         ]
     for name, hosts in cluster.members.items():
         section = conf.partitions[name]
@@ -105,15 +108,22 @@ def _weights(cluster: SlurmCluster, settings: dict[str, str]) -> dict[str, str]:
     if flags:
         settings["PriorityFlags"] = ",".join(flag for flag in flags if flag in (*FLAGS, *HARMLESS))
     tres = conf.numbers("PriorityWeightTRES")
-    for name in sorted({*tres} - {*TRES}):
+    licenses = {LICENSE + name.lower() for name in cluster.licenses}
+    modeled = {name: weight for name, weight in tres.items() if name in (*TRES, *licenses)}
+    for name in sorted({*tres} - {*modeled}):
         cluster.leave_out(f"{conf.source('PriorityWeightTRES')}: the weight of {name} is left out")
     if tres:
-        settings["PriorityWeightTRES"] = ",".join(f"{name}={value:g}" for name, value in tres.items() if name in TRES)
+        settings["PriorityWeightTRES"] = ",".join(f"{name}={_number(weight)}" for name, weight in modeled.items())
     if conf.text("PriorityUsageResetPeriod", "NONE").upper() != "NONE":
         place = conf.source("PriorityUsageResetPeriod")
         cluster.leave_out(f"{place}: PriorityUsageResetPeriod is left out: usage is never reset")
         del settings["PriorityUsageResetPeriod"]
     return dumps
+
+
+def _number(value: float) -> str:
+    """Return a weight with all its digits, and without a decimal point if it is whole."""
+    return f"{value:.0f}" if value.is_integer() else str(value)
 
 
 def _parameters(cluster: SlurmCluster) -> str:

@@ -13,18 +13,24 @@ import numpy as np
 from poolwise.arrays import FloatArray, IntArray
 from poolwise.errors import InputError
 from poolwise.model import JobTable, Kind, Machine
+from poolwise.model.licenses import LICENSE
 from poolwise.policies.order.multifactor.rules import TRES, PriorityRules
 from poolwise.quantities import MINUTE
+from poolwise.slurm.cluster import gpus_of_node
 from poolwise.slurm.conf import SlurmConf
+
+GPU = "gpu"
+"""Resource that jobs with GPUs request, and type of device; gres/gpu in Slurm."""
 
 
 @dataclass(frozen=True)
 class ClusterSize:
-    """Nodes, CPUs and MiB of memory of a machine, counted as Slurm does."""
+    """Nodes, CPUs, MiB of memory and GPUs of a machine, counted as Slurm does."""
 
     nodes: int
     cpu: int
     mem: int
+    gpu: int = 0
 
     @classmethod
     def of(cls, machine: Machine) -> ClusterSize:
@@ -33,11 +39,12 @@ class ClusterSize:
         count = capacity[owners, machine.resource("nodes")] if "nodes" in machine.resources else np.zeros(len(owners), np.int64)
         whole = count > 0
         amounts = {}
-        for name in ("cores", "memory"):
+        for name in ("cores", "memory", GPU):
             each = machine.per_node.get(name)
             own = capacity[owners, machine.resource(name)] if name in machine.resources else np.zeros(len(owners), np.int64)
             amounts[name] = int(np.where(whole, 0 if each is None else each[owners] * count, own).sum())
-        return cls(int(np.where(whole, count, 1).sum()), amounts["cores"], amounts["memory"])
+        devices = sum(machine.type[owner] == GPU for owner in machine.of_kind(Kind.DEVICE).tolist())
+        return cls(int(np.where(whole, count, 1).sum()), amounts["cores"], amounts["memory"], amounts[GPU] + devices)
 
 
 @dataclass(frozen=True)
@@ -97,18 +104,24 @@ class FixedFactors:
         return np.array([relative.get(name, 0.0) for name in names], dtype=np.float64) * float(self.rules.qos)
 
     def resources(self, table: JobTable, rows: slice) -> FloatArray:
-        """Return the weighted TRES factor, (k,): each amount relative to the total of the job's partition."""
+        """Return the weighted TRES factor, (k,): each amount relative to the total of the job's partition.
+
+        Licenses belong to the whole machine, and so to every partition.
+        """
         nodes, cpu = _nodes_and_cpus(table, rows, self.machine)
-        requested = {"cpu": cpu, "mem": table.memory[rows] * nodes, "node": nodes}
+        requested = {"cpu": cpu, "mem": table.memory[rows] * nodes, "node": nodes, "gres/gpu": table.request(GPU)[rows] * nodes}
         total = np.zeros(len(nodes))
         if not self.rules.tres:
             return total
         names = _texts(table, "partition", rows, self.conf.default_partition)
         sizes = {name: self._partition_size(name) for name in {*names}}
-        for resource in TRES:
+        licenses = {(LICENSE + name).lower(): name for name in self.machine.licenses}
+        for resource in (*TRES, *licenses):
             weight = self.rules.tres.get(resource)
             if weight is None:
                 continue
+            if resource in licenses:
+                requested[resource] = _licenses(table, rows, licenses[resource])
             if "NO_NORMAL_TRES" in self.rules.flags:
                 factor = requested[resource].astype(np.float64)
             else:
@@ -122,9 +135,13 @@ class FixedFactors:
         section = self.conf.partitions.get(name)
         if section is not None and section.text("Nodes", "ALL").upper() != "ALL":
             hosts = self.conf.hosts(name)
-            return {"cpu": self.conf.amount(hosts, "CPUs"), "mem": self.conf.amount(hosts, "RealMemory"), "node": len(hosts)}
-        size = ClusterSize.of(self.machine)
-        return {"cpu": size.cpu, "mem": size.mem, "node": size.nodes}
+            cpu, mem = self.conf.amount(hosts, "CPUs"), self.conf.amount(hosts, "RealMemory")
+            gpu = sum(gpus_of_node(self.conf.by_host[host]) for host in hosts) if "gres/gpu" in self.rules.tres else 0
+            size = ClusterSize(len(hosts), cpu, mem, gpu)
+        else:
+            size = ClusterSize.of(self.machine)
+        licenses = {(LICENSE + name).lower(): count for name, count in self.machine.licenses.items()}
+        return {"cpu": size.cpu, "mem": size.mem, "node": size.nodes, "gres/gpu": size.gpu, **licenses}
 
     def nice(self, table: JobTable, rows: slice) -> FloatArray:
         """Return the nice values, (k,), which are subtracted; 0 if the table has none."""
@@ -143,6 +160,14 @@ def _texts(table: JobTable, name: str, rows: slice, default: str) -> list[str]:
     if column is None:
         return [default] * len(range(*rows.indices(len(table))))
     return [str(value) or default for value in column[rows].tolist()]
+
+
+def _licenses(table: JobTable, rows: slice, name: str) -> IntArray:
+    """Return the (k,) licenses of a name that each job requests; zeros for texts, which `license_requests` refuses."""
+    column = table.attributes.get(LICENSE + name)
+    if column is None or column.dtype.kind not in "iuf":
+        return np.zeros(len(range(*rows.indices(len(table)))), dtype=np.int64)
+    return np.nan_to_num(column[rows]).astype(np.int64)  # empty cells of tables are NaN
 
 
 def _nodes_and_cpus(table: JobTable, rows: slice, machine: Machine) -> tuple[IntArray, IntArray]:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from poolwise.errors import InputError
+from poolwise.model.licenses import LICENSE
 from poolwise.slurm.conf import SlurmConf
 from poolwise.slurm.durations import FOREVER
 
@@ -22,8 +23,13 @@ KEYS = (
     "PriorityCalcPeriod", "PriorityDecayHalfLife", "FairShareDampeningFactor", "PriorityFavorSmall", "TRESBillingWeights",
 )  # fmt: skip
 """Keys of slurm.conf that the order reads, and that `settings` may override."""
-TRES = ("cpu", "mem", "node")
-"""Resources that PriorityWeightTRES and TRESBillingWeights may weight, in Slurm's order of addition."""
+TRES = ("cpu", "mem", "node", "gres/gpu")
+"""Resources that PriorityWeightTRES may weight besides licenses, in Slurm's order of addition."""
+
+
+def is_weighted(resource: str) -> bool:
+    """Return whether the order supports a resource in PriorityWeightTRES, given in lower case."""
+    return resource in TRES or resource.startswith(LICENSE)
 
 
 @dataclass(frozen=True)
@@ -33,7 +39,7 @@ class PriorityRules:
     Attributes
     ----------
     age, fair_share, job_size, partition, qos : weights
-    tres : resource of `TRES` -> weight
+    tres : resource of `TRES`, or license/NAME in lower case -> weight
     max_age, period, half_life : s; a half-life of 0 lets usage count forever
     damping : FairShareDampeningFactor
     favor_small : PriorityFavorSmall: smaller jobs get the larger job-size factor
@@ -83,8 +89,8 @@ class PriorityRules:
             conf.yes("PriorityFavorSmall"),
             flags,
         )
-        if unknown := sorted({*rules.tres} - {*TRES}):
-            remedy = f"supported: {', '.join(TRES)}"
+        if unknown := sorted(name for name in rules.tres if not is_weighted(name)):
+            remedy = f"supported: {', '.join(TRES)}, {LICENSE}NAME"
             raise conf.refuse("PriorityWeightTRES", f"'{unknown[0]}' is not supported", remedy)
         for key, value in (("PriorityMaxAge", rules.max_age), ("PriorityCalcPeriod", rules.period)):
             if value in (0, FOREVER):
