@@ -9,7 +9,7 @@ from poolwise.files.machine import load_machine
 from poolwise.slurm.conf import SlurmConf
 from poolwise.studies import slow_runs
 from poolwise.traces import read
-from tests.helpers.slurm_import import LOG, edited, imported
+from tests.helpers.slurm_import import LOG, edited, imported, printed_note
 
 
 def test_limits_per_user_need_the_users_of_the_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -39,7 +39,7 @@ def test_settings_of_reservations_are_kept_and_bf_busy_nodes_only_where_nodes_ar
     whole.write_text(conf.read_text().replace("SelectType=select/cons_tres", "SelectType=select/linear"))
     assert imported(tmp_path / "whole", conf=whole) == 0
     assert "bf_busy_nodes" not in (tmp_path / "whole" / "slurm.conf").read_text()
-    (others,) = (line for line in capsys.readouterr().err.splitlines() if "without effect" in line)
+    others = printed_note(capsys.readouterr().err.splitlines(), "without effect on schedules: ")
     assert "SchedulerParameters=bf_busy_nodes" in others
 
 

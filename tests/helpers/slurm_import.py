@@ -1,5 +1,6 @@
 """Import of an example of Slurm files, as the tests of its parts call it."""
 
+import itertools
 from pathlib import Path
 
 from poolwise.cli import app as cli
@@ -21,3 +22,10 @@ def edited(tmp_path: Path, *changes: tuple[str, str]) -> Path:
             text = text.replace(old, new)
         (tmp_path / name).write_text(text)
     return tmp_path / "slurm.conf"
+
+
+def printed_note(lines: list[str], beginning: str) -> str:
+    """Return the text of the note with a beginning, from its lines on stderr."""
+    first = lines.index(next(line for line in lines if line.startswith(f"note: {beginning}")))
+    rest = itertools.takewhile(lambda line: not line.startswith(("note: ", "warning: ")), lines[first + 1 :])
+    return " ".join([lines[first].removeprefix(f"note: {beginning}"), *rest])

@@ -1,6 +1,7 @@
 """Terminal output: results go to stdout, progress and messages to stderr. Both streams honor NO_COLOR.
 
-Sentences wrap between words on a terminal and stay on one line in a pipe, where other programs read them.
+Sentences wrap between words on a terminal and stay on one line in a pipe, where other programs read them. Long lists
+wrap in both.
 """
 
 from __future__ import annotations
@@ -49,9 +50,12 @@ def progress(text: str) -> None:
     print_line(text, err)
 
 
-def wrapped(text: str, console: Console) -> str:
-    """Break the lines of a text between words to fit a terminal; continuation lines keep the indentation."""
-    if not console.is_terminal:
+def wrapped(text: str, console: Console, in_pipe: bool = False) -> str:
+    """Break the lines of a text between words to fit a terminal; continuation lines keep the indentation.
+
+    In a pipe, lines stay whole unless they wrap `in_pipe`.
+    """
+    if not (console.is_terminal or in_pipe):
         return text
     lines = []
     for line in text.split("\n"):
@@ -72,13 +76,13 @@ def warn(text: str) -> None:
     _message("warning:", "yellow", text)
 
 
-def note(text: str) -> None:
-    """Print a remark on the results on stderr."""
-    _message("note:", "cyan", text, "dim")
+def note(text: str, in_pipe: bool = False) -> None:
+    """Print a remark on the results on stderr; a long list wraps `in_pipe` too."""
+    _message("note:", "cyan", text, "dim", in_pipe)
 
 
-def _message(label: str, style: str, text: str, text_style: str | None = None) -> None:
-    _, _, shown = wrapped(f"{label} {text}", err).partition(" ")
+def _message(label: str, style: str, text: str, text_style: str | None = None, in_pipe: bool = False) -> None:
+    _, _, shown = wrapped(f"{label} {text}", err, in_pipe).partition(" ")
     err.print(label, style=style, end=" ")
     err.print(shown, style=text_style, markup=False, highlight=False, soft_wrap=True)
 

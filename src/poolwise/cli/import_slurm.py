@@ -113,9 +113,9 @@ def _report(omitted: Omissions) -> None:
     for text in omitted.sentences():
         warn(text)
     if omitted.unknown:
-        note(f"unknown keys, ignored: {keys_text(omitted.unknown)}")
+        note(f"unknown keys, ignored: {keys_text(omitted.unknown)}", in_pipe=True)
     if omitted.others:
-        note(f"without effect on schedules: {keys_text(omitted.others)}")
+        note(f"without effect on schedules: {keys_text(omitted.others)}", in_pipe=True)
 
 
 app.add_typer(imports, name="import")

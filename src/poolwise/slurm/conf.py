@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from poolwise.errors import InputError
 from poolwise.slurm import durations, hostlist
-from poolwise.slurm.conf_lines import ConfLine, keys_of, read_conf_lines
+from poolwise.slurm.conf_lines import ConfLine, keys_of, read_conf_lines, written_keys
 from poolwise.slurm.keys import check_key
 
 T = TypeVar("T")
@@ -25,11 +25,12 @@ _DEFAULTS = "DEFAULT"
 
 @dataclass(frozen=True)
 class ConfValue:
-    """A value and the line that sets it."""
+    """A value, the line that sets it, and its key as written there; "" for a value that no file sets."""
 
     text: str
     file: Path
     line: int
+    key: str = ""
 
 
 @dataclass(frozen=True)
@@ -217,7 +218,8 @@ class _Reader:
 
     def _line(self, line: ConfLine) -> None:
         texts = keys_of(line, "write KEY=VALUE, and # before comments")
-        values = {key: ConfValue(text, line.file, line.number) for key, text in texts.items()}
+        written = written_keys(line)
+        values = {key: ConfValue(text, line.file, line.number, written[key]) for key, text in texts.items()}
         first = next(iter(values))
         for key, value in values.items():
             check_key(first if first in self.sections else "", key, value.file, value.line)

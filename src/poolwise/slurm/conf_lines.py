@@ -72,3 +72,8 @@ def keys_of(line: ConfLine, remedy: str) -> dict[str, str]:
             raise InputError(problem, file=line.file, line=line.number, remedy=remedy)
         values[match[1].lower()], end = match[2].strip('"'), match.end()
     return values
+
+
+def written_keys(line: ConfLine) -> dict[str, str]:
+    """Return key in lower case -> key as written, for the pairs of a line that `keys_of` accepts."""
+    return {match[1].lower(): match[1] for match in _PAIR.finditer(line.text)}

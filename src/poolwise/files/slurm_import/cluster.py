@@ -138,7 +138,7 @@ class SlurmCluster:
         for kind, section in sections:
             ordinary = known(kind)
             for key, value in section.values.items():
-                name, place = ordinary.get(key, key), f"{value.file.name}:{value.line}"
+                name, place = ordinary.get(key, value.key), f"{value.file.name}:{value.line}"
                 if name in READ[kind] or (name == "AccountingStorageEnforce" and self.files.associations and self.files.qos):
                     continue
                 if name in AFFECTS[kind] and value.text.upper() not in ("NO", "OFF", "NONE", "PREEMPT/NONE", "0", "1"):
