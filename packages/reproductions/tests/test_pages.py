@@ -174,7 +174,10 @@ def test_failures_of_the_abstract_come_first_and_each_cause_once() -> None:
 def test_time_counts_figures_of_one_command_once() -> None:
     scripts = expected("irop").values()
     by_command = {script.command: max(s.seconds for s in scripts if s.command == script.command) for script in scripts}
-    assert recorded_time("irop").startswith(f"at least {sum(by_command.values()) / 60:.0f} minutes of CPU time")
+    longest, total = max(by_command.values()), sum(by_command.values())
+    assert recorded_time("irop").startswith(f"{longest / 60:.0f} minutes to {total / 3600:.1f} hours of CPU time")
+    whole = next(script.seconds for script in expected("drmaestro").values() if "--figure" not in script.command)
+    assert recorded_time("drmaestro") == f"about {whole / 60:.0f} minutes of CPU time on one core"
 
 
 def test_printed_values_and_ratios_are_drawn() -> None:

@@ -107,13 +107,20 @@ def row_counts(rows: Sequence[ClaimRow]) -> str:
 
 
 def recorded_time(name: str) -> str:
-    """Return the least CPU time of a full run: the recorded times of the commands of its figures, added."""
+    """Return the CPU time of a full run, or its limits from those of the commands of single figures, which may share runs."""
     slowest: dict[str, float] = {}
     for script in expected(name).values():
         slowest[script.command] = max(script.seconds, slowest.get(script.command, 0.0))
-    minutes = sum(slowest.values()) / 60
-    shown = f"{minutes / 60:.1f} hours" if minutes >= 90 else f"{minutes:.0f} minutes"
-    return f"at least {shown} of CPU time on one core, for the figures of a full run; rows without a figure add to it"
+    whole = slowest.pop(f"poolwise reproduce {name}", None)
+    if whole is not None:
+        return f"about {_time(whole)} of CPU time on one core"
+    least, most = _time(max(slowest.values())), _time(sum(slowest.values()))
+    limits = least if least == most else f"{least} to {most}"
+    return f"{limits} of CPU time on one core for the figures, which share runs; rows without a figure add to it"
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds / 3600:.1f} hours" if seconds >= 5400 else f"{seconds / 60:.0f} minutes"
 
 
 def hashes(name: str, provenance: Mapping[str, str]) -> str:
