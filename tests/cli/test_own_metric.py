@@ -77,7 +77,7 @@ def test_metric_of_a_file_is_measured_in_one_run(folder, capsys):
     assert "held_node_s" not in json.loads(simulate(capsys, "--order", "fcfs", "--json"))
 
 
-def test_metric_appears_in_a_study_its_report_and_a_comparison(folder, capsys):
+def test_metric_appears_in_a_study_its_report_and_a_comparison(folder, capsys, monkeypatch):
     code, out, err = call(capsys, "run", "study.toml", "--out", "out", "--jobs", 1)
     assert code == 0 and f"{HELD:.0f}" in out, err
     frame = pl.read_csv(folder / "out" / "results.csv")
@@ -89,6 +89,7 @@ def test_metric_appears_in_a_study_its_report_and_a_comparison(folder, capsys):
     assert code == 0 and rows["held_node_s"]["value"] == HELD and rows["held_node_s"]["unit"] == "node s"
     assert rows["nodes_by_kind.all"]["first"] == 4
     assert "node-seconds held" in (folder / "compare.html").read_text()
+    monkeypatch.setenv("COLUMNS", "120")  # so that the words are on one line
     assert "node-seconds held" in call(capsys, "compare", "out")[1]
     (folder / "own.py").write_text(OWN.replace("node-seconds held", "held by jobs"))
     assert call(capsys, "explain", "run", "out", 9, "--cell", "order=sjf")[0] == 0, "runs do not depend on metrics"
