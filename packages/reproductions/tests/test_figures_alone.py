@@ -87,7 +87,7 @@ def requested(monkeypatch):
     monkeypatch.setattr(Measurer, "__call__", measure)
     monkeypatch.setattr(drmaestro, "FULL", replace(drmaestro.FULL, seeds=few, changed=dict.fromkeys(drmaestro.FULL.changed, 1)))
     monkeypatch.setattr(fair_memory, "FULL", replace(fair_memory.FULL, seeds=1))
-    monkeypatch.setattr(irop, "QUICK", Grid(seeds=3, small_seeds=2, few_seeds=2))
+    monkeypatch.setattr(irop, "QUICK", Grid(seeds=3, small_seeds=2, draws=4, few_seeds=2))
     return recorded
 
 

@@ -46,7 +46,7 @@ def test_small_problem_is_a_subset_of_the_papers():
     assert problem.batch.name == whole.batch.name[:30]
 
 
-@pytest.mark.parametrize("grid", [irop.QUICK, Grid(seeds=3, small_seeds=2)])
+@pytest.mark.parametrize("grid", [irop.QUICK, Grid(seeds=3, small_seeds=2, draws=4)])
 def test_measurements_match_the_claims(tmp_path, monkeypatch, grid):
     def fake_measure(measurer, cases, *_):
         """Return metrics that differ between cases; their values do not matter here."""
