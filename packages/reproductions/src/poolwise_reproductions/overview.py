@@ -31,13 +31,13 @@ ComparisonRows = list[dict[str, str]]
 MAX_CAUSES = 6
 """Maximum number of causes listed per paper; the paper's page and CSV list all of them."""
 
-_INDEPENDENT = """Many rows test one claim of a paper, so the independent claims are counted separately. The page of each reproduction quotes
-them and states which rows each rests on, and whether all of them, most or one must hold. A claim is reproduced if enough rows
-hold under the specification's reading, or under the paper's where the two differ: IRoP is judged by relative slowdown, and
-DRMaestro by Algorithm 2 as printed. A claim that holds only under another reading is counted separately. It is partly
-reproduced if some rows hold, and undetermined if no row holds but undetermined rows could decide. The last column counts the
-tested claims that are not reproduced although each of their rows holds or has a verified cause; packages and scatter of
-single runs are none.
+_INDEPENDENT = """Many rows test one claim of a paper, so the independent claims are counted separately. The page of each
+reproduction quotes them and states which rows each rests on, and whether all of them, most or one must hold. A claim is
+reproduced if enough rows hold under the specification's reading, or under the paper's where the two differ: IRoP is judged by
+relative slowdown, and DRMaestro by Algorithm 2 as printed. A claim that holds only under another reading is counted
+separately. It is partly reproduced if some rows hold, and undetermined if no row holds but undetermined rows could decide.
+The last column counts the tested claims that are not reproduced although each of their rows holds or has a verified cause;
+packages and scatter of single runs are none.
 """
 _HEAD = """# Reproduction results
 
