@@ -62,10 +62,12 @@ def headline(comparison: Comparison) -> str:
 
 
 def _differences(comparison: Comparison, title: str, names: Sequence[str]) -> Table:
-    """Return some metrics, one row per metric and run."""
+    """Return some metrics, one row per metric and run; units other than those of times and fractions follow the metric."""
     rows, marks = list[list[str]](), dict[int, RowMark]()
     for name in names:
         description, unit, *_ = comparison.described[name]
+        if unit not in ("", "s", "fraction"):
+            description, unit = f"{description} ({unit})", ""
         rows.append(
             [description, comparison.labels[0], value_text(float(comparison.metrics[0][name].mean()), unit), "", "", ""]
         )
