@@ -13,9 +13,6 @@ is not constant, and with them every array length.
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import llvmlite.binding as llvm  # type: ignore[import-untyped]  # ships no types
@@ -142,18 +139,6 @@ class _CallTypes:
 _call_types = _CallTypes()
 
 
-@contextmanager
-def _without_collection() -> Iterator[None]:
-    """Suspend Python's garbage collector: few of the many objects that Numba creates are unreachable before it is done."""
-    suspended = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if suspended:
-            gc.enable()
-
-
 @register_pass(mutates_CFG=False, analysis_only=False)  # type: ignore[no-untyped-call]  # has no types
 class UnsignedIndices(FunctionPass):
     """Treats array indices as unsigned: a negative index is an error, which NUMBA_BOUNDSCHECK=1 reports."""
@@ -189,8 +174,8 @@ class KernelCompiler(CompilerBase):
     code: type[JITCodeLibrary] = KernelCode
 
     def _compile_core(self) -> Any:
-        """Compile with operators resolved once, without collecting garbage."""
-        with _call_types, _without_collection():
+        """Compile with operators resolved once."""
+        with _call_types:
             return super()._compile_core()  # type: ignore[no-untyped-call]  # has no types
 
     def define_pipelines(self) -> list[Any]:
