@@ -40,13 +40,20 @@ def admit_jobs(state: SharedState, counters: CounterArrays) -> None:
                 counters.largest[counter] = max(counters.largest[counter], counters.amount[demand])
 
 
+@inlined
+def use(job: int, counters: CounterArrays) -> None:
+    """Take the amounts of a job that has started."""
+    for k in range(counters.first[job], counters.first[job + 1]):
+        counters.use[counters.counter[k]] += counters.amount[k]
+
+
 @step
 def take(job: int, state: SharedState, counters: CounterArrays) -> bool:
     """Take the amounts of a job that has started; return whether this bars a waiting job that was admitted."""
+    use(job, counters)
     may_bar = False
     for k in range(counters.first[job], counters.first[job + 1]):
         counter = counters.counter[k]
-        counters.use[counter] += counters.amount[k]
         may_bar = may_bar or counters.largest[counter] > counters.capacity[counter] - counters.use[counter]
     if may_bar:
         for k in range(state.now.waiting):
@@ -54,13 +61,6 @@ def take(job: int, state: SharedState, counters: CounterArrays) -> bool:
             if counters.admitted[other] and not admits(other, counters):
                 return True
     return False
-
-
-@inlined
-def use(job: int, counters: CounterArrays) -> None:
-    """Take the amounts of a job that has started while no other waiting job can start."""
-    for k in range(counters.first[job], counters.first[job + 1]):
-        counters.use[counters.counter[k]] += counters.amount[k]
 
 
 @step
