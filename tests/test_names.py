@@ -171,7 +171,7 @@ def test_keys_are_spelled_like_the_options_that_mean_the_same() -> None:
     for package in ("files", "plans", "search", "studies"):
         for module in pkgutil.walk_packages(importlib.import_module(f"poolwise.{package}").__path__, f"poolwise.{package}."):
             importlib.import_module(module.name)
-    options, keys = set(options_of(cli.command())), set(keys_of(Section))
+    options, keys = set(options_of(cli.whole_command())), set(keys_of(Section))
     same = {(option, key) for option, help_ in options for key, text in keys if similarity(help_, text) >= SAME_WORDS}
     assert ("--default-runtime", "default_runtime") in same
     different = {(option, key) for option, key in same if key.rstrip("s") != option[2:].replace("-", "_").rstrip("s")}

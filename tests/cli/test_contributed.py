@@ -63,7 +63,7 @@ def without_distributions(monkeypatch: pytest.MonkeyPatch) -> typer.Typer:
 def test_contributed_command_runs_and_is_listed_in_a_panel(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run(["elsewhere"]) == 0
     assert capsys.readouterr().out == "from elsewhere\n"
-    assert cli.command().commands["elsewhere"].rich_help_panel == OTHERS
+    assert cli.whole_command().commands["elsewhere"].rich_help_panel == OTHERS
 
 
 @pytest.mark.usefixtures("commands", "distribution")
@@ -93,7 +93,7 @@ def test_missing_commands_are_listed_once_with_their_help(monkeypatch: pytest.Mo
 @pytest.mark.usefixtures("commands")
 def test_help_of_missing_commands_equals_that_of_the_distribution() -> None:
     for name, (_, help_) in COMMANDS.items():
-        command = cli.command()
+        command = cli.whole_command()
         for part in name.split("."):
             command = command.commands[part]
         assert command.help.partition("\n")[0] == help_

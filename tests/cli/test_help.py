@@ -51,7 +51,7 @@ def lines_of(epilog):
 
 @pytest.fixture(scope="module")
 def everything(commands):
-    return dict(commands_of(cli.command()))
+    return dict(commands_of(cli.whole_command()))
 
 
 def test_every_command_has_an_example(everything):
@@ -116,7 +116,7 @@ def test_flags_show_no_type(everything):
 
 
 def test_root_help_lists_every_command_in_a_panel_with_one_short_line(commands, capsys):
-    root = cli.command()
+    root = cli.whole_command()
     assert [*root.commands] == [name for names in PANELS.values() for name in names]
     for name, command in root.commands.items():
         summary = (command.help or "").partition("\n\n")[0]

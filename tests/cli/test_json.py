@@ -100,7 +100,7 @@ def test_every_json_command_is_tested() -> None:
         for name, inner in getattr(command, "commands", {}).items():
             collect(inner, f"{path} {name}".strip())
 
-    collect(cli.command(), "")
+    collect(cli.whole_command(), "")
     assert tested == {*COMMANDS, *NOT_RUN}
     page = (ROOT / "docs" / "reference" / "json.md").read_text(encoding="utf-8")
     assert all(f"`{name}`" in page for name in tested)

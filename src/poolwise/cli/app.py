@@ -56,7 +56,7 @@ def main() -> None:
 def run(arguments: list[str]) -> int:
     """Run a command and return its exit code. User errors print no traceback."""
     forget_warnings()
-    root = command()
+    root = whole_command()
     try:
         code = root(list(arguments), standalone_mode=False)
         if code == INTERRUPTED:
@@ -88,7 +88,7 @@ def run(arguments: list[str]) -> int:
         return PolicyError.exit_code
 
 
-def command() -> Any:
+def whole_command() -> Any:
     """Return the whole command line as one click group, with help pages in panels."""
     _discover()
     root: Any = typer.main.get_command(app)

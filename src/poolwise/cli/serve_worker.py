@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 if __name__ == "__main__":
-    from poolwise.cli.app import main
+    from poolwise.cli.app import main, whole_command
     from poolwise.serve.worker import work
 
-    work(main)
+    work(main, whole_command)

@@ -44,6 +44,13 @@ def library() -> str:
     return bundle.replace("</script", "<\\/script")
 
 
+def load_renderer() -> None:
+    """Load the chart library and draw a small chart, so that the first report does not wait for them."""
+    library()
+    encoding = {"x": {"field": "x", "type": "quantitative", "title": "x"}}
+    vl_convert.vegalite_to_svg({"data": {"values": [{"x": 1}]}, "mark": "bar", "encoding": encoding})
+
+
 FORMATS = ("png", "svg", "pdf")
 COLUMN_PT, PAGE_PT, PANEL_PT = 252.0, 504.0, 200.0
 """Widths in points (1/72 inch) of a single figure, of a time line, and of one panel."""

@@ -93,8 +93,8 @@ class Commands:
         return self._known.get(number)
 
     async def open(self) -> None:
-        """Start a worker, which loads the modules and kernels that the studies of the folder need."""
-        self._idle.append(await self._worker())
+        """Start the workers, which load the modules and kernels that the studies of the folder need."""
+        self._idle.extend([await self._worker() for _ in range(WORKERS)])
 
     async def close(self) -> None:
         """Stop running commands; completed runs of a study are kept, and the same command resumes."""
@@ -118,6 +118,8 @@ class Commands:
                     command.listen(raw.decode(errors="replace").rstrip())
                 if command.code is not None and not command.last:
                     self._idle.append(worker)
+                elif command.last:
+                    self._idle.append(await self._worker())  # loads before the next command
             finally:
                 command.code = 1 if command.code is None else command.code  # the worker died, or the server stops
 

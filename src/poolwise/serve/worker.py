@@ -16,6 +16,7 @@ import traceback
 from collections.abc import Callable
 from contextlib import redirect_stdout
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,10 +36,10 @@ _NAMES_CODE = re.compile(r"\.py\b|\w:[A-Z]")
 """References to classes outside Poolwise in a study file."""
 
 
-def work(command_line: Callable[[], None]) -> None:
+def work(command_line: Callable[[], None], load_commands: Callable[[], object]) -> None:
     """Run commands until stdin ends, or until one has loaded code of the user, which may change before the next."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _warm_up(Path(sys.argv[1]))
+    _warm_up(Path(sys.argv[1]), load_commands)
     while line := sys.stdin.readline():
         arguments = json.loads(line)
         code, answer = _ask(command_line, *arguments[1:]) if arguments[0] == ASK else _run(command_line, arguments)
@@ -99,16 +100,31 @@ def _key(study: Study) -> str:
     return digest(canonical([study.sha256, runs, costs]))[:16]
 
 
-def _warm_up(root: Path) -> None:
-    """Load the chart library and the kernels of the studies in a folder, until a command arrives."""
-    from poolwise.report.figures import library
+def _warm_up(root: Path, load_commands: Callable[[], object]) -> None:
+    """Load what the first question would load: commands, kernels of the studies in a folder, and charts; stop for a command."""
+    from poolwise.report.figures import load_renderer
 
-    library()
-    for file in sorted(root.glob("*.toml")):
+    files = sorted(root.glob("*.toml"))
+    steps: list[Callable[[], object]] = [load_commands, *(partial(_load_kernels, file) for file in files)]
+    for load_next in (*steps, load_renderer, _load_late_imports):
         if select.select([sys.stdin], [], [], 0)[0]:
             return
-        try:
-            if not _NAMES_CODE.search(file.read_text(encoding="utf-8")):
-                Cells().prepare(load(file).runs)
-        except (PoolwiseError, OSError, ValueError):
-            continue  # the command that needs the file reports the problem
+        load_next()
+
+
+def _load_kernels(file: Path) -> None:
+    """Load the kernels of a study file, unless it names code of the user."""
+    try:
+        if not _NAMES_CODE.search(file.read_text(encoding="utf-8")):
+            Cells().prepare(load(file).runs)
+    except (PoolwiseError, OSError, ValueError):
+        return  # the command that needs the file reports the problem
+
+
+def _load_late_imports() -> None:
+    """Load the modules that commands import only when they compute or report something."""
+    import poolwise.runner.progress
+    import poolwise.studies.slow_runs  # noqa: F401
+    from poolwise.metrics.intervals import student_t
+
+    student_t(0.95, 2)
