@@ -1,4 +1,6 @@
-"""A planner's session on a generated month of a Slurm site: import, study, plan, forecast, explanation.
+"""A planner's session on a generated month of a Slurm site: import, study, what-if question, plan, forecast, explanation.
+
+The last test limits the time of the whole session.
 
 Five numbers of the answers are computed again from the text of the export, by code that does not use Poolwise: counts by
 reason, mean wait under FCFS, node-hours, cost, and utilization.
@@ -8,6 +10,7 @@ import json
 import re
 import subprocess
 import sys
+import time
 from datetime import datetime
 from heapq import heappop, heappush
 from pathlib import Path
@@ -16,6 +19,7 @@ from typing import Any
 import pytest
 
 from tests.helpers import slurm_month
+from tests.helpers.machine_speed import measured_slowness
 
 pytestmark = [pytest.mark.long, pytest.mark.xdist_group("month")]
 
@@ -55,6 +59,19 @@ name = "abbey today"
 machine = "machine.toml"
 scheduler = "slurm.toml"
 """
+WHAT_IF = """
+[vary]
+"scheduler.backfill.settings.bf_interval" = [300, 60]
+"scheduler.order.settings.PriorityWeightJobSize" = [2000, 0]
+"machine.rack.0.nodes.fat" = [8, 12]
+
+[today]
+name = "abbey today"
+machine = "machine.toml"
+scheduler = "slurm.toml"
+"""
+WHAT_IF_S, SESSION_S = 60.0, 600.0
+"""Limits (s) of a what-if question and of the session on the reference computer; measured: 11 and 30 s."""
 FCFS = (
     "--set", 'vary.scheduler.order=["fcfs"]', "--set", "scheduler.backfill=none", "--set", "measure.warm_up=0",
     "--set", "measure.baseline=false", "--set", 'measure.metrics=["resources"]',
@@ -76,9 +93,15 @@ REPAIRED = {
 }
 
 
+_TAKEN: list[float] = []
+"""Seconds that each command of the session took, as on the reference computer."""
+
+
 def poolwise(folder: Path, *words: str) -> str:
     """Run a command in a folder and return its standard output."""
+    begun = time.perf_counter()
     done = subprocess.run([sys.executable, "-m", "poolwise", *words], cwd=folder, capture_output=True, text=True, check=False)
+    _TAKEN.append((time.perf_counter() - begun) / max(1.0, measured_slowness()))
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
@@ -187,6 +210,17 @@ def test_study_compares_with_today(study: dict[str, Any]) -> None:
     assert differences["mean_wait_s"]["ci95_low"] > 0
 
 
+def test_what_if_question_is_answered_with_certainty_in_a_minute(site: Path) -> None:
+    imported = (site / "abbey" / "study.toml").read_text()
+    workload, measure = (imported[imported.index(f"[{name}]") :].partition("\n\n")[0] for name in ("workload", "measure"))
+    head = 'version = 1\nmachine = "machine.toml"\nscheduler = "slurm.toml"\n\n'
+    parts = [workload, '[performance]\nmodel = "ideal"', measure, WHAT_IF.strip()]
+    (site / "abbey" / "what-if.toml").write_text(head + "\n\n".join(parts) + "\n")
+    printed = poolwise(site, "run", "abbey/what-if.toml", "--out", "what-if")
+    assert _TAKEN[-1] < WHAT_IF_S
+    assert printed.startswith("Run ") and "\nChanges compared with abbey today\n" in printed and "\nCertainty\n" in printed
+
+
 def test_plan_with_prices_states_the_cost(site: Path) -> None:
     workload = (site / "abbey" / "study.toml").read_text().partition("[scheduler]")[0]
     (site / "abbey" / "plan.toml").write_text(workload + PLAN)
@@ -212,3 +246,7 @@ def test_explanation_accounts_for_the_whole_wait(site: Path, study: dict[str, An
     answer = json.loads(poolwise(site, "explain", "run", "answer", job, "--json"))
     assert answer["answer"].startswith(f"Job {job} waited ") and answer["wait_ns"] > 0
     assert sum(total["ns"] for total in answer["totals"]) == answer["wait_ns"]
+
+
+def test_session_takes_less_than_ten_minutes() -> None:
+    assert sum(_TAKEN) < SESSION_S
