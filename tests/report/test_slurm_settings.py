@@ -48,8 +48,11 @@ placement = "first_fit"
 
 @pytest.fixture(scope="module")
 def result(tmp_path_factory: pytest.TempPathFactory) -> studies.StudyResult:
-    folder: Path = tmp_path_factory.mktemp("slurm")
-    for name, text in {"machine.toml": MACHINE, "slurm.conf": CONF, "slurm.toml": SCHEDULER, "study.toml": STUDY}.items():
+    return run(tmp_path_factory.mktemp("slurm"), STUDY)
+
+
+def run(folder: Path, study: str) -> studies.StudyResult:
+    for name, text in {"machine.toml": MACHINE, "slurm.conf": CONF, "slurm.toml": SCHEDULER, "study.toml": study}.items():
         (folder / name).write_text(text)
     rows = ["id,submit_ns,nodes,duration_ns,request.cores"]
     rows += [f"{k + 1},{k * 60 * 10**9},{1 + k % 3},{(200 + 37 * (k % 11)) * 10**9},{1 + k % 4}" for k in range(80)]
@@ -103,3 +106,13 @@ def test_todays_order_shows_file_names_as_written(tmp_path: Path) -> None:
     table = {row[0]: row[1:] for row in answer.decision.table().rows}
     assert table["Policies"][1] == "multifactor(conf=conf/slurm.conf)"
     assert str(tmp_path) not in answer.headline
+
+
+def test_size_today_is_that_of_the_compared_run(tmp_path: Path, result: studies.StudyResult) -> None:
+    """Without a machine, today's runs have the size of the compared run, which the decision states; with one, its size."""
+    left_out = run(tmp_path, STUDY.replace('our Slurm"\nmachine = "machine.toml"', 'our Slurm"'))
+    for each, of_today in ((result, "4"), (left_out, "5")):
+        decision = study_answer(each).decision
+        assert decision is not None
+        (size,) = [row[1:] for row in decision.table().rows if row[0] == "Size"]
+        assert [amount.split()[0] for amount in size] == ["5", of_today]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -56,13 +57,13 @@ def study_decision(result: StudyResult, sweep: Sweep, recommendation: Recommenda
     """Return the recommended order and size; the reference is today if the study has a `[today]`."""
     cells = sweep.cells[recommendation.series, recommendation.at]
     waits = PairedWaits.of((result.outcomes(cell), result.today(cell), result.population(cell)) for cell in cells)
-    today = next(iter(result.study.today.values()), None)
+    today = result.study.today.get(cells[0].key)
     if sweep.choice == "order":
-        choice = [["Queue order", recommendation.series, today_of(result, "scheduler.order")]]
+        choice = [["Queue order", recommendation.series, today_of(today, "scheduler.order")]]
     else:
         choice = [["Scheduler settings", recommendation.series, "" if today is None else "unchanged"]]
     if sweep.x_name:
-        choice.append(["Size", sweep.amount(recommendation.at), _size_today(result, sweep)])
+        choice.append(["Size", sweep.amount(recommendation.at), _size_today(today, sweep)])
     effects = [*cost_rows(result, cells[0]), *waits.rows()]
     if today is None and result.study.measure.baseline:
         label = "Largest wait added to any job, compared with FCFS without backfilling"
@@ -87,32 +88,27 @@ def population_of(result: StudyResult, cells: Sequence[CellResult], waits: Paire
     return text
 
 
-def today_of(result: StudyResult, path: str) -> str:
-    """Return today's value of a varied parameter: its own, or that of the study if [today] does not change it."""
-    for cell in result.study.today.values():
-        if path == "scheduler.order":
-            return order_name(str(cell.scheduler.order or cell.scheduler.kind))
-        return str(cell.parameters.get(path, cell.machine.name)).removeprefix(PREFIX)
-    return ""
+def today_of(today: Cell | None, path: str) -> str:
+    """Return the value of a varied parameter in a run of today's configuration; "" without such a run."""
+    if today is None:
+        return ""
+    if path == "scheduler.order":
+        return order_name(str(today.scheduler.order or today.scheduler.kind))
+    return str(today.parameters.get(path, today.machine.name)).removeprefix(PREFIX)
 
 
-def _size_today(result: StudyResult, sweep: Sweep) -> str:
-    """Return the size of today's machine if it has one, else as `today_of` does."""
-    if sweep.noun.counted:
-        for cell in result.study.today.values():
-            try:
-                return sweep.noun.phrase(str(Document(Path(), {"machine": cell.machine_tables}).get(sweep.x_name)))
-            except InputError:
-                break
-    return today_of(result, sweep.x_name)
+def _size_today(today: Cell | None, sweep: Sweep) -> str:
+    """Return the size of the machine of a run of today's configuration if it has one, else as `today_of` does."""
+    if today is not None and sweep.noun.counted:
+        with suppress(InputError):
+            return sweep.noun.phrase(str(Document(Path(), {"machine": today.machine_tables}).get(sweep.x_name)))
+    return today_of(today, sweep.x_name)
 
 
-def policies_today(result: StudyResult) -> str:
-    """Return today's values of the varied parameters of the scheduler; "" if the study has no `[today]`."""
-    for cell in result.study.today.values():
-        paths = [path for path, values in result.study.vary.items() if path.startswith("scheduler") and len(values) > 1]
-        return ", ".join(_scheduler_value(cell, path) for path in paths)
-    return ""
+def policies_today(result: StudyResult, today: Cell) -> str:
+    """Return the values of the varied parameters of the scheduler in a run of today's configuration."""
+    paths = [path for path, values in result.study.vary.items() if path.startswith("scheduler") and len(values) > 1]
+    return ", ".join(_scheduler_value(today, path) for path in paths)
 
 
 def _scheduler_value(cell: Cell, path: str) -> str:
@@ -184,9 +180,10 @@ def resources_decision(result: StudyResult, ranked: Sequence[CombinationResult],
     The reference is today if the study has a `[today]`. Otherwise it is the best combination on the machine `first`, unless
     that is the recommended machine.
     """
-    best, today = ranked[0], result.study.today
+    best = ranked[0]
+    today = result.study.today.get(best.cells[0].key)
     base = None if today else next((other for other in ranked if other.machine == first != best.machine), None)
-    name = str(next(iter(today.values())).parameters["today"]) if today else first if base is not None else ""
+    name = str(today.parameters["today"]) if today else first if base is not None else ""
     others = [result.today(cell) if base is None else result.outcomes(base.cells[k]) for k, cell in enumerate(best.cells)]
     paired = zip(best.cells, others, strict=True)
     waits = PairedWaits.of((result.outcomes(cell), other, result.population(cell)) for cell, other in paired)
@@ -195,9 +192,10 @@ def resources_decision(result: StudyResult, ranked: Sequence[CombinationResult],
     if changes is not None:
         effects = _slowdown_rows(changes, name)
     if best.machine:
-        choice.append(["Machine", best.machine, today_of(result, "machine") if today else first])
+        choice.append(["Machine", best.machine, today_of(today, "machine") if today else first])
     if best.policies:
-        choice.append(["Policies", best.policies, policies_today(result) if base is None else base.policies])
+        policies = policies_today(result, today) if today else "" if base is None else base.policies
+        choice.append(["Policies", best.policies, policies])
     effects += cost_rows(result, best.cells[0], None if base is None else base.cells[0], name or "today")
     if all(watts == watts for watts in best.watts):
         effects.append(["Mean power", _kilowatts(best), "" if base is None else _kilowatts(base)])

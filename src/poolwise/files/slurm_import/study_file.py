@@ -67,6 +67,7 @@ def study_text(cluster: SlurmCluster, log: str, workload: Workload, options: Map
         "",
         "[today]",
         f"name = {toml(f'{cluster.name} today')}",
+        f'machine = "{MACHINE}"',
         f'scheduler = "{SCHEDULER}"',
     ]
     return "\n".join(lines) + "\n"
