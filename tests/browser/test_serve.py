@@ -1,6 +1,7 @@
 """The server in a browser, by mouse and keyboard: concurrent equal questions, explanation of a wait, and the table of runs."""
 
 import asyncio
+import json
 import re
 from pathlib import Path
 
@@ -10,7 +11,9 @@ from aiohttp.test_utils import TestServer
 
 from poolwise.quantities import format_time
 from poolwise.serve.app import make_app
+from tests.helpers import imported_site
 from tests.helpers.chromium import CHROMIUM, NO_CHROMIUM, Tab, browser
+from tests.helpers.imported_site import BF_INTERVAL
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason=NO_CHROMIUM)
 
@@ -37,6 +40,45 @@ ASK, WHY = (f"form[data-question='/{name}']" for name in ("ask", "explain"))
 def test_server_in_a_browser(tmp_path: Path) -> None:
     (tmp_path / "small.toml").write_text(STUDY)
     asyncio.run(_visit(tmp_path))
+
+
+@pytest.mark.long
+def test_numbers_of_an_imported_site_change_the_answer(tmp_path: Path) -> None:
+    asyncio.run(_ask_numbers(imported_site.write(tmp_path)))
+
+
+async def _ask_numbers(folder: Path) -> None:
+    """Change a number in its field and submit it; the answer has the new value, other results, and only columns with values."""
+    field = f"input[name={json.dumps('number:' + BF_INTERVAL)}]"
+    shown = f"[...document.querySelectorAll({ASK!r} + ' .answer tbody td')].map(cell => cell.textContent)"
+    answers: list[list[str]] = []
+    server = TestServer(make_app(folder, TOKEN))
+    async with server, browser() as tab:
+        await tab.set_media(1366)
+        await tab.open(f"{server.make_url('/')}?token={TOKEN}")
+        assert await tab.run(f"document.querySelector({field!r}).placeholder") == "60"
+        for value in ("", "600", "30x", "1200"):
+            await tab.click(field)
+            await tab.run(f"document.querySelector({field!r}).select()")
+            await tab.write(value) if value else None
+            await tab.press("Enter")
+            await tab.until(
+                f"document.querySelector({ASK!r} + ' .answer > *') && document.querySelector({ASK!r} + ' progress').hidden"
+            )
+            answers.append(await tab.run(shown))
+            if value == "30x":
+                assert "'30x' is not a number" in await tab.run(f"document.querySelector({ASK!r} + ' .wrong').textContent")
+        as_written, longer, wrong, longest = answers
+        assert [answer[0] for answer in (as_written, longer, longest)] == [
+            "bf_interval 60",
+            "bf_interval 600",
+            "bf_interval 1200",
+        ]
+        assert as_written[1:] != longer[1:] != longest[1:] and wrong == []
+        assert "-" not in as_written, "columns without values are omitted"
+        for width in (1366, 390):
+            await tab.set_media(width)
+            assert await tab.run("document.documentElement.scrollWidth") <= width and await tab.violations() == []
 
 
 async def _visit(folder: Path) -> None:

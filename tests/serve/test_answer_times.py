@@ -9,24 +9,13 @@ from pathlib import Path
 import pytest
 from aiohttp.test_utils import TestClient
 
+from tests.helpers import imported_site
+from tests.helpers.imported_site import BF_INTERVAL
 from tests.helpers.machine_speed import measured_slowness
 from tests.serve.test_serve import request, served
 
 pytestmark = pytest.mark.long
 
-CONF = """\
-ClusterName=minster
-SelectType=select/cons_tres
-SelectTypeParameters=CR_Core_Memory
-SchedulerParameters=bf_interval=60
-PriorityType=priority/multifactor
-PriorityWeightAge=1000
-PriorityWeightJobSize=2000
-NodeName=n[01-28] Sockets=2 CoresPerSocket=16 RealMemory=262144
-NodeName=fat[1-4] CPUs=32 RealMemory=524288 Feature=large
-PartitionName=batch Nodes=ALL Default=YES MaxTime=7-0
-"""
-BF_INTERVAL = "scheduler.backfill.settings.bf_interval"
 REPEATED_S, NEW_S = 1.0, 2.0
 """Limits (s) on the reference computer; measured: 0.2 and 0.7 s."""
 FIRST_QUESTION = """
@@ -47,17 +36,7 @@ print(json.dumps({"code": code, "loaded": sorted(set(sys.modules) - before)}))
 
 @pytest.fixture
 def site(tmp_path: Path) -> Path:
-    """Import a site, and replace the orders of its study by intervals of Slurm's backfill."""
-    (tmp_path / "slurm.conf").write_text(CONF)
-    words = ("import", "slurm", "--conf", "slurm.conf", "--log", "catalog:example-sacct.txt", "--out", "minster")
-    subprocess.run([sys.executable, "-m", "poolwise", *words], cwd=tmp_path, check=True, capture_output=True)
-    study = tmp_path / "minster" / "study.toml"
-    before, _, after = study.read_text().partition("[scheduler]")
-    after = after[after.index("[performance]") :].replace(
-        '"scheduler.order" = ["fcfs", "sjf", "wfp3"]', f'"{BF_INTERVAL}" = [60]'
-    )
-    study.write_text(before.replace('machine = "machine.toml"', 'machine = "machine.toml"\nscheduler = "slurm.toml"') + after)
-    return study.parent
+    return imported_site.write(tmp_path)
 
 
 async def seconds(client: TestClient, bf_interval: int) -> tuple[float, int]:

@@ -36,6 +36,7 @@ const COLUMNS = [
 ];
 const panel = document.getElementById("runs"), order = { column: 3, up: false };
 let runs = [], chosen = new Set();
+const isShown = (rows) => ([name, show]) => rows.some((one) => show(one) !== "-");
 const identity = (one) => `${one.folder}:${one.key}`;
 const showRuns = () => {
   const [, text, value] = COLUMNS[order.column], key = (one) => value ? one[value] ?? Infinity : text(one);
@@ -44,11 +45,13 @@ const showRuns = () => {
   const box = panel.querySelector(".found"); box.replaceChildren();
   const made = part("table", "", box), head = part("tr", "", part("thead", "", made));
   part("td", "", head);
-  COLUMNS.forEach(([name], column) => {
+  const shown = COLUMNS.filter(isShown(runs));
+  shown.forEach((one, place) => {
+    const [name] = one, column = COLUMNS.indexOf(one);
     const cell = part("th", "", head), button = part("button", name, cell);
     cell.scope = "col"; button.type = "button";
     if (column === order.column) cell.setAttribute("aria-sort", order.up ? "ascending" : "descending");
-    button.addEventListener("click", () => { order.up = column === order.column ? !order.up : true; order.column = column; showRuns(); panel.querySelectorAll("th button")[column].focus(); });
+    button.addEventListener("click", () => { order.up = column === order.column ? !order.up : true; order.column = column; showRuns(); panel.querySelectorAll("th button")[place].focus(); });
   });
   const body = part("tbody", "", made);
   runs.forEach((one) => {
@@ -59,8 +62,9 @@ const showRuns = () => {
       if (tick.checked) chosen.add(tick.value); else chosen.delete(tick.value);
       if (tick.checked && one.asked) { panel.elements.name.value = one.name; panel.elements.tags.value = one.asked.tags; }
     });
-    COLUMNS.forEach(([name, show]) => {
+    shown.forEach(([name, show]) => {
       const cell = part("td", name === "name" && one.report ? "" : show(one), line);
+      if (name === "settings") cell.className = "settings";
       if (name === "name" && one.report) part("a", one.name, cell).href = "/report/" + one.folder;
     });
   });
@@ -96,7 +100,8 @@ const sideBySide = (answer, box) => {
 const renderers = {
   "/ask": async (answer, box) => {
     await loadRuns();
-    table(runs.filter((one) => one.folder === answer.results).map((one) => Object.fromEntries(COLUMNS.slice(4).map(([name, show]) => [name, show(one)]))), box);
+    const rows = runs.filter((one) => one.folder === answer.results), shown = COLUMNS.slice(4).filter(isShown(rows));
+    table(rows.map((one) => Object.fromEntries(shown.map(([name, show]) => [name, show(one)]))), box);
     part("p", answer.population, box); link("Open the report", "/report/" + answer.results, box);
   },
   "/explain": (answer, box, page) => { part("p", answer.answer, box); table(answer.episodes.slice(0, 200).map((one) => ({ from: formatDuration((one.from_ns - answer.submit_ns) / 1e9), for: formatDuration((one.to_ns - one.from_ns) / 1e9), "held back by": one.reason, needed: number(one.needed), free: one.free ? one.free.map(number).join(" to ") : "-", "in the way": one.blocker ?? "" })), box); link("Show node usage during the wait", page, box); },
