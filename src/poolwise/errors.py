@@ -176,7 +176,8 @@ class UnknownNameError(InputError):
     ) -> UnknownNameError:
         """Build the error for a `name` that is not among the `known` ones; `what` is the kind of name."""
         known = sorted({*known})
-        near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+        same = [choice for choice in known if choice.lower() == name.lower()]
+        near = same or difflib.get_close_matches(name, known, n=1, cutoff=0.5)
         shown = known if len(known) <= SHOWN else sorted(difflib.get_close_matches(name, known, n=10, cutoff=0.0))
         choices = ", ".join(shown) + (f" and {len(known) - len(shown):,} others" if shown != known else "") or "none"
         remedy = f"did you mean '{near[0]}'? known: {choices}" if near else f"known: {choices}"

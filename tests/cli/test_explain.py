@@ -77,7 +77,7 @@ def test_cell_is_selected_by_key(ran, longest, capsys):
 
 def test_errors_list_cells_nearest_jobs_and_remedies(ran, tmp_path, capsys):
     code, out, err = call(capsys, "explain", "run", ran, 1)
-    assert (code, out) == (2, "") and "hold 2 cells" in err and "order=fcfs" in err
+    assert (code, out) == (2, "") and "contain 2 cells" in err and "order=fcfs" in err
     code, _, err = call(capsys, "explain", "run", ran, 1, "--cell", "order=sjf")
     assert code == 2 and "no cells match order=sjf" in err and "order=fm" in err
     code, _, err = call(capsys, "explain", "run", ran, 10**9, "--cell", "order=fm")
@@ -142,8 +142,8 @@ def test_long_wait_is_abbreviated_without_all(capsys, monkeypatch, ran, longest)
 
     monkeypatch.setattr(output, "MOST", 0)
     words = ("explain", "run", ran, longest[0], "--cell", "order=fm")
-    assert "more rows: --all shows them" in " ".join(call(capsys, *words)[1].split())
-    assert "more rows" not in " ".join(call(capsys, *words, "--all")[1].split())
+    assert "1 more row: --all shows them" in " ".join(call(capsys, *words)[1].split())
+    assert "more row" not in " ".join(call(capsys, *words, "--all")[1].split())
 
 
 def test_command_that_a_report_prints_explains_the_longest_wait(folder, tmp_path, capsys, monkeypatch):

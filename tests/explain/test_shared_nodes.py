@@ -88,7 +88,7 @@ def test_shortage_of_the_blocking_job_is_not_attributed_to_the_waiting_job() -> 
     assert easy.episodes[0].reason.blocker_needs
     own = explain_wait(workload, machine, ListScheduler(placement=FirstNodes(), backfill=Conservative()), 3)
     assert not own.episodes[0].reason.blocker_needs and own.episodes[0].reason.nodes == 1
-    assert "(it needed a node with 45 cores free" in wait_answer(own, "log").headline
+    assert "(job 3 needed a node with 45 cores free" in wait_answer(own, "log").headline
 
 
 def test_placement_on_nodes_of_two_types_lists_nodes_of_both() -> None:

@@ -40,7 +40,7 @@ def test_reservations_become_windows_on_the_same_nodes(tmp_path: Path, capsys: p
     warnings = capsys.readouterr().err
     for words in (
         "reservations.txt:1: reservation maint is left out: it ended before the first job of the log",
-        "reservations.txt:7: reservation course.ml: 1 of its 4 nodes are not in the machine",
+        "reservations.txt:7: reservation course.ml: 1 of its 4 nodes is not in the machine",
         "not only those of both",
         "reservation cores is left out: it reserves some cores of a node",
         "reservation lab is left out: it is for groups",

@@ -27,7 +27,7 @@ def test_types_of_gpus_in_gres_conf_are_features(tmp_path: Path, capsys: pytest.
         "gres.conf:1: AutoDetect=nvml is left out: GPUs are those of slurm.conf",
         "gres.conf:4: the resource nic is left out: jobs do not wait for it",
         "gres.conf:6: nodes other1 are not defined",
-        "gres.conf:6: 1 GPUs of n[01-02] are left out: nodes.conf:2 has no Gres=gpu",
+        "gres.conf:6: 1 GPU of n[01-02] is left out: nodes.conf:2 has no Gres=gpu",
     ):
         assert printed.count(words) == 1, words
 
@@ -71,7 +71,7 @@ def test_contradictions_of_gres_conf_are_named(
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("Name=gpu Fiel=/dev/nvidia0", "unknown key 'fiel'"),
+        ("Name=gpu Fiel=/dev/nvidia0", "unknown key 'Fiel'"),
         ("\nName=gpu Count=many", "'many' is not a number of resources"),
         ("Type=a100", "the line has no Name"),
         ("Name=gpu NodeName=n[3-1]", "is not a valid range"),

@@ -102,7 +102,7 @@ def test_cluster_without_problems_passes_all_checks() -> None:
     assert {check.status for check in checks.values()} == {"ok"}
     assert checks["API server"].finding == "Kubernetes v1.36.3"
     assert checks["DeviceTaintRule"].finding == "resource.k8s.io/v1beta2"
-    assert checks["driver gpu.example"].finding == "2 devices in 1 pools"
+    assert checks["driver gpu.example"].finding == "2 devices in 1 pool"
     assert checks["lease poolwise/poolwise"].finding == "free: it does not exist yet"
 
 

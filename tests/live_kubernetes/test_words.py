@@ -4,14 +4,28 @@ from pathlib import Path
 
 from poolwise.files.state import read_state, write_state
 from poolwise.live.platform import LiveView
-from poolwise.live.wait_reasons import why_waits
+from poolwise.live.wait_reasons import WaitReasons, why_waits
 from poolwise.model import Changes
+from poolwise.policies.backfill.none import NoBackfill
 from poolwise.policies.placement.nodes.placement import FirstNodes
 from poolwise.schedulers.list import ListScheduler
 from tests.helpers.played_cluster import FakeKubernetes
 from tests.live.kubernetes import objects as make
 
 FIRST_FIT = ListScheduler(placement=FirstNodes())
+
+
+def test_wait_reason_names_the_job_whose_need_it_states() -> None:
+    in_order = ListScheduler(placement=FirstNodes(), backfill=NoBackfill())
+    kube = FakeKubernetes(
+        make.node("n0", cpu="2"), make.pod("a", cpu="500m"), make.pod("b", cpu="2"), make.pod("c", cpu="500m")
+    )
+    driven = kube.open(in_order)
+    queue, snapshot = driven.loop.queue, driven.platform.snapshot()
+    reasons = WaitReasons(in_order, driven.loop, snapshot, queue.jobs.tolist())
+    own, blocked = (reasons.of(job) for job in queue.jobs.tolist())
+    assert own is not None and ": needs 2 cores, 1.5 cores free" in own.text
+    assert blocked is not None and "b needs 2 cores, 1.5 cores free" in blocked.text
 
 
 def test_wait_reason_is_formatted_in_cores(tmp_path: Path) -> None:

@@ -286,7 +286,7 @@ def test_unsupported_setting_is_named_by_file_and_line(tmp_path: Path, setting: 
     with pytest.raises(InputError, match=words) as raised:
         SlurmBackfill(str(tmp_path / "slurm.conf")).open()
     assert (raised.value.line, bool(raised.value.remedy)) == (line, True)
-    with pytest.raises(InputError, match="not supported"):
+    with pytest.raises(InputError, match="unknown setting 'bf_wndow'"):
         SlurmBackfill(settings={"bf_wndow": 1}).open()
 
 

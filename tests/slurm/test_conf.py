@@ -158,3 +158,11 @@ def test_missing_included_file_is_reported_with_the_line_that_includes_it(tmp_pa
     assert (raised.value.file, raised.value.line, raised.value.field) == (tmp_path / "slurm.conf", 2, "Include")
     assert "'/etc/slurm/nodes.conf.d/none.conf' cannot be read" in raised.value.message
     assert raised.value.remedy == "copy the file, and write Include none.conf with the copy in the folder of slurm.conf"
+
+
+def test_misspelled_key_is_reported_as_written(tmp_path: Path) -> None:
+    (tmp_path / "slurm.conf").write_text("ClusterName=c\nPriorityTyp=priority/multifactor\n")
+    with pytest.raises(InputError, match="unknown key 'PriorityTyp'") as error:
+        SlurmConf.read_file(tmp_path / "slurm.conf")
+    assert (error.value.field, error.value.line) == ("PriorityTyp", 2)
+    assert error.value.remedy is not None and "did you mean PriorityType?" in error.value.remedy

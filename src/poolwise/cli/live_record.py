@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from poolwise.cli.console import warn
 from poolwise.presentation.table import Table
-from poolwise.quantities import SECOND, format_time
+from poolwise.quantities import SECOND, format_count, format_time
 
 if TYPE_CHECKING:
     from poolwise.live.record import LiveRecord, RecordedJob
@@ -62,8 +62,9 @@ def record_answer(record: LiveRecord) -> Answer:
          job["rejected"] or ", ".join(job["decided_placement"])]
         for job in jobs
     ]  # fmt: skip
+    counted = format_count(summary["jobs"], "job")
     return Answer(
-        headline=f"{about.get('mode', 'live')} mode, {about.get('scheduler', 'scheduler unknown')}: {summary['jobs']:,} jobs",
+        headline=f"{about.get('mode', 'live')} mode, {about.get('scheduler', 'scheduler unknown')}: {counted}",
         because=because,
         head=[Table("Jobs", ["job", "waited", "decided after", "ran on", "would have run on"], rows)],
         content=content,

@@ -13,7 +13,7 @@ from poolwise.cli.live import LiveOptions, live_app, named_scheduler, require_pa
 from poolwise.cli.panels import ADVANCED
 from poolwise.cli.shared_options import PartitionOption
 from poolwise.errors import InputError
-from poolwise.quantities import parse
+from poolwise.quantities import format_count, parse
 
 if TYPE_CHECKING:
     from poolwise.live.slurm.platform import SlurmPlatform, SlurmSettings
@@ -120,4 +120,5 @@ def _release(settings: SlurmSettings) -> None:
     platform = PlacePlatform(settings)
     count = platform.give_back_all()
     platform.close()
-    print_line(f"{count:,} jobs of partition '{settings.partition}' were released to Slurm")
+    verb = "was" if count == 1 else "were"
+    print_line(f"{format_count(count, 'job')} of partition '{settings.partition}' {verb} released to Slurm")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from poolwise.errors import InputError
+from poolwise.quantities import format_count
 
 if TYPE_CHECKING:
     from poolwise.files.component import Component
@@ -111,7 +112,7 @@ def choose(runs: Sequence[R], folder: Path, selection: Sequence[str]) -> R:
     listed: list[str] = [f"  {run.key[:8]}  {run.label}" for run in candidates[:SHOWN]]
     if len(candidates) > SHOWN:
         listed.append(f"  and {len(candidates) - SHOWN} more")
-    problem = f"the results hold {len(runs)} cells"
+    problem = f"the results contain {format_count(len(runs), 'cell')}"
     if selection:
         problem = f"{len(matching) or 'no'} cells match {' and '.join(selection)}"
     remedy = "\n".join(["select one by PATH=VALUE or by its key:", *listed])

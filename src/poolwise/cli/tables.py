@@ -9,6 +9,7 @@ from itertools import zip_longest
 
 from poolwise.cli.console import out, print_line
 from poolwise.presentation.table import Table
+from poolwise.quantities import format_count
 
 MOST = 40
 """Rows that a table shows unless all are requested."""
@@ -41,7 +42,7 @@ def print_table(table: Table, most: int | None = None, remedy: str = "") -> None
         for k, row in enumerate(shown):
             _print_row(row, widths, numeric, "bold" if table.mark(k) == "chosen" else None)
     if hidden := len(table.rows) - len(shown):
-        print_line(f"{hidden:,} more rows: {remedy}", style="dim")
+        print_line(f"{format_count(hidden, 'more row')}: {remedy}", style="dim")
     if table.note:
         print_line(table.note, style="dim")
 

@@ -13,7 +13,7 @@ from poolwise.metrics.load import ResourceLoad, loads, partition_loads
 from poolwise.metrics.outcomes import Outcomes, Status
 from poolwise.metrics.throughput import offered_load
 from poolwise.model import Machine, Workload
-from poolwise.quantities import SECOND, format_memory, format_time
+from poolwise.quantities import SECOND, format_count, format_memory, format_time
 
 MOVED = 0.05
 """Smallest relative change by a few jobs for which the load is also reported without them."""
@@ -177,7 +177,7 @@ class Diagnostics:
             return ()
         count = sum(len(group.ids) for group in self.never)
         reasons = "; ".join(group.text if len(self.never) == 1 else f"{len(group.ids):,} {group.text}" for group in self.never)
-        return (f"{count:,} of {self.jobs:,} jobs can never run: {reasons}.",)
+        return (f"{count:,} of {format_count(self.jobs, 'job')} can never run: {reasons}.",)
 
 
 def _small_memory(outcomes: Outcomes) -> str:

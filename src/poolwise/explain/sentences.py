@@ -78,7 +78,7 @@ def _each(reason: Reason, explanation: Explanation) -> str:
 
 def _shortage(episode: Episode, explanation: Explanation) -> str:
     reason, machine = episode.reason, explanation.machine
-    subject = needing(reason, explanation) or "it"
+    subject = "it" if reason.blocker is None else needing(reason, explanation) or f"job {explanation.job.id}"
     if reason.nodes > 1:
         had = f"at most {episode.fitting[1]:,} had them" if episode.fitting[1] else "none had them"
         return f" ({subject} needed {reason.nodes:,} nodes with {_each(reason, explanation)} free each, and {had})"
@@ -113,7 +113,7 @@ def held_by(cause: WaitCause, resource: str) -> str:
     return {
         WaitCause.SHORT: f"short of {resource or 'room'}",
         WaitCause.ORDER: "behind the head of the queue, which does not fit",
-        WaitCause.RESERVATION: f"blocked by a reservation{f' ({resource})' if resource else ''}",
+        WaitCause.RESERVATION: f"blocked by a reservation{f' of {resource}' if resource else ''}",
         WaitCause.LIMIT: f"at a QOS limit{f' ({resource})' if resource else ''}",
         WaitCause.WARM_UP: "until the end of the warm-up",
         WaitCause.POSTPONED: "for a better placement or time",

@@ -282,7 +282,8 @@ def _check_starts(replayed: Outcomes, recorded: Outcomes) -> None:
         raise _mismatch(f"the jobs differ ({len(replayed)} in the replay, {len(recorded)} in the record)")
     other = np.flatnonzero((replayed.start != recorded.start) | (replayed.status != recorded.status))
     if len(other):
-        raise _mismatch(f"{len(other)} jobs start at another time; the first is job {int(replayed.id[other[0]])}")
+        starts = f"{format_count(len(other), 'job')} {'starts' if len(other) == 1 else 'start'}"
+        raise _mismatch(f"{starts} at another time; the first is job {int(replayed.id[other[0]])}")
 
 
 def _check_job(explanation: Explanation, began: int, outcomes: Outcomes, row: int) -> None:

@@ -28,6 +28,7 @@ from poolwise.files.validation import validate
 from poolwise.model import JobTable, Machine, Placement
 from poolwise.model.schedule import owners_text
 from poolwise.model.state import InitialRun, MachineState
+from poolwise.quantities import format_count
 from poolwise.traces.table import job_columns, read_job_columns
 from poolwise.traces.table_checks import check_unique, require
 from poolwise.traces.table_columns import Source, columns_of_csv, csv_text
@@ -161,7 +162,8 @@ def read_state(folder: Path) -> MachineState:
 def _source(path: Path, rows: int, named: bool) -> Source:
     source = columns_of_csv(path)
     if len(source) != rows:
-        raise InputError(f"{len(source)} rows, but {STATE} states {rows}", file=path, remedy="take the snapshot again")
+        problem = f"{format_count(len(source), 'row')}, but {STATE} states {rows}"
+        raise InputError(problem, file=path, remedy="take the snapshot again")
     require(source, ("id", "submit_ns", "requested_ns", "tasks", *((_NAME,) if named else ())))
     return source
 

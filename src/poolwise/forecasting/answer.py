@@ -19,7 +19,7 @@ from poolwise.presentation.answer import Answer
 from poolwise.presentation.figure import Axis, Figure, Scatter
 from poolwise.presentation.format import capitalize
 from poolwise.presentation.table import Table
-from poolwise.quantities import NEVER, SECOND, format_time, shared_time_unit
+from poolwise.quantities import NEVER, SECOND, format_count, format_time, shared_time_unit
 from poolwise.short_repr import fit_repr
 
 ASKED = (0.1, 0.5, 0.9)
@@ -127,7 +127,9 @@ class ForecastAnswer:
         """Return one sentence for each of the first `SHOWN` jobs, and a line that counts the others."""
         lines = [self._sentence(job) for job in self.jobs[:SHOWN]]
         if len(self.jobs) > SHOWN:
-            lines.append(f"{len(self.jobs) - SHOWN} more jobs start later: use --json to list all, or --job to select one")
+            more = len(self.jobs) - SHOWN
+            starts = f"{format_count(more, 'more job')} {'starts' if more == 1 else 'start'}"
+            lines.append(f"{starts} later: use --json to list all, or --job to select one")
         return lines or ["no job is waiting"]
 
     def change_sentences(self) -> list[str]:

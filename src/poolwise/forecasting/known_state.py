@@ -11,7 +11,7 @@ from poolwise.arrays import BoolArray, IntArray
 from poolwise.interfaces import PerformanceModel, Scheduler
 from poolwise.model import InitialRun, JobTable, Machine, MachineState, Workload
 from poolwise.model.table_columns import Column
-from poolwise.quantities import DAY, HOUR, UNKNOWN, format_time, to_seconds
+from poolwise.quantities import DAY, HOUR, UNKNOWN, format_count, format_time, to_seconds
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,5 +122,6 @@ def with_limits(workload: Workload) -> tuple[Workload, tuple[str, ...]]:
         longest = int(workload.duration.max())
         limit = next((time for time in ROUND if time >= longest), longest)
         which = "a round limit that no job of the log exceeds"
-    note = f"{count:,} jobs have no requested time: they count as requesting {format_time(to_seconds(limit))}, {which}"
+    have = "has no requested time: it counts" if count == 1 else "have no requested time: they count"
+    note = f"{format_count(count, 'job')} {have} as requesting {format_time(to_seconds(limit))}, {which}"
     return replace(workload, requested=np.where(unknown, limit, workload.requested)), (note,)

@@ -129,9 +129,8 @@ def clock(ns: int, snapshot: Snapshot) -> str:
 def _sentence(reason: Reason, fits: int | None, after: int | None, job: int, snapshot: Snapshot) -> str:
     parts = [reason.text]
     if reason.resource:
-        needed, free = (amount(reason.resource, n, snapshot.machine) for n in (reason.needed, reason.free))
-        parts[0] += f": needs {needed}, {free} free"
-    if reason.resource == "memory" and (lent := _lent(job, snapshot)):
+        parts[0] += f": {_need(reason, snapshot)}"
+    if reason.resource == "memory" and not reason.blocker_needs and (lent := _lent(job, snapshot)):
         parts.append(lent)
     if reason.blocker is not None:
         held = "" if reason.reserved is None else f", expected at {clock(reason.reserved, snapshot)}"
@@ -142,6 +141,17 @@ def _sentence(reason: Reason, fits: int | None, after: int | None, job: int, sna
     if reason.ahead:
         parts.append(f"{reason.ahead:,} {'job is' if reason.ahead == 1 else 'jobs are'} ahead of it")
     return "; ".join(parts)
+
+
+def _need(reason: Reason, snapshot: Snapshot) -> str:
+    """Return the amounts that a job lacks; with a blocker, name the job that needs them."""
+    needed, free = (amount(reason.resource, n, snapshot.machine) for n in (reason.needed, reason.free))
+    needs = "needs" if reason.blocker is None else "it needs"
+    if reason.blocker_needs and reason.blocker is not None:
+        needs = f"job {snapshot.table.name(reason.blocker)} needs"
+    if reason.nodes > 1:
+        return f"{needs} {reason.nodes:,} nodes with {needed} each, {reason.fitting:,} free"
+    return f"{needs} {needed}, {free} free"
 
 
 def _lent(job: int, snapshot: Snapshot) -> str:

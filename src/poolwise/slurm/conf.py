@@ -222,7 +222,7 @@ class _Reader:
         values = {key: ConfValue(text, line.file, line.number, written[key]) for key, text in texts.items()}
         first = next(iter(values))
         for key, value in values.items():
-            check_key(first if first in self.sections else "", key, value.file, value.line)
+            check_key(first if first in self.sections else "", written[key], value.file, value.line)
         if first not in self.defaults:
             self.own |= values
         elif values[first].text.upper() == _DEFAULTS:

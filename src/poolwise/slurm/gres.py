@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from poolwise.errors import InputError
+from poolwise.errors import InputError, UnknownNameError
 from poolwise.slurm import hostlist
-from poolwise.slurm.conf_lines import ConfLine, keys_of, read_conf_lines
+from poolwise.slurm.conf_lines import ConfLine, keys_of, read_conf_lines, written_keys
 
 KEYS: Final = (
     "AutoDetect", "Cores", "CPUs", "Count", "File", "Flags", "Links", "MultipleFiles", "Name", "NodeName", "Type",
@@ -60,8 +60,8 @@ def _line(line: ConfLine) -> GresLine:
     names = {key.lower(): key for key in KEYS}
     for key in values:
         if key not in names:
-            remedy = f"keys of gres.conf: {', '.join(KEYS)}"
-            raise InputError(f"unknown key '{key}'", file=path, line=number, field=key, remedy=remedy)
+            written = written_keys(line)[key]
+            raise UnknownNameError.of("key", written, KEYS, file=path, line=number, field=written)
     if "name" not in values and "autodetect" not in values:
         raise InputError("the line has no Name", file=path, line=number, field="Name", remedy=REMEDY)
     field = "NodeName"

@@ -116,10 +116,10 @@ def known(kind: str) -> dict[str, str]:
 
 
 def check_key(kind: str, key: str, file: Path, line: int) -> None:
-    """Raise InputError for a key that is not an ordinary one but resembles one that matters."""
-    if key in (ordinary := known(kind)):
+    """Raise InputError for a key, as written, that is not an ordinary one but resembles one that matters."""
+    if key.lower() in (ordinary := known(kind)):
         return
     matter = [name.lower() for name in (*READ[kind], *AFFECTS[kind])]
-    if near := difflib.get_close_matches(key, matter, n=1, cutoff=0.85):
+    if near := difflib.get_close_matches(key.lower(), matter, n=1, cutoff=0.85):
         problem, name = f"unknown key '{key}'", ordinary[near[0]]
         raise InputError(problem, file=file, line=line, field=key, remedy=f"did you mean {name}? Correct or remove it")

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from poolwise import catalog, registry
 from poolwise.errors import InputError
 from poolwise.model import Kind, Machine, Workload
-from poolwise.quantities import SECOND
+from poolwise.quantities import SECOND, format_count
 from poolwise.traces import time_of_day
 from poolwise.traces.format import TraceFormat
 from poolwise.traces.only import Filter, from_first_job, keep_only, select_jobs
@@ -151,8 +151,8 @@ def excerpt(workload: Workload, first: int, jobs: int) -> Workload:
     array([ 0, 60])
     """
     if first < 0 or jobs < 1 or first + jobs > len(workload):
-        problem = f"'{workload.name}' has {len(workload)} jobs, not {jobs} starting at row {first}"
-        remedy = f"rows are numbered from 0: first + jobs must be at most {len(workload)}"
+        problem = f"'{workload.name}' has {format_count(len(workload), 'job')}, not {jobs:,} starting at row {first:,}"
+        remedy = f"rows are numbered from 0: first + jobs must be at most {len(workload):,}"
         raise InputError(problem, field="excerpt", remedy=remedy)
     subset = select_jobs(workload, slice(first, first + jobs))
     return from_first_job(subset)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from poolwise.arrays import BoolArray, FloatArray, IntArray
 from poolwise.errors import InputError
+from poolwise.quantities import format_count
 from poolwise.traces.numbers import NotANumber, are_whole, reals, wholes
 from poolwise.traces.parquet import MAGIC, read_parquet, sealed_parquet
 from poolwise.traces.text_files import beginning, read_text
@@ -146,7 +147,7 @@ def columns_of_csv(path: Path, delimiter: str = ",", uneven_lines: list[int] | N
                 if uneven_lines is not None:
                     uneven_lines.append(begun)
                     continue
-                problem = f"the row has {len(cells)} cells, the header {len(names)}"
+                problem = f"the row has {format_count(len(cells), 'cell')}, the header {len(names)}"
                 raise InputError(problem, file=path, line=begun, remedy="give every row one cell per column")
             rows.append(cells)
             lines.append(begun)

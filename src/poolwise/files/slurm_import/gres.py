@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 
+from poolwise.quantities import format_count
 from poolwise.slurm import hostlist
 from poolwise.slurm.cluster import NodeSize
 from poolwise.slurm.gres import GresLine, gpu_lines, read_gres
@@ -47,10 +48,12 @@ def _contradiction(size: NodeSize, mine: list[GresLine], types: tuple[str, ...])
     by_file = groupby(mine, lambda line: line.file.name)
     place = ", ".join(f"{name}:{','.join(str(line.line) for line in lines)}" for name, lines in by_file)
     count = sum(line.count for line in mine)
+    gpus = f"{format_count(count, 'GPU')} of NODES"
     if not size.gpus:
-        return f"{place}: {count} GPUs of NODES are left out: {size.source} has no Gres=gpu"
+        return f"{place}: {gpus} {'is' if count == 1 else 'are'} left out: {size.source} has no Gres=gpu"
     if count != size.gpus:
-        return f"{place}: {count} GPUs of NODES differ from {size.gpus} in {size.source}, which are used"
+        verbs = "differs" if count == 1 else "differ", "is" if size.gpus == 1 else "are"
+        return f"{place}: {gpus} {verbs[0]} from {size.gpus} in {size.source}, which {verbs[1]} used"
     named = {line.type for line in mine} - {""}
     if types and named and not {*types} <= named:
         return f"{place}: types {', '.join(sorted(named))} of NODES differ from {', '.join(types)} in {size.source}"

@@ -10,7 +10,7 @@ from pathlib import Path
 from poolwise.files.slurm_import.cluster import SlurmCluster, toml
 from poolwise.files.slurm_import.machine_file import racks_of
 from poolwise.model import Workload
-from poolwise.quantities import SECOND
+from poolwise.quantities import SECOND, format_count
 from poolwise.slurm.reservations import HARMLESS, MOST_REPEATS, REPEATS, SlurmReservation, read_reservations
 
 _FLAGS = {
@@ -76,9 +76,8 @@ def _note_differences(cluster: SlurmCluster, place: str, reservation: SlurmReser
     """Note how the windows of a reservation differ from it."""
     label = f"{place}: reservation {reservation.name}"
     if hosts < len(reservation.nodes):
-        cluster.leave_out(
-            f"{label}: {len(reservation.nodes) - hosts} of its {len(reservation.nodes)} nodes are not in the machine"
-        )
+        missing, nodes = len(reservation.nodes) - hosts, format_count(len(reservation.nodes), "node")
+        cluster.leave_out(f"{label}: {missing} of its {nodes} {'is' if missing == 1 else 'are'} not in the machine")
     if reservation.users and reservation.accounts:
         cluster.leave_out(f"{label}: jobs of its users or of its accounts may use it, not only those of both")
     if {*reservation.users, *reservation.accounts} - {"root"} and "MAGNETIC" not in reservation.flags:

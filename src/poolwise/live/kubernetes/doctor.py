@@ -25,6 +25,7 @@ from poolwise.live.kubernetes.objects.node import Node
 from poolwise.live.kubernetes.objects.pod import Pod
 from poolwise.live.kubernetes.rights import LEASE_RIGHTS, SCHEDULER_RIGHTS, SHADOW_RIGHTS, Right
 from poolwise.live.kubernetes.watch_client import OPTIONAL_KINDS
+from poolwise.quantities import format_count
 
 OLDEST = (1, 34)
 """First version of Kubernetes with resource.k8s.io/v1."""
@@ -210,12 +211,14 @@ class Doctor:
             ]
             if lacking:
                 finding = f"the slices of pool {min(lacking)} are incomplete or name a device twice"
-                more = f" (and of {len(lacking) - 1} other pools)" if len(lacking) > 1 else ""
+                more = f" (and of {format_count(len(lacking) - 1, 'other pool')})" if len(lacking) > 1 else ""
                 effect = "its devices are not allocated"
                 remedy = "check the driver's logs"
                 yield ClusterCheck(f"driver {driver}", "failed", f"{finding}{more}: {effect}", remedy)
             else:
-                yield ClusterCheck(f"driver {driver}", "ok", f"{many:,} devices in {len(by_name):,} pools")
+                yield ClusterCheck(
+                    f"driver {driver}", "ok", f"{format_count(many, 'device')} in {format_count(len(by_name), 'pool')}"
+                )
 
     def _classes(self, inventory: Inventory) -> Iterator[ClusterCheck]:
         """Yield device classes whose expressions are not supported."""

@@ -18,7 +18,7 @@ from poolwise.live.kubernetes.objects.pod import Pod
 from poolwise.live.kubernetes.objects.pod_group import PodGroup
 from poolwise.live.kubernetes.pod_features import unsupported_fields
 from poolwise.live.kubernetes.volumes import volume_problem
-from poolwise.quantities import SECOND
+from poolwise.quantities import SECOND, format_count
 
 SETTLING = 3 * SECOND
 """Delay (ns) of messages about causes that usually resolve themselves: a missing claim, or missing pods of a group."""
@@ -244,7 +244,7 @@ class PodJobs:
                 if (made := self._form_job(pod.metadata.key, [pod])) is not None:
                     changes.arrived.append(made)
         elif len(free) < missing:
-            reason = f"its group {group} needs {missing} pods to start, but only {len(free)} exist"
+            reason = f"its group {group} needs {format_count(missing, 'pod')} to start, but only {len(free)} exist"
             self.messages.record((pod.metadata.key for pod in free), reason, settling=True)
         elif (made := self._form_job(group if not started else f"{group}+{started}", free)) is not None:
             changes.arrived.append(made)

@@ -160,7 +160,7 @@ class SlurmBackfill(BackfillPolicy):
             remedy = f"remove it from a copy of the file; supported: {', '.join(supported)}"
             raise conf.refuse("SchedulerParameters", f"{unknown[0]} is not supported", remedy)
         if unknown := sorted({*self.settings} - {*supported}):
-            raise InputError(f"'{unknown[0]}' is not supported", field="settings", remedy=f"supported: {', '.join(supported)}")
+            raise UnknownNameError.of("setting", unknown[0], supported, field="settings")
         if self.select_type and self.select_type not in SELECT_TYPES:
             raise UnknownNameError.of("SelectType", self.select_type, SELECT_TYPES, field="select_type")
         configured |= {BUSY_NODES: "1"} if BUSY_NODES in configured else {}

@@ -11,6 +11,7 @@ import numpy as np
 
 from poolwise.arrays import FloatArray, IntArray
 from poolwise.errors import InputError, UnknownNameError
+from poolwise.quantities import format_count
 from poolwise.traces.numbers import NotANumber, reals, wholes
 from poolwise.traces.text_files import read_text
 
@@ -117,7 +118,7 @@ def rows_by_unit_type(path: Path, names: Sequence[str], fields: Sequence[str] | 
     if len(table) > len(names):
         raise table[len(names)].error(
             "unit types",
-            f"the table has {len(table)} rows for {len(names)} unit types",
+            f"the table has {format_count(len(table), 'row')} for {format_count(len(names), 'unit type')}",
             f"rows: {', '.join(names)}; add names with a table of types",
         )
     return table

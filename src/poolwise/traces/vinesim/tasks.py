@@ -86,7 +86,8 @@ class TaskList:
             return TaskList(self.table[:n])
         part = TaskGraph(self.graph.offset[: n + 1], self.graph.before[: self.graph.offset[n]])
         if len(part.before) and int(part.before.max()) >= n:
-            problem = f"a task of the first {count} jobs waits for a task of a later job"
+            first = "the first job" if count == 1 else f"the first {count:,} jobs"
+            problem = f"a task of {first} waits for a task of a later job"
             raise InputError(problem, field="jobs", remedy="read more jobs")
         return TaskList(self.table[:n], part if len(part.before) else None)
 

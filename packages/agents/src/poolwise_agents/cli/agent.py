@@ -11,6 +11,7 @@ from poolwise.cli.app import app
 from poolwise.cli.console import print_line, print_verbatim
 from poolwise.cli.examples import command
 from poolwise.errors import InputError
+from poolwise.quantities import format_count
 
 agents = typer.Typer(help="Run a daemon on a node: for its memory or for fabric devices.", no_args_is_help=True)
 
@@ -67,7 +68,7 @@ def _print_slices(config: Path, file: object, node: str) -> None:
     assert isinstance(file, NodeAgentFile)
     specs = [spec for pool in desired_specs(file, node).values() for spec in pool]
     count = sum(len(spec["devices"]) for spec in specs)
-    print_line(f"{config}: {node} publishes {count} devices in {len(specs)} slices")
+    print_line(f"{config}: {node} publishes {format_count(count, 'device')} in {format_count(len(specs), 'slice')}")
     for spec in specs:
         print_verbatim(json.dumps(spec, indent=1))
 
