@@ -1,4 +1,5 @@
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -130,3 +131,9 @@ def test_info_reports_memory_of_trace_not_substitute(tmp_path):
     content = info(read(path, MACHINE, memory_unknown="1 GiB"))
     assert content["memory_known"] == 0.5
     assert content["memory_mib"]["max"] == 8
+
+
+def test_empty_file_is_reported_as_empty(tmp_path: Path) -> None:
+    (tmp_path / "jobs.csv").touch()
+    with pytest.raises(InputError, match="the file is empty"):
+        read(tmp_path / "jobs.csv", MACHINE)

@@ -309,7 +309,9 @@ def notes(schedule: Schedule) -> tuple[str, ...]:
     if len(machine.of_kind(Kind.POOL)) and "nodes" in machine.resources and len(workload):
         share = float((workload.memory > machine.racks.local.max(initial=0)).mean())
         if share < SPARSE_SHARE:
-            sentences.append(f"only {100 * share:.2g} % of the jobs need remote memory: memory pools can have little effect")
+            few = f"only {100 * share:.2g} % of the jobs need" if share else "no job needs"
+            effect = "can have little effect" if share else "have no effect"
+            sentences.append(f"{few} remote memory: memory pools {effect}")
     if lost := sum(outcome is Outcome.LOST for outcome in schedule.outcome):
         unfinished = int((np.bincount(schedule.job, minlength=len(workload)) > 0).sum() - schedule.done.sum())
         sentences.append(f"{lost} runs lost a node to a failure; {unfinished} of their jobs never finished")

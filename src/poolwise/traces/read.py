@@ -93,6 +93,8 @@ def choose_format(path: Path, format: str = "auto", **options: Any) -> TraceForm
 
 def _detect_format(path: Path) -> str:
     """Return the only registered format that recognizes a file, or "columns" for another table; raise InputError if none."""
+    if path.is_file() and path.stat().st_size == 0:
+        raise InputError("the file is empty", file=path, remedy="give a file with jobs")
     names = registry.names("formats")
     formats = [name for name in names if registry.find("formats", name)().recognizes(path)]
     if len(formats) == 1:
