@@ -81,7 +81,8 @@ class SharedArrays(NamedTuple):
 
 
 def with_steps(profile: ProfileSteps, size: int) -> ProfileSteps:
-    """Return a profile with a number of rows for steps."""
+    """Return an empty profile with a number of rows for steps."""
+    profile.kept.status.version = -1
     return profile._replace(time=blank(size), free=blank(size, profile.free.shape[1]))
 
 
@@ -330,8 +331,10 @@ class SharedColumns(ListColumns):
         n, requested, count = len(nodes.owner), self.workload.requested, len(self.workload)
         parts = grouped.parts[grouped.of]
         status, offset = record(NodeReservationStatus), np.concatenate([[0], np.cumsum(parts)])
-        status.last = -1
-        reservations = NodeReservations(
+        status.last = status.version = -1
+        reservations = zeros_of(
+            NodeReservations,
+            n,
             status=status,
             made_at=blank(count),
             start=blank(count),
@@ -339,8 +342,9 @@ class SharedColumns(ListColumns):
             node=blank(int(offset[-1])),
             sequence=blank(count),
             following=blank(count),
-            changed_at=blank(n),
-            changed=blank(n),
+            most=blank(n, nodes.top.shape[1]),
+            is_exact=np.zeros(n, dtype=np.bool_),
+            tested=blank(count),
             witness=np.zeros(n, dtype=np.bool_),
         )
         return zeros_of(

@@ -12,7 +12,7 @@ from poolwise.arrays import IntArray
 from poolwise.kernels.common import heap
 from poolwise.kernels.jit import inlined, step
 from poolwise.kernels.shared_nodes.nodes import rebuild
-from poolwise.kernels.shared_nodes.state import KindArrays, NodeArrays, ProfileSteps, SharedState
+from poolwise.kernels.shared_nodes.state import FIRST_FIT, KindArrays, NodeArrays, ProfileSteps, SharedState
 from poolwise.kernels.shared_nodes.timeline import released_by
 from poolwise.quantities import HORIZON, NEVER, OVERDUE
 
@@ -97,33 +97,42 @@ def earliest(kind: int, length: int, since: int, until: int, state: SharedState,
     NEVER if there is none.
     """
     kinds, nodes = state.kinds, state.nodes
-    time, wanted, line, count = since, kinds.parts[kind], nodes.line, nodes.rack.size
+    time, wanted, line, count = since, kinds.parts[kind], nodes.line, 0
     leaves, available, latest = nodes.top.shape[0] // 2, profile.available, until
-    for n in range(count):
+    for n in range(nodes.rack.size):
         available[n] = NEVER
-        if nodes.open[kinds.eligible[kind], leaves + n]:
-            available[n] = available_from(n, kind, length, time, latest, kinds, profile)
+        if not nodes.open[kinds.eligible[kind], leaves + n]:
+            continue
+        available[n] = available_from(n, kind, length, time, latest, kinds, profile)
+        if available[n] == NEVER:
+            continue
+        line[count] = n
+        count += 1
         if wanted == 1:
-            latest = min(latest, available[n])
+            latest = available[n]
+            if latest == time and state.rules.placement == FIRST_FIT:
+                break  # the later nodes would not be chosen
     if wanted == 1:
         return int(latest)
-    while True:
-        available_now = 0
-        for n in range(count):
-            line[n] = n
-            available_now += int(available[n] == time)
-        if available_now >= wanted:
-            return int(time)
-        heap.arrange(line, count, available)
-        n = -1
+    while count >= wanted:
+        heap.select(line, count, wanted, available)
+        time, available_now = since, 0
         for k in range(wanted):
-            n = heap.pop(line, count - k, available)
-        time = available[n]
-        if time == NEVER:
-            return NEVER
-        for n in range(count):
+            time = max(time, available[line[k]])
+        k = 0
+        while k < count:
+            n = line[k]
             if available[n] < time:
                 available[n] = available_from(n, kind, length, time, until, kinds, profile)
+                if available[n] == NEVER:
+                    count -= 1
+                    line[k] = line[count]
+                    continue
+            available_now += int(available[n] == time)
+            k += 1
+        if available_now >= wanted:
+            return int(time)
+    return NEVER
 
 
 @step
@@ -148,10 +157,10 @@ def available_from(n: int, kind: int, length: int, time: int, latest: int, kinds
 
 
 @step
-def holds_now(n: int, kind: int, length: int, kinds: KindArrays, profile: ProfileSteps) -> bool:
-    """Return whether a node can hold a part from now on for the length."""
-    at = profile.first[n]
-    end = profile.time[at] + min(length, HORIZON - profile.time[at])
+def holds_throughout(n: int, time: int, kind: int, length: int, kinds: KindArrays, profile: ProfileSteps) -> bool:
+    """Return whether a node can hold a part from a time (ns) on for the length."""
+    at = _current(n, time, profile)
+    end = time + min(length, HORIZON - time)
     while profile.time[at] < end:
         if not _has(at, kind, kinds, profile):
             return False
@@ -193,10 +202,23 @@ def _least(n: int, time: int, end: int, least: IntArray, profile: ProfileSteps) 
 
 
 @step
+def write_most(n: int, since: int, until: int, most: IntArray, profile: ProfileSteps) -> None:
+    """Write the most that a node has free at any time between two times, (n_dim,)."""
+    at = _current(n, since, profile)
+    for d in range(most.size):
+        most[d] = profile.free[at, d]
+    while profile.time[at + 1] < until:
+        at += 1
+        for d in range(most.size):
+            most[d] = max(most[d], profile.free[at, d])
+
+
+@step
 def occupy(n: int, time: int, length: int, kind: int, kinds: KindArrays, profile: ProfileSteps) -> None:
     """Subtract a part from a node's steps for an interval, which begins before NEVER."""
     if time == NEVER:
         return
+    profile.kept.is_exact[n] = False
     end = time + min(length, HORIZON - time)
     at = _current(n, time, profile)
     if profile.time[at] < time:

@@ -1,16 +1,16 @@
 """Reservations of conservative backfilling, kept from pass to pass as long as nothing changes in front of them.
 
 A reservation depends on the runs and on the reservations of jobs of higher priority. So a pass notes the nodes on which either
-has changed; a start at the reserved time, or an end as expected, changes nothing. A job keeps its reservation if none of these
-nodes can hold a part of it earlier, or is chosen in place of another node. If the order of the jobs changes, those behind
-the change reserve again.
+has changed, and from when until when; a start at the reserved time, or an end as expected, changes nothing. A job keeps its
+reservation if none of these nodes can hold a part of it earlier, or is chosen in place of another node. If the order of the
+jobs changes, those behind the change reserve again.
 """
 
 from __future__ import annotations
 
 from poolwise.kernels.common.state import STATIC
 from poolwise.kernels.jit import inlined, step
-from poolwise.kernels.shared_nodes.profile import available_from
+from poolwise.kernels.shared_nodes.profile import available_from, holds_throughout, write_most
 from poolwise.kernels.shared_nodes.state import FIRST_FIT, PACKED, NodeReservations, ProfileSteps, SharedState
 from poolwise.quantities import HORIZON, NEVER
 
@@ -25,12 +25,16 @@ def begin_reserving(state: SharedState, profile: ProfileSteps) -> None:
             reservations.made_at[job] = -1
         status.outages, status.reserved = now.changes, 0
     status.last += 1
+    status.planned, status.occupied, status.holds = 0, 0, 1
     status.changed, status.at, status.follows, status.candidate = 0, 0, 1, -1
     for n in range(reservations.changed_at.size):
         is_overdue = timeline.size[n] > 0 and timeline.until[n, 0] <= now.time  # expected to end a fixed time from now
         if is_overdue or timeline.shifted[n]:
-            _note(n, reservations)
-        timeline.shifted[n] = is_overdue
+            _note_freed(n, 0, NEVER, reservations)
+            _note_taken(n, 0, NEVER, reservations)
+        elif timeline.vacant[n] > now.time:
+            _note_freed(n, now.time, timeline.vacant[n], reservations)
+        timeline.shifted[n], timeline.vacant[n] = is_overdue, 0
 
 
 @inlined
@@ -40,6 +44,25 @@ def _note(n: int, reservations: NodeReservations) -> None:
         reservations.changed_at[n] = reservations.status.last
         reservations.changed[reservations.status.changed] = n
         reservations.status.changed += 1
+        reservations.freed_from[n], reservations.freed_until[n] = NEVER, 0
+        reservations.taken_from[n], reservations.taken_until[n] = NEVER, 0
+
+
+@inlined
+def _note_freed(n: int, since: int, until: int, reservations: NodeReservations) -> None:
+    """Note that a node may have more free in an interval than in the last pass."""
+    _note(n, reservations)
+    reservations.freed_from[n] = min(reservations.freed_from[n], since)
+    reservations.freed_until[n] = max(reservations.freed_until[n], until)
+    reservations.is_exact[n] = False
+
+
+@inlined
+def _note_taken(n: int, since: int, until: int, reservations: NodeReservations) -> None:
+    """Note that a node may have less free in an interval than in the last pass."""
+    _note(n, reservations)
+    reservations.taken_from[n] = min(reservations.taken_from[n], since)
+    reservations.taken_until[n] = max(reservations.taken_until[n], until)
 
 
 @step
@@ -50,17 +73,25 @@ def keeps_reservation(job: int, state: SharedState, profile: ProfileSteps) -> bo
     cannot begin before the old one unless a changed node can hold a part then, nor after it if all its nodes still can.
     """
     reservations, status, made = profile.kept, profile.kept.status, profile.kept.made_at[job]
-    status.since, status.until, status.moves = state.now.time, NEVER, 1
+    status.since, status.until, status.moves, status.node, status.time = state.now.time, NEVER, 1, -1, NEVER
     if made < 0 or not _is_next(job, state, reservations) or reservations.start[job] < state.now.time:
         return False
     status.since, status.until, status.moves = reservations.start[job], reservations.start[job], 0
+    if state.rules.placement != FIRST_FIT:
+        for n in range(reservations.changed_at.size):
+            if reservations.changed_at[n] > made:
+                _compare_any(job, n, state, profile)
+        return status.moves == 0
+    last = _see_own_nodes(job, made, state, profile)
     if made == status.last - 1:
         for k in range(status.changed):
-            _compare(job, reservations.changed[k], state, profile)
+            n = reservations.changed[k]
+            if _may_gain(job, n, state, profile):
+                _compare(job, n, last, state, profile)
     else:
         for n in range(reservations.changed_at.size):
             if reservations.changed_at[n] > made:
-                _compare(job, n, state, profile)
+                _compare(job, n, last, state, profile)
     return status.moves == 0
 
 
@@ -78,42 +109,114 @@ def _is_next(job: int, state: SharedState, reservations: NodeReservations) -> bo
 
 
 @inlined
-def _compare(job: int, n: int, state: SharedState, profile: ProfileSteps) -> None:
-    """Note whether a job may reserve otherwise because of a node that has changed, and when."""
+def _see_own_nodes(job: int, made: int, state: SharedState, profile: ProfileSteps) -> int:
+    """Note whether a node of a reservation has changed and can no longer hold it; return the last of its nodes."""
+    reservations, status, kind, last = profile.kept, profile.kept.status, state.jobs.kind[job], -1
+    start, length = reservations.start[job], profile.hold[job]
+    for k in range(reservations.offset[job], reservations.offset[job] + state.kinds.parts[kind]):
+        n = reservations.node[k]
+        last = max(last, n)
+        if reservations.changed_at[n] > made and not holds_throughout(n, start, kind, length, state.kinds, profile):
+            status.until, status.moves = NEVER, 1
+    return last
+
+
+@inlined
+def _may_gain(job: int, n: int, state: SharedState, profile: ProfileSteps) -> bool:
+    """Return whether what a node has more free than in the last pass may let it hold a part of a job by its reservation."""
+    reservations, kind = profile.kept, state.jobs.kind[job]
+    if reservations.freed_from[n] >= reservations.freed_until[n]:
+        return False
+    if reservations.freed_from[n] - reservations.start[job] >= profile.hold[job]:
+        return False
+    if not reservations.is_exact[n]:
+        reservations.is_exact[n] = True
+        write_most(n, reservations.freed_from[n], reservations.freed_until[n], reservations.most[n], profile)
+    for d in range(reservations.most.shape[1]):  # noqa: SIM110  # a loop is what compiles
+        if reservations.most[n, d] < state.kinds.request[kind, d]:
+            return False
+    return True
+
+
+@step
+def _compare(job: int, n: int, last: int, state: SharedState, profile: ProfileSteps) -> None:
+    """Note whether and when a changed node can hold a part of a job earlier, or instead of a later one of its nodes."""
     kinds, reservations, status, kind = state.kinds, profile.kept, profile.kept.status, state.jobs.kind[job]
     if not state.nodes.open[kinds.eligible[kind], state.nodes.top.shape[0] // 2 + n]:
         return
-    start, length, last, is_chosen = reservations.start[job], profile.hold[job], -1, False
+    start = reservations.start[job]
+    time = available_from(n, kind, profile.hold[job], state.now.time, start, kinds, profile)
+    if time > start or (time == start and n >= last):
+        return
+    if time == start:
+        for k in range(reservations.offset[job], reservations.offset[job] + kinds.parts[kind]):
+            if reservations.node[k] == n:
+                return
+    status.since, status.moves = min(status.since, time), 1
+    if time < status.time or (time == status.time and n < status.node):
+        status.time, status.node = time, n
+
+
+@step
+def _compare_any(job: int, n: int, state: SharedState, profile: ProfileSteps) -> None:
+    """Note whether a job may reserve otherwise because of a node that has changed, under any placement but first fit."""
+    kinds, reservations, status, kind = state.kinds, profile.kept, profile.kept.status, state.jobs.kind[job]
+    if not state.nodes.open[kinds.eligible[kind], state.nodes.top.shape[0] // 2 + n]:
+        return
+    start, length, is_chosen = reservations.start[job], profile.hold[job], False
     for k in range(reservations.offset[job], reservations.offset[job] + kinds.parts[kind]):
-        last = max(last, reservations.node[k])
         is_chosen = is_chosen or reservations.node[k] == n
     time = available_from(n, kind, length, state.now.time, start, kinds, profile)
     status.since = min(status.since, time)
     if is_chosen and time != start and available_from(n, kind, length, start, start, kinds, profile) != start:
         status.until = NEVER
-    if state.rules.placement >= PACKED:
-        moves = True  # the choice depends on which nodes are available, also on one that no longer is
-    elif state.rules.placement != FIRST_FIT:
-        moves = is_chosen or time <= start  # the choice depends on what the nodes have free
-    else:
-        moves = time != start if is_chosen else time < start or (time == start and n < last)
-    status.moves = int(status.moves or moves)
+    # the choice depends on what the nodes have free, from `PACKED` on also on a node that is no longer available
+    status.moves = int(status.moves or is_chosen or time <= start or state.rules.placement >= PACKED)
+
+
+@step
+def move_part(job: int, state: SharedState, profile: ProfileSteps) -> int:
+    """Choose the node of a job of one part under first fit, which does not keep its reservation, as far as changes decide.
+
+    Return when its reservation begins (ns), NEVER if all nodes have to be searched: if its node can no longer hold it, and no
+    changed node can hold it earlier.
+    """
+    reservations, status = profile.kept, profile.kept.status
+    if status.node < 0 or (status.until == NEVER and status.time >= reservations.start[job]):
+        return NEVER
+    state.nodes.chosen[0] = status.node
+    return int(status.time)
+
+
+@inlined
+def latest_start(job: int, state: SharedState, profile: ProfileSteps) -> int:
+    """Return a time (ns) at which the nodes that a job has reserved can hold it, NEVER if it has none."""
+    reservations, kind, length = profile.kept, state.jobs.kind[job], profile.hold[job]
+    if reservations.made_at[job] < 0:
+        return NEVER
+    time, k, last = max(reservations.start[job], state.now.time), reservations.offset[job], reservations.offset[job + 1]
+    agree = k
+    while agree < last and time < NEVER:
+        after = available_from(reservations.node[k], kind, length, time, NEVER, state.kinds, profile)
+        agree = agree + 1 if after == time else reservations.offset[job] + 1
+        time, k = after, k + 1 if k + 1 < last else reservations.offset[job]
+    return int(time)
 
 
 @step
 def note_reservation(job: int, time: int, state: SharedState, profile: ProfileSteps) -> None:
     """Store the reservation of a job at a time (ns) on `nodes.chosen`; note the nodes that it takes or leaves."""
-    nodes, reservations = state.nodes, profile.kept
-    first, parts = reservations.offset[job], state.kinds.parts[state.jobs.kind[job]]
-    had, is_same = reservations.made_at[job] >= 0, reservations.made_at[job] >= 0 and reservations.start[job] == time
+    nodes, reservations, length = state.nodes, profile.kept, profile.hold[job]
+    first, parts, start = reservations.offset[job], state.kinds.parts[state.jobs.kind[job]], reservations.start[job]
+    had, is_same = reservations.made_at[job] >= 0, reservations.made_at[job] >= 0 and start == time
     for part in range(parts):
         is_same = is_same and reservations.node[first + part] == nodes.chosen[part]
     if is_same:
         return
     for part in range(parts):
         if had:
-            _note(reservations.node[first + part], reservations)
-        _note(nodes.chosen[part], reservations)
+            _note_freed(reservations.node[first + part], start, start + min(length, HORIZON - start), reservations)
+        _note_taken(nodes.chosen[part], time, time + min(length, HORIZON - time), reservations)
         reservations.node[first + part] = nodes.chosen[part]
     reservations.start[job] = time
 
@@ -134,6 +237,8 @@ def end_reserving(job: int, time: int, reserved: int, state: SharedState, profil
         for part in range(state.kinds.parts[state.jobs.kind[job]]):
             n = state.nodes.chosen[part]
             timeline.shifted[n] = timeline.until[n, 0] <= now.time
+    else:
+        reservations.status.holds = 0
     return reserved
 
 

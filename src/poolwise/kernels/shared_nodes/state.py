@@ -141,15 +141,21 @@ class TimelineArrays(NamedTuple):
     holding: IntArray
     stale: IntArray  # (n_node,) nodes whose `ready` is outdated, the first `now.stale` count
     is_stale: BoolArray  # (n_node,) whether a node is among them
-    shifted: BoolArray  # (n_node,) whether runs on a node began, or ended at another time than expected
+    shifted: BoolArray  # (n_node,) whether runs on a node began, or ended after their expected end
+    vacant: IntArray  # (n_node,) ns, the latest expected end of the runs on a node that ended before it; 0 if none did
     front: IntArray  # (n_leaf * 2,) scratch
 
 
 class NodeReservationStatus:
     """Scalars of the kept reservations: a record, see `kernels.common.state.record`."""
 
-    last: int  # number of this pass, or else the last one; -1 before the first one
+    last: int  # number of this pass, or else the last one that built the profile; -1 before the first one
     outages: int  # `now.changes` in the last pass
+    version: int  # `now.version` after the last pass, -1 if the profile is lost
+    holds: int  # 1 if all starts since the profile was built are what it had reserved
+    lined: int  # jobs in `ProfileSteps.line`
+    planned: int  # the first of them, whose reservations are in the profile
+    occupied: int  # parts subtracted from the profile since it was built
     changed: int  # nodes in `NodeReservations.changed`
     reserved: int  # jobs in `NodeReservations.sequence`
     at: int  # position in it of the next job
@@ -158,6 +164,9 @@ class NodeReservationStatus:
     moves: int  # 1 if a job has to reserve again; from and until when (ns) its reservation may begin
     since: int
     until: int
+    # the first of the changed nodes that can hold a part of it first, -1 if none can up to its reservation, and when (ns)
+    node: int
+    time: int
 
 
 class NodeReservations(NamedTuple):
@@ -173,6 +182,16 @@ class NodeReservations(NamedTuple):
     following: IntArray
     changed_at: IntArray  # (n_node,) number of the last pass in which the runs or reservations of a node changed
     changed: IntArray  # (n_node,) those nodes of this pass; the first `status.changed` count
+    # (n_node,) ns: outside of these intervals, a node that has changed in this pass has no more, or no less, free than before
+    freed_from: IntArray
+    freed_until: IntArray
+    taken_from: IntArray
+    taken_until: IntArray
+    most: IntArray  # (n_node, n_dim) the most that it has free from `freed_from` to `freed_until`, if `is_exact`
+    is_exact: BoolArray  # (n_node,)
+    # (n_job,) number of the last pass that found that a waiting job cannot start now; -1 if none did, -2 for a job that is
+    # not in `ProfileSteps.line`
+    tested: IntArray
     witness: BoolArray  # (n_node,) nodes on which the candidate can start now
 
 
@@ -188,9 +207,7 @@ class ProfileSteps(NamedTuple):
     used: IntArray  # (1,) rows in use
     hold: IntArray  # (n_job,) ns that a job's reservation lasts
     available: IntArray  # (n_node,) scratch: when a node can hold a part
-    # (n_job,) scratch: the waiting jobs in order, and those that may start now
-    line: IntArray
-    able: IntArray
+    line: IntArray  # (n_job,) the waiting jobs in order, the first `kept.status.lined` count
     kept: NodeReservations
 
 

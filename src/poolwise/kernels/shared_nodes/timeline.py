@@ -30,7 +30,9 @@ def remove_part(n: int, run: int, timeline: TimelineArrays, now: SharedNow) -> i
     while by[at] != run:
         at += 1
     local = timeline.local[n, at]
-    timeline.shifted[n] = timeline.shifted[n] or timeline.until[n, at] != now.time
+    timeline.shifted[n] = timeline.shifted[n] or timeline.until[n, at] < now.time
+    if timeline.until[n, at] > now.time:
+        timeline.vacant[n] = max(timeline.vacant[n], timeline.until[n, at])
     timeline.size[n] -= 1
     for k in range(at, timeline.size[n]):
         timeline.until[n, k], by[k], timeline.kind[n, k] = timeline.until[n, k + 1], by[k + 1], timeline.kind[n, k + 1]
