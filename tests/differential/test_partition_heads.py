@@ -9,42 +9,19 @@ import pytest
 
 from poolwise.engines import Engine, simulate
 from poolwise.errors import InputError
-from poolwise.model import Failures, Machine, Outage, Partition, ReservedWindow, Schedule, Workload
+from poolwise.model import Failures, Outage, Partition, Schedule, Workload
 from poolwise.policies.backfill.easy import Easy
 from poolwise.policies.backfill.none import NoBackfill
-from poolwise.quantities import NEVER, SECOND
+from poolwise.quantities import SECOND
 from poolwise.registry import make
 from poolwise.schedulers.list import ListScheduler
+from tests.helpers.divided_machines import divided_jobs, divided_machine
 from tests.helpers.mixed_machines import mixed_machine
-from tests.helpers.node_machines import machine, random_jobs, random_machine
+from tests.helpers.node_machines import machine
 from tests.helpers.random_studies import OWN, UNITS, Curious, Stepped, difference, model, workload
 from tests.helpers.shared_studies import NAMED, PLACEMENTS
 
 BACKFILLS = ("none", "easy", "easy", "easy_no_extra")
-
-
-def divided_machine(g: np.random.Generator, nodes: int) -> Machine:
-    """Draw nodes with or without devices in two to five partitions, disjoint or overlapping, and a feature."""
-    on = random_machine(g, nodes, pools=False)
-    of = g.integers(0, int(g.integers(2, 6)), on.n_owner)
-    overlap = float(g.choice([0.0, 0.2, 0.6]))
-    sets = {f"p{k}": (of == k) | (g.random(on.n_owner) < overlap) for k in range(int(of.max()) + 1)}
-    sets["all"] = np.ones(on.n_owner, dtype=np.bool_)
-    tiers = g.integers(1, 3, len(sets)) if g.random() < 0.2 else np.ones(len(sets), dtype=np.int64)
-    limit = int(g.choice([NEVER, NEVER, 30 * SECOND]))
-    parts = tuple(Partition(name, name == "all", limit, tier=int(tier)) for name, tier in zip(sets, tiers, strict=True))
-    fast = {"fast": g.random(on.n_owner) < 0.7}
-    return replace(on, node_sets={**sets, **fast}, partitions=parts)
-
-
-def divided_jobs(g: np.random.Generator, on: Machine, jobs: int) -> Workload:
-    """Draw jobs of one or several partitions."""
-    load, names = random_jobs(g, on, jobs), [part.name for part in on.partitions]
-    weight = np.array([0.1 if name == "all" else 1.0 for name in names])
-    chosen = [g.choice(names, 2 if g.random() < 0.2 else 1, replace=False, p=weight / weight.sum()) for _ in range(jobs)]
-    named = [",".join(some) if g.random() < 0.95 else "" for some in chosen]
-    constraint = g.choice(["", "", "", "fast"], jobs)
-    return replace(load, attributes={**load.attributes, "partition": np.array(named), "constraint": constraint})
 
 
 def compare(seed: int, most: int = 100, nodes: int = 9, *, backfills: tuple[str, ...] = BACKFILLS) -> tuple[Schedule, Schedule]:
@@ -86,8 +63,7 @@ def test_unsupported_machines_are_named_with_a_remedy() -> None:
     borrowing = machine(np.array([[4, 100]] * 2), none, pools={0: 10}, sets=inside)
     jobs = Workload.of(none, none + SECOND, requests={"cores": none + 1}, attributes={"partition": np.array(["a", "b"])})
     failing = replace(on, failures=Failures((Outage((0,), SECOND, 2 * SECOND),)))
-    window = replace(on, windows=(ReservedWindow("w", 5 * SECOND, 9 * SECOND, np.array([True, False])),))
-    for what, why in ((borrowing, "memory from pools"), (failing, "nodes fail"), (window, "reserved windows")):
+    for what, why in ((borrowing, "memory from pools"), (failing, "nodes fail")):
         for backfill in (NoBackfill(), Easy()):
             how = ListScheduler(backfill=backfill, placement=make("placements", "first_fit"))
             with pytest.raises(InputError, match=why) as raised:

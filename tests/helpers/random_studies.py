@@ -297,7 +297,7 @@ def compare(
 
 
 def one_head(backfill: BackfillPolicy) -> BackfillPolicy:
-    """Return a backfill with one head: no kernel supports several with pools of shared nodes, changing capacity or windows."""
+    """Return a backfill with one head: no kernel supports several with pools of shared nodes or changing capacity."""
     return replace(backfill, heads="machine") if isinstance(backfill, NoBackfill | Easy) else backfill
 
 

@@ -110,8 +110,8 @@ class SharedColumns(ListColumns):
         grouped, windows = job_kinds(self.workload, layout), None
         rule = rule_of(self.scheduler.backfill)
         at_intervals = rule is not None and rule.times is not None
-        if self.machine.windows or at_intervals:
-            grouped, windows = kinds_and_windows(self.workload, self.machine, layout)
+        if self.machine.windows or at_intervals or self._has_heads:
+            grouped, windows = kinds_and_windows(self.workload, self.machine, layout, self.initial)
         placed, kinds = rule_of(self.scheduler.placement), self._kinds(grouped)
         assert isinstance(placed, NodeRule)
         nodes = node_arrays(self.machine, self.workload.table, layout, grouped, placed)
@@ -156,6 +156,13 @@ class SharedColumns(ListColumns):
         if outages is None and windows is None and intervals is None and heads is None:
             empty, outages = nodes, outage_arrays([], False, nodes, 0, 0)
         return SharedArrays(state, ahead, empty, profile, outages, windows, intervals, heads)
+
+    @property
+    def _has_heads(self) -> bool:
+        """True if the kernel of several heads and counters replays the run."""
+        rule = rule_of(self.scheduler.backfill)
+        assert rule is not None
+        return has_several_heads(rule, self.machine, self.workload.table) or (self._limits_use and rule.times is None)
 
     @property
     def recalculates(self) -> bool:
@@ -249,17 +256,18 @@ class SharedColumns(ListColumns):
         """Return the arrays of the heads of several partitions, or of one head for all jobs."""
         rule, n = rule_of(self.scheduler.backfill), len(nodes.owner)
         assert rule is not None
-        blocks = _blocks(self._partition_nodes(nodes))
+        of_set, (groups, _) = self._partition_nodes(nodes), window_groups(self.machine, nodes.owner)
         if not has_several_heads(rule, self.machine, self.workload.table):
-            blocks = _blocks(np.ones_like(blocks.of_set))
-        allowed, of_set = nodes.open[:, len(nodes.top) // 2 :][:, :n].astype(np.int64), blocks.of_set.astype(np.int64)
+            of_set = np.ones_like(of_set)
+        each = 1 << len(groups)
+        allowed = nodes.open[::each, len(nodes.top) // 2 :][:, :n].astype(np.int64)  # the rows without closed groups
         return zeros_of(
             HeadArrays,
             len(of_set),
             backfill=backfill_code(rule),
             counters=self._counters(),
-            blocks=blocks,
-            competes=read_only(allowed @ of_set.T > 0),
+            blocks=_blocks(np.repeat(of_set, each, axis=0)),
+            competes=read_only(allowed @ of_set.T.astype(np.int64) > 0),
             line=blank(len(self.workload)),
             ahead=separate_nodes(nodes),
             holds=np.zeros((len(of_set), n), dtype=np.bool_),
@@ -366,12 +374,11 @@ class SharedColumns(ListColumns):
         rule, placed = rule_of(self.scheduler.backfill), rule_of(self.scheduler.placement)
         assert rule is not None and isinstance(placed, NodeRule)
         spread, believed = (SPREADS[self.slowdown(model, slice(0, 0)).spread] for model in (self.model, self.estimate))
-        owners, several = nodes.owner, has_several_heads(rule, self.machine, self.workload.table)
-        several = several or (self._limits_use and rule.times is None)
+        owners = nodes.owner
         devices = grouped.request[:, len(nodes.order) :].sum(axis=1).max(initial=0)
         return SharedRules(
             placement=PREFERENCES.index(placed.prefers),
-            backfill=SEVERAL_HEADS if several else backfill_code(rule),
+            backfill=SEVERAL_HEADS if self._has_heads else backfill_code(rule),
             spread=spread,
             believed_spread=believed,
             warm_up=self.scheduler.warm_up,

@@ -183,9 +183,7 @@ def _unsupported_with_heads(spec: RunSpec) -> str:
     """Return the feature that the kernel of several heads and limits of use does not support; empty if there is none."""
     if bool((node_layout(spec.machine).pool >= 0).any()):
         return "nodes borrow memory from pools"
-    if spec.disturbances:
-        return "nodes fail"
-    return "the machine has reserved windows" if spec.machine.windows else ""
+    return "nodes fail" if spec.disturbances else ""
 
 
 def _unsupported_outages(spec: RunSpec) -> str:
@@ -224,10 +222,12 @@ def _unsupported_with(what: str, spec: RunSpec, scheduler: ListRule) -> str:
     at_intervals = rule is not None and rule.times is not None
     if at_intervals and spec.disturbances:
         return f"{what} under backfilling at intervals"
-    if not at_intervals and scheduler.order.kind not in IN_KERNELS:
+    several = rule is not None and has_several_heads(rule, spec.machine, spec.workload.table)
+    in_tree = not (at_intervals or several or limit_of_use(spec) is not None)
+    if in_tree and scheduler.order.kind not in IN_KERNELS:
         return f"{what}, and order {type(scheduler.order).__name__} is called at each pass"
     if spec.disturbances and scheduler.warm_up:
         return f"{what}, with a warm-up"
     if spec.pass_per_event:
         return f"{what}, with pass_per_event"
-    return f"{what}, with an initial state" if spec.initial is not None and not at_intervals else ""
+    return f"{what}, with an initial state" if spec.initial is not None and in_tree else ""

@@ -9,7 +9,7 @@ import numpy as np
 from poolwise.arrays import BoolArray, IntArray
 from poolwise.engines.shared_nodes.kinds import JobKinds, job_kinds
 from poolwise.kernels.shared_nodes.state import WindowArrays
-from poolwise.model import Machine, Workload
+from poolwise.model import Initial, Machine, Workload
 from poolwise.policies.placement.avoid_windows import users_of
 from poolwise.policies.placement.nodes.layout import NodeLayout
 from poolwise.quantities import NEVER
@@ -49,11 +49,15 @@ def open_sets(within: BoolArray, groups: BoolArray) -> BoolArray:
     return open_nodes
 
 
-def kinds_and_windows(workload: Workload, machine: Machine, layout: NodeLayout) -> tuple[JobKinds, WindowArrays]:
-    """Return the kinds of jobs, numbered for each set of closed groups, and the windows for a replay."""
+def kinds_and_windows(
+    workload: Workload, machine: Machine, layout: NodeLayout, initial: Initial | None
+) -> tuple[JobKinds, WindowArrays]:
+    """Return the kinds of jobs, numbered for each set of closed groups, and the windows not over at the start."""
     groups, of = window_groups(machine, layout.nodes)
     start, end = (np.array([getattr(window, name) for window in machine.windows], dtype=np.int64) for name in ("start", "end"))
     rows = np.argsort(start, kind="stable")
+    if initial is not None:
+        rows = rows[end[rows] > initial.now]
     users = np.array([users_of(workload.table, machine.windows[w]) for w in rows], dtype=np.bool_).reshape(-1, len(workload))
     usable, user = np.zeros((1, 0), dtype=np.bool_), np.zeros(len(workload), dtype=np.int64)
     if len(rows):
@@ -65,7 +69,7 @@ def kinds_and_windows(workload: Workload, machine: Machine, layout: NodeLayout) 
         start=start[rows],
         end=end[rows],
         group=of[rows].astype(np.int64),
-        ends=np.sort(end),
+        ends=np.sort(end[rows]),
         user=np.repeat(of_kind, 1 << len(groups)),
         usable=usable,
         coming=_coming(start[rows], of[rows], usable, len(groups)),

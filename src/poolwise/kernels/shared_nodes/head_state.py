@@ -30,7 +30,9 @@ class HeadArrays(NamedTuple):
     backfill: int  # NONE, EASY or EASY_NO_EXTRA of `common.state`
     counters: CounterArrays
     blocks: BlockArrays
-    competes: BoolArray  # (n_set, n_set) whether a job with a set of nodes may use a node that a job with another set blocks
+    # (n_set, n_set) whether a job with a set of nodes may use a node that a job with another set blocks; unlike in `blocks`,
+    # sets are not numbered for each set of closed groups
+    competes: BoolArray
     line: IntArray  # (n_job,) scratch: the waiting jobs by priority, or the candidates
     ahead: NodeArrays  # scratch: the nodes without the blocked ones
     kind: IntArray  # (n_set,) kinds of the heads that do not fit on the whole machine

@@ -72,8 +72,8 @@ def replay(
 
     Features whose argument is None are compiled out. There is one kernel for queues, one for conservative reservations
     (`ahead`, `profile`), one for queues with windows, one for backfilling at `intervals`, and one for queues with `heads` of
-    several partitions. The first two have `outages`, which may be empty, and the nodes as if nothing ran (`empty`). That for
-    `intervals` has `windows`, which may be empty.
+    several partitions. The first two have `outages`, which may be empty, and the nodes as if nothing ran (`empty`). The last
+    two have `windows`, which may be empty.
     """
     now = state.now
     while True:
@@ -141,8 +141,8 @@ def _pass(
     if intervals is not None and windows is not None:
         interval_pass(state, windows, intervals)
         return DONE
-    if heads is not None:
-        heads_pass(state, heads)
+    if heads is not None and windows is not None:
+        heads_pass(state, windows, heads)
         return DONE
     if order.kind == CALLBACK:
         rebuild_tree(state)
