@@ -142,10 +142,10 @@ def test_shadow_time_of_a_head_is_the_end_of_a_window(filling: BackfillPolicy, e
 
 
 def test_node_closed_at_the_shadow_time_does_not_hold_the_head() -> None:
-    """Job 2 has to start at 30 s on the node that job 3 would use, since the window closes the other one to it."""
-    rows = [(30, "right", 1, 2), (30, "right", 1, 3), (50, "right", 1, 4), (55, "right", 1, 2)]
+    """Job 1 has to start at 30 s on the node that job 2 would use, since the window closes the idle one to it."""
+    rows = [(30, "right", 1, 2), (50, "right", 1, 4), (55, "right", 1, 2)]
     rows += [(100, "left", 2, 4), (10, "left", 1, 4)]
-    assert starts([(np.arange(4) == 3, 60, 200)], rows, Easy()) == [0, 0, 30, 80, 0, 100]
+    assert starts([(np.arange(4) == 3, 40, 200)], rows, Easy()) == [0, 30, 80, 0, 100]
 
 
 @pytest.mark.long
