@@ -302,5 +302,5 @@ def test_first_jobs_of_a_trace_keep_their_dependencies(tmp_path: Path) -> None:
     first = tasks.first_jobs(1)
     assert first.graph is not None and len(first) == 3 and len(tasks.first_jobs(9)) == 4
     backwards = vinesim.TaskList.of([(0, 0, 0, 0, 1, 5, 0), (0, 0, 0, 0, 1, 5, 1)], [[1], []])
-    with pytest.raises(InputError, match="a task of the first 1 jobs waits for a task of a later job"):
+    with pytest.raises(InputError, match="a task of the first job waits for a task of a later job"):
         backwards.first_jobs(1)
