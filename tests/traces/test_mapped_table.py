@@ -198,6 +198,17 @@ def test_parquet_types_are_read(tmp_path):
     assert caught.value.field == "user"
 
 
+def test_decimal_commas_are_named_with_a_remedy(tmp_path):
+    for column in range(4):
+        cells = [["0", "60", "1", "8"], ["5", "7", "1", "9"]]
+        for row in cells:
+            row[column] = f"1.{row[column]},5"
+        path = table(tmp_path, "submit;duration;nodes;memory", *(";".join(row) for row in cells))
+        with pytest.raises(InputError, match=",5' has a comma") as caught:
+            read(path, MACHINE, map="memory=memory:GB")
+        assert caught.value.line == 2 and "decimal point" in (caught.value.remedy or "")
+
+
 def test_unreadable_rows_are_skipped_and_reported_unless_strict(tmp_path):
     lines = ["submit,duration,nodes", "0,60,1", "soon,60,1", "5,-7,1", "6,60,x", "7,,1", "8,60,2,9", "9,1-00:00:00,3", "12,9,1"]
     path = table(tmp_path, *lines, "13,8,1", "14,8,1")

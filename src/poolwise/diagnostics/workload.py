@@ -148,7 +148,7 @@ class Diagnostics:
         }
 
     def _load(self) -> tuple[str, ...]:
-        if math.isnan(self.load):
+        if math.isnan(self.load) or self._never_running == self.jobs:
             return self._partition_loads()
         first = self.resources[0].resource if self.resources else "node"
         of = f"the machine's {first}" if self.resources else f"what {self.nodes:,} nodes offer"
@@ -172,10 +172,14 @@ class Diagnostics:
         names = ", ".join(f"{part.partition} ({100 * part.load:.3g} % of its {part.resource})" for part in full)
         return (f"Overloaded partitions, counting only jobs that may not run elsewhere: {names}.",) if full else ()
 
+    @property
+    def _never_running(self) -> int:
+        return sum(len(group.ids) for group in self.never)
+
     def _never(self) -> tuple[str, ...]:
         if not self.never:
             return ()
-        count = sum(len(group.ids) for group in self.never)
+        count = self._never_running
         reasons = "; ".join(group.text if len(self.never) == 1 else f"{len(group.ids):,} {group.text}" for group in self.never)
         return (f"{count:,} of {format_count(self.jobs, 'job')} can never run: {reasons}.",)
 

@@ -256,6 +256,10 @@ class CandidateRuns:
         unfinished = int(self.values(element, "unfinished", seeds).max())
         if unfinished:
             return CandidateVerdict("breaks", seeds, (), (np.nan,) * len(targets), unfinished)
+        if not self.population(0).any():
+            runs = "the largest candidate and the reference" if self.relative else "the largest candidate"
+            remedy = "enlarge the machine or its largest sizes, or shorten the warm-up"
+            raise self.document.error(("plan",), f"no job finishes on {runs} after the warm-up", remedy)
         values = tuple(float(self.values(element, target.metric, seeds).mean()) for target in targets)
         for target, value in zip(targets, values, strict=True):
             if element == self.largest and np.isnan(value):

@@ -29,7 +29,7 @@ from poolwise.plans.sizes import Size, priced
 from poolwise.plans.targets import KNOWN, Target
 from poolwise.presentation.answer import Answer, AnswerStatus, Certainty, DecisionCard
 from poolwise.presentation.cost import cost_sentences, format_dollars, money_rows
-from poolwise.presentation.format import capitalize, format_number, order_name, rows_note
+from poolwise.presentation.format import capitalize, format_number, order_name, rows_note, warm_up_note
 from poolwise.presentation.table import Table
 from poolwise.quantities import format_count, parse
 from poolwise.studies.cells import Cell
@@ -70,7 +70,7 @@ def candidates_table(runs: CandidateRuns, cost: FloatArray, search: Search) -> T
     rows = [
         [
             *(str(size.written[k]) for size, k in zip(runs.sizes, element, strict=True)),
-            f"{cost[element]:,.0f} $",
+            format_dollars(cost[element]),
             STATE_TEXT[verdict.state],
             str(verdict.seeds),
             f"{verdict.unfinished:,}",
@@ -107,7 +107,7 @@ def _certainty_of(runs: CandidateRuns, search: Search, verdict: CandidateVerdict
 
 def _warm_up(runs: CandidateRuns) -> str:
     cell = runs.cells(runs.largest)[0]
-    return f"a warm-up of {cell.warm_up:,}" + (f" under {warm_up_policy([cell.scheduler])}" if cell.warm_up else "")
+    return warm_up_note(cell.warm_up, warm_up_policy([cell.scheduler]))
 
 
 def _measured_on(runs: CandidateRuns, verdict: CandidateVerdict, name: str, jobs: int) -> str:
@@ -116,7 +116,7 @@ def _measured_on(runs: CandidateRuns, verdict: CandidateVerdict, name: str, jobs
     seeds = f"with {verdict.seeds} seeds" if verdict.seeds > 1 else "with one seed"
     count = int(runs.population(0).sum())
     jobs_of_first = f"{format_count(count, 'job')} of the first seed"
-    text = f"Targets are measured on the jobs that {finishers}, after {_warm_up(runs)}, {seeds}: {jobs_of_first}"
+    text = f"Targets are measured on the jobs that {finishers}, {_warm_up(runs)}, {seeds}: {jobs_of_first}"
     if name:
         return f"{text}. Waits cover the {jobs:,} of these jobs, over all seeds, that also finish today."
     return f"{text}. The plan has no [today]; add one to compare the answer with your current system."
@@ -296,14 +296,15 @@ def _notes(runs: CandidateRuns, search: Search) -> Iterator[str]:
     relative = any(target.relative for target in runs.targets)
     finishers = "the largest candidate and the reference finish" if relative else "the largest candidate finishes"
     yield (
-        f"Measured on the jobs that {finishers}, after {_warm_up(runs)}: "
+        f"Measured on the jobs that {finishers}, {_warm_up(runs)}: "
         f"{format_count(int(runs.population(0).sum()), 'job')} of the first seed."
     )
     rejecting = {element: v.unfinished for element, v in search.verdicts.items() if v.unfinished}
     if rejecting:
+        verb, on = ("misses", "it") if len(rejecting) == 1 else ("miss", "them")
         yield (
-            f"{len(rejecting):,} candidates miss the targets because they can never run some jobs that the largest candidate "
-            f"runs (up to {format_count(max(rejecting.values()), 'job')})."
+            f"{format_count(len(rejecting), 'candidate')} {verb} the targets because some jobs that the largest candidate runs "
+            f"can never run on {on} (up to {format_count(max(rejecting.values()), 'job')})."
         )
     largest = [runs.store.facts(cell) or {} for cell in runs.cells(runs.largest)[: runs.certainty.seeds[0]]]
     rejected = max(sum(facts.get("rejected", {}).values()) for facts in largest)

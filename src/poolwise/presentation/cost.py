@@ -94,7 +94,9 @@ def format_dollars(amount: float) -> str:
 def format_money(amount: PriceRange) -> str:
     """Format an amount of money with its range, if it has one."""
     least, likely, most = amount
-    return f"{likely:,.0f} $" + ("" if least == most else f" ({least:,.0f} to {most:,.0f} $)")
+    return format_dollars(likely) + (
+        "" if least == most else f" ({format_dollars(least).removesuffix(' $')} to {format_dollars(most)})"
+    )
 
 
 def money_rows(cost: Cost, label: str, reference: str = "today") -> list[list[str]]:
@@ -113,11 +115,12 @@ def cost_table(cost: Cost) -> Table:
     rows = []
     for line in cost.lines:
         (amount, price), today = (
-            (f"{format_number(n)} {line.unit}".strip(), f"{n * line.price[1]:,.0f} $") for n in (line.recommended, line.today)
+            (f"{format_number(n)} {line.unit}".strip(), format_dollars(n * line.price[1]))
+            for n in (line.recommended, line.today)
         )
         rows.append([line.name, amount, line.price_text, price, *(today if cost.has_today else ())])
-    end = ["", f"{cost.total_today[1]:,.0f} $"] if cost.has_today else []
-    rows.append(["total", "", "", f"{cost.total[1]:,.0f} $", *end])
+    end = ["", format_dollars(cost.total_today[1])] if cost.has_today else []
+    rows.append(["total", "", "", format_dollars(cost.total[1]), *end])
     header = ["item", "amount", "unit price", "cost", *(["amount today", "cost today"] if cost.has_today else [])]
     note = "Costs use the likely price; parentheses show the range of a price."
     return Table("Cost breakdown", header, rows, note, chosen=len(rows) - 1)
@@ -178,7 +181,7 @@ def tornado(cost: Cost) -> Boxes | None:
     boxes = []
     for k, line in enumerate(lines):
         for end, to, price in zip(("least", "most"), cost.range_over(line), (line.price[0], line.price[2]), strict=True):
-            description = f"each {line.name} at {_format_price(price)}: {to:,.0f} $"
+            description = f"each {line.name} at {_format_price(price)}: {format_dollars(to)}"
             boxes.append(Box(min(base, to), max(base, to), k + 0.15, k + 0.85, f"price at its {end}", description))
     return Boxes(
         "tornado",

@@ -65,9 +65,16 @@ def population_note(counts: Iterable[int], warm_up: int, condition: str, policy:
     `policy` names the policy of the warm-up; "" if it is unknown.
     """
     jobs = " or ".join(f"{count:,}" for count in sorted(set(counts)))
+    after = warm_up_note(warm_up, policy)
+    if jobs == "0":
+        return f"No job is measured: none is left that {condition}, {after}."
+    return f"Measured on the {jobs} job{'' if jobs == '1' else 's'} that {condition}, {after}."
+
+
+def warm_up_note(jobs: int, policy: str = "") -> str:
+    """State the warm-up and the policy under which it runs: "after a warm-up of 200 jobs under FCFS"; "without a warm-up"."""
     under = f" under {policy}" if policy else ""
-    after = f", after a warm-up of {format_count(warm_up, 'job')}{under}" if warm_up else ", without a warm-up"
-    return f"Measured on the {jobs} job{'' if jobs == '1' else 's'} that {condition}{after}."
+    return f"after a warm-up of {format_count(jobs, 'job')}{under}" if jobs else "without a warm-up"
 
 
 def rows_note(count: int, verb: str, reason: str) -> str:

@@ -35,12 +35,17 @@ def slowdown_tail(samples: Mapping[str, FloatArray], title: str = "Distribution 
 
 
 def occupancy(result: StudyResult, cell: CellResult, name: str) -> Iterator[Curves]:
-    """Yield nodes in use and waiting jobs of a run called `name` over the measured time; nothing if jobs share nodes."""
+    """Yield nodes in use and waiting jobs of a run called `name` over the measured time.
+
+    Yields nothing if jobs share nodes, or if the measured time is empty because all measured jobs arrive at once.
+    """
     outcomes, today = result.outcomes(cell), result.today(cell)
     if not outcomes.whole_nodes:
         return
     runs = {name: outcomes} | ({} if today is None else {"today": today})
     window: Window = result.window(cell)
+    if window.begin == window.end:
+        return
     edges = np.linspace(window.begin, window.end, PARTS + 1)
     size, unit = shared_time_unit((window.end - window.begin) / SECOND)
     times = ((edges[:-1] + edges[1:]) / 2 - edges[0]) / (SECOND * size)

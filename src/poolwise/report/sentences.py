@@ -202,6 +202,8 @@ def certainty_sentences(recommendation: Recommendation, sweep: Sweep, seeds: int
         other = recommendation.sizes[at]
         if other is not None and other.interval is not None:
             sentences.append(f"{recommendation.series} with {sweep.size(at)}: {_verdict(other)}")
+    if recommendation.jobs < 2:
+        return [*sentences, "One job gives no intervals."]
     sentences.append(
         f"The intervals (95 %, paired block bootstrap over {format_count(recommendation.jobs, 'job')} in submission order"
         + (f", from {seeds} seeds" if seeds > 1 else "")
@@ -219,6 +221,8 @@ def certainty(recommendation: Recommendation) -> Certainty:
         return Certainty("unknown", remark="only one order was simulated")
     if rival.interval is None:
         return Certainty("unknown", remark="one run each, without intervals")
+    if math.isnan(rival.interval.low):
+        return Certainty("unknown", remark="too few jobs for intervals")
     equals = [tied.alternative for tied in recommendation.equals]
     interval, others = rival.interval, "" if equals else " and all others"
     better = f"{rival.alternative}{others}" if rival.certain else ""
@@ -235,6 +239,8 @@ def _verdict(other: Alternative) -> str:
     if low == high == mean == 0:
         return "every job has the same slowdown."
     text = f"{format_number(mean, '+')} in mean bounded slowdown [{format_number(low, '+')}, {format_number(high, '+')}]"
+    if math.isnan(low):
+        return f"{format_number(mean, '+')} in mean bounded slowdown, without an interval."
     if low > 0:
         return f"{text}: worse; the interval excludes zero."
     if high < 0:

@@ -191,7 +191,7 @@ class SimulatedRun:
         shown = [name for name in self.described if name not in hidden]
         rows = [["jobs that ran", f"{self.jobs:,}", ""], *counts, *self._rows(shown), engine]
         ran = f"{format_count(self.jobs, 'job')} ran"
-        more = f" `--all` shows {len(hidden)} more metrics." if hidden else ""
+        more = f" `--all` shows {format_count(len(hidden), 'more metric')}." if hidden else ""
         return Answer(
             title=self._title,
             headline=", ".join([ran, *(" ".join(row).strip() for row in self._rows(_IN_HEADLINE))]) + ".",

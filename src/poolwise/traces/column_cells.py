@@ -30,6 +30,8 @@ _NUMBER = re.compile(r"[-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?")
 _DURATION = re.compile(r"(?:([0-9]{1,5})(?:-| days?,? ))?([0-9]{1,6}):([0-9]{2}):([0-9]{2})(?:\.([0-9]{1,9}))?")
 _AMOUNT = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,9})?)\s*([A-Za-z]{1,3})")
 _SLURM = {"K": "KiB", "M": "MiB", "G": "GiB", "T": "TiB"}
+_WITH_COMMA = re.compile(r"[-+]?[0-9][0-9.,]{0,30},[0-9]{1,30}|[0-9],[0-9]{1,30}")
+_POINT = "write numbers with a decimal point and without thousands separators, such as 1234.5"
 _CORRECT = "correct or remove the row, or read without strict to skip it"
 
 T = TypeVar("T")
@@ -166,6 +168,8 @@ class JobCells:
         except NotANumber as error:
             bad = np.zeros(len(is_known), dtype=np.bool_)
             bad[is_known] = unreadable(words, reader)
+            if _WITH_COMMA.fullmatch(words[error.position]):
+                self._fail(bad, name, f"'{words[error.position]}' has a comma", _POINT)
             self._fail(bad, name, error.problem, remedy)
 
     def _ticks(self, name: str, unit: str) -> Callable[[Sequence[str]], IntArray]:

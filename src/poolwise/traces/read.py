@@ -93,13 +93,14 @@ def choose_format(path: Path, format: str = "auto", **options: Any) -> TraceForm
 
 def _detect_format(path: Path) -> str:
     """Return the only registered format that recognizes a file, or "columns" for another table; raise InputError if none."""
-    if path.is_file() and path.stat().st_size == 0:
+    start = beginning(path)
+    if path.is_file() and (path.stat().st_size == 0 or start.isspace()):
         raise InputError("the file is empty", file=path, remedy="give a file with jobs")
     names = registry.names("formats")
     formats = [name for name in names if registry.find("formats", name)().recognizes(path)]
     if len(formats) == 1:
         return formats[0]
-    if not formats and is_table(beginning(path)):
+    if not formats and is_table(start):
         return "columns"
     problem = f"several formats match the file: {', '.join(formats)}" if formats else "no known format matches the file"
     raise InputError(problem, file=path, field="format", remedy=f"name the format (--format): {', '.join(formats or names)}")
