@@ -1,8 +1,11 @@
 """Fixtures of all tests, and the examples that property tests draw."""
 
+import gc
 import os
+import re
 import secrets
 import zlib
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -17,6 +20,9 @@ EXAMPLES = os.environ.get("POOLWISE_EXAMPLES")
 FAST = 0.25
 """The factor without one: `make test` draws a quarter of the examples, but not fewer than ten."""
 CI = os.environ.get("CI") == "true"
+
+ALL_LONG = re.compile(r"^pytestmark = .*\bpytest\.mark\.long\b", re.MULTILINE)
+"""Mark of a file in which every test is long."""
 
 # No limit may depend on the speed of the machine.
 settings.register_profile(
@@ -40,6 +46,24 @@ def pytest_configure(config: pytest.Config) -> None:
         config.option.hypothesis_seed = str(secrets.randbits(32) if EXAMPLES else zlib.crc32(__version__.encode()))
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Skip the import of files in which every test is long when the long tests are deselected."""
+    if config.option.markexpr != "not long" or collection_path.suffix != ".py":
+        return None
+    return True if ALL_LONG.search(collection_path.read_text("utf-8")) else None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None]:
+    """Exempt the imported modules and the collected tests from garbage collection, which would visit them again and again."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Print how to repeat new or failing examples."""
     if config.option.hypothesis_seed is not None and (EXAMPLES or terminalreporter.stats.get("failed")):
@@ -47,10 +71,13 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         terminalreporter.write_line(f"repeat the examples of property tests with: {repeat}")
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the property tests, and scale their number of examples."""
+    """Mark the property tests, scale their number of examples, and run tests that share a fixture in one worker."""
     scaled = set()
     for item in items:
+        if isinstance(item, pytest.Function) and _shares_a_fixture(item) and not item.get_closest_marker("xdist_group"):
+            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
         test = getattr(item.obj, "__func__", item.obj) if isinstance(item, pytest.Function) else None
         if not getattr(test, "is_hypothesis_test", False):
             continue
@@ -63,6 +90,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 max_examples=_examples(own.max_examples),
                 suppress_health_check=[*own.suppress_health_check, HealthCheck.too_slow],
             )
+
+
+def _shares_a_fixture(item: pytest.Function) -> bool:
+    """Whether a test uses a fixture that is set up once for its file in each worker."""
+    used = (definition for name in item.fixturenames for definition in item._fixtureinfo.name2fixturedefs.get(name, ()))
+    return any(definition.scope == "module" for definition in used)
 
 
 def _examples(full: int) -> int:

@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -12,7 +13,12 @@ from poolwise.distributions import DISTRIBUTIONS, extension_folders
 
 FOLDERS = {"poolwise": Path(__file__).parents[1] / "src" / "poolwise", **extension_folders()}
 """Package of each distribution -> its folder."""
-GRAPH = grimp.build_graph(*FOLDERS, cache_dir=None)
+
+
+@cache
+def graph() -> grimp.ImportGraph:
+    """Return the imports of all distributions."""
+    return grimp.build_graph(*FOLDERS, cache_dir=None)
 
 
 def order(edges: dict[str, set[str]]) -> list[str]:
@@ -21,8 +27,8 @@ def order(edges: dict[str, set[str]]) -> list[str]:
 
 
 def test_no_module_imports_itself_by_way_of_others() -> None:
-    edges = {module: GRAPH.find_modules_directly_imported_by(module) for module in GRAPH.modules}
-    assert len(order(edges)) == len(GRAPH.modules) > 400
+    edges = {module: graph().find_modules_directly_imported_by(module) for module in graph().modules}
+    assert len(order(edges)) == len(graph().modules) > 400
 
 
 def test_a_circle_would_be_found() -> None:
@@ -32,8 +38,8 @@ def test_a_circle_would_be_found() -> None:
 
 def test_core_imports_no_other_distribution() -> None:
     assert {*FOLDERS} == {"poolwise", *DISTRIBUTIONS}
-    core = {module for module in GRAPH.modules if module.partition(".")[0] == "poolwise"}
-    imported = {name.partition(".")[0] for module in core for name in GRAPH.find_modules_directly_imported_by(module)}
+    core = {module for module in graph().modules if module.partition(".")[0] == "poolwise"}
+    imported = {name.partition(".")[0] for module in core for name in graph().find_modules_directly_imported_by(module)}
     assert imported == {"poolwise"}
 
 

@@ -90,9 +90,8 @@ def small_objects() -> list[Any]:
     ]
 
 
-@pytest.mark.parametrize("thing", small_objects(), ids=lambda thing: type(thing).__name__)
-def test_repr_of_a_data_class_is_short(thing: object) -> None:
-    assert fits(thing), repr(thing)
+def test_reprs_of_data_classes_are_short() -> None:
+    assert [repr(thing) for thing in small_objects() if not fits(thing)] == []
 
 
 @pytest.mark.long
