@@ -55,12 +55,16 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None]:
-    """Exempt the imported modules and the collected tests from garbage collection, which would visit them again and again."""
+    """Collect garbage rarely, and never in the imported modules and the collected tests, which stay until the end.
+
+    With Python's defaults, parsing all sources takes four times as long.
+    """
     gc.disable()
     try:
         return (yield)
     finally:
         gc.freeze()
+        gc.set_threshold(50_000, 20, 100)
         gc.enable()
 
 

@@ -14,7 +14,7 @@ from tests.helpers.random_studies import Stepped, difference
 
 
 @pytest.mark.parametrize("depth", [1, 2, 5, 9])
-@pytest.mark.parametrize("seed", range(4400, 4412))
+@pytest.mark.parametrize("seed", [*range(4400, 4404), *(pytest.param(k, marks=pytest.mark.long) for k in range(4404, 4412))])
 def test_deep_queues(seed: int, depth: int) -> None:
     g = np.random.default_rng(seed)
     on = random_machine(g, 7, pools=False, devices=False)

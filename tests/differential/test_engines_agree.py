@@ -21,6 +21,7 @@ from poolwise.schedulers.list import ListScheduler
 from poolwise.traces.generators import generate
 from tests.helpers.golden import golden_jobs, golden_times
 from tests.helpers.random_studies import EASY_FAMILY, OWN, UNITS, YEAR, Stepped, compare, difference
+from tests.helpers.seeds import few_and_more
 
 LONG = (YEAR // 100, YEAR // 30, YEAR // 10, YEAR)
 
@@ -89,32 +90,36 @@ def test_caps_in_the_tree_match_scans(patience_s: float, backfill: Easy, monkeyp
 
 
 @pytest.mark.parametrize("deep", [0, 8, 10_000])
-def test_recalculated_order(deep: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("seeds", few_and_more(4300, 10, 24))
+def test_recalculated_order(seeds: range, deep: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """In trees and scans, with EASY and conservative backfilling, and after a warm-up."""
     monkeypatch.setattr(columns, "DEEP_QUEUE", deep)
-    for seed in range(4300 + deep, 4300 + deep + 24):
+    for seed in (deep + seed for seed in seeds):
         compare(seed, ("none", "easy", "easy", "easy_no_extra", "conservative"), most=80, orders=[Stepped()])
 
 
-def test_user_defined_orders_with_conservative_backfilling() -> None:
-    for seed in range(4200, 4218):
+@pytest.mark.parametrize("seeds", few_and_more(4200, len(OWN), 18))
+def test_user_defined_orders_with_conservative_backfilling(seeds: range) -> None:
+    for seed in seeds:
         compare(seed, ("conservative",), most=60, orders=[OWN[seed % len(OWN)]])
 
 
-def test_random_studies_with_conservative_backfilling() -> None:
-    for seed in range(2000, 2040):
+@pytest.mark.parametrize("seeds", few_and_more(2000, 16, 40))
+def test_random_studies_with_conservative_backfilling(seeds: range) -> None:
+    for seed in seeds:
         compare(seed, ("conservative",), most=100)
 
 
-def test_random_studies_with_held_reservations() -> None:
-    for seed in range(6000, 6040):
+@pytest.mark.parametrize("seeds", few_and_more(6000, 16, 40))
+def test_random_studies_with_held_reservations(seeds: range) -> None:
+    for seed in seeds:
         compare(seed, ("kept",), most=60)
 
 
-@pytest.mark.parametrize("block", range(4))
-def test_random_studies_with_backfilling_at_intervals(block: int) -> None:
+@pytest.mark.parametrize("seeds", few_and_more(8000, 48, 120))
+def test_random_studies_with_backfilling_at_intervals(seeds: range) -> None:
     """Any order, warm-ups, one pass per event; intervals of Slurm's schedulers, windows, depths and resolutions of any size."""
-    for seed in range(8000 + 30 * block, 8030 + 30 * block):
+    for seed in seeds:
         compare(seed, ("slurm",), most=80, orders=None if seed % 4 else [Stepped()], units=UNITS[:3])
 
 

@@ -27,6 +27,7 @@ from tests.helpers.limits_of_use import with_limits
 from tests.helpers.mid_state import check_every_engine, instants
 from tests.helpers.node_machines import machine, random_jobs, random_machine
 from tests.helpers.random_studies import OWN, Curious, Stepped, at_intervals, difference
+from tests.helpers.seeds import few_and_more
 from tests.helpers.shared_studies import NAMED, PLACEMENTS
 
 ORDERS = [*NAMED, *OWN, Curious()]
@@ -58,16 +59,18 @@ def study(seed: int, orders: Sequence[QueuePolicy], filling: Draw) -> bool:
 
 
 @pytest.mark.parametrize("limited", [False, True], ids=["all jobs", "limited depth"])
-def test_backfilling_at_intervals(limited: bool) -> None:
+@pytest.mark.parametrize("seeds", few_and_more(5000, 8, 20))
+def test_backfilling_at_intervals(seeds: range, limited: bool) -> None:
     orders = [*ORDERS, *RECALCULATED]
-    assert sum(study(seed, orders, partial(at_intervals, limited=limited)) for seed in range(5000, 5020)) > 10
+    assert sum(study(seed, orders, partial(at_intervals, limited=limited)) for seed in seeds) > len(seeds) / 2
 
 
 @pytest.mark.parametrize("name", ["none", "easy", "easy_no_extra"])
 @pytest.mark.parametrize("heads", ["partition", "machine"])
-def test_queues(name: str, heads: HeadScope) -> None:
+@pytest.mark.parametrize("seeds", few_and_more(5100, 5, 12))
+def test_queues(seeds: range, name: str, heads: HeadScope) -> None:
     filling = replace(make("backfills", name), heads=heads)
-    assert sum(study(seed, ORDERS, lambda g: filling) for seed in range(5100, 5112)) > 5
+    assert sum(study(seed, ORDERS, lambda g: filling) for seed in seeds) > 0.4 * len(seeds)
 
 
 def with_tiers(g: np.random.Generator) -> tuple[Machine, Workload]:
@@ -94,10 +97,11 @@ def test_partitions_with_tiers(name: str) -> None:
 
 @pytest.mark.parametrize("limited", [False, True], ids=["tiers", "limits"])
 @pytest.mark.parametrize("name", ["none", "easy", "slurm"])
-def test_warm_up(name: str, limited: bool) -> None:
+@pytest.mark.parametrize("seeds", few_and_more(5400, 6, 16))
+def test_warm_up(seeds: range, name: str, limited: bool) -> None:
     """Warm-up jobs take counters, and those of a higher tier come first; machines have tiers, limits or both."""
     changed = 0
-    for seed in range(5400, 5416):
+    for seed in seeds:
         g = np.random.default_rng(seed)
         filling = at_intervals(g) if name == "slurm" else make("backfills", name)
         on, load = with_tiers(g)
@@ -114,9 +118,10 @@ def test_warm_up(name: str, limited: bool) -> None:
 
 
 @pytest.mark.parametrize("name", ["none", "easy", "slurm"])
-def test_full_runs_continue_from_an_intermediate_state(name: str) -> None:
+@pytest.mark.parametrize("seeds", few_and_more(5300, 2, 6))
+def test_full_runs_continue_from_an_intermediate_state(seeds: range, name: str) -> None:
     """Jobs that run at the start use the counters."""
-    for seed in range(5300, 5306):
+    for seed in seeds:
         g = np.random.default_rng(seed)
         load, on, how = draw_run(g, seed, NAMED, at_intervals if name == "slurm" else lambda g: make("backfills", name))
         whole = simulate(load, on, how, engine="reference").schedule

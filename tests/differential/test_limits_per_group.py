@@ -87,20 +87,20 @@ def check_reservations(seed: int) -> bool:
 
 
 def test_jobs_without_reservations_equal_the_reference() -> None:
-    assert sum(check_reservations(seed) for seed in range(9)) > 2
+    assert sum(check_reservations(seed) for seed in range(5)) > 1
 
 
 @pytest.mark.long
 @pytest.mark.further
 def test_jobs_without_reservations_equal_the_reference_in_further_studies() -> None:
-    assert sum(check_reservations(seed) for seed in range(9, 24)) > 4
+    assert sum(check_reservations(seed) for seed in range(5, 24)) > 5
 
 
 def test_limits_equal_the_reference() -> None:
-    assert sum(check_limits(seed) for seed in range(16, 40)) > 4
+    assert sum(check_limits(seed) for seed in range(16, 28)) > 2
 
 
 @pytest.mark.long
 @pytest.mark.further
 def test_limits_equal_the_reference_in_further_studies() -> None:
-    assert sum(check_limits(seed) for seed in (*range(8, 16), *range(40, 80))) > 4
+    assert sum(check_limits(seed) for seed in (*range(8, 16), *range(28, 80))) > 6

@@ -27,6 +27,7 @@ from tests.helpers.mid_state import check_every_engine, instants
 from tests.helpers.mixed_machines import mixed_machine, mixed_study
 from tests.helpers.naive_mixed import Group, NaiveMixed
 from tests.helpers.random_studies import EASY_FAMILY, compare, difference, model, one_head
+from tests.helpers.seeds import few_and_more
 
 pytestmark = pytest.mark.filterwarnings("ignore:remote latency")
 
@@ -39,15 +40,17 @@ def code(request: pytest.FixtureRequest) -> None:
 
 
 @pytest.mark.parametrize("deep", [0, 8, 10_000])
-def test_random_studies_with_easy(deep: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("seeds", few_and_more(30_000, 10, 24))
+def test_random_studies_with_easy(seeds: range, deep: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(columns, "DEEP_QUEUE", deep)
-    for seed in range(30_000 + deep, 30_024 + deep):
+    for seed in (deep + seed for seed in seeds):
         compare(seed, draw=mixed_study)
 
 
 @pytest.mark.parametrize("backfill", ["conservative", pytest.param("kept", marks=pytest.mark.long)])
-def test_random_studies_with_reservations(backfill: str) -> None:
-    for seed in range(31_000, 31_050):
+@pytest.mark.parametrize("seeds", few_and_more(31_000, 20, 50))
+def test_random_studies_with_reservations(seeds: range, backfill: str) -> None:
+    for seed in seeds:
         compare(seed, (backfill,), 80, draw=mixed_study)
 
 
@@ -73,16 +76,18 @@ def test_reservations_change_when_runs_end_early() -> None:
 
 
 @pytest.mark.usefixtures("code")
-def test_random_studies_with_changing_capacity() -> None:
+@pytest.mark.parametrize("seeds", few_and_more(32_000, 10, 35))
+def test_random_studies_with_changing_capacity(seeds: range) -> None:
     draw = partial(mixed_study, limits=False)
-    schedules = [compare_changing(seed, 60, draw=draw) for seed in range(32_000, 32_040)]
-    schedules += [compare_changing(seed, 60, ("conservative",), draw) for seed in range(32_100, 32_130)]
-    assert sum(not schedule.done.all() for schedule in schedules) > 10
+    schedules = [compare_changing(seed, 60, draw=draw) for seed in seeds]
+    schedules += [compare_changing(seed, 60, ("conservative",), draw) for seed in (100 + seed for seed in seeds)]
+    assert sum(not schedule.done.all() for schedule in schedules) > len(schedules) / 7
 
 
 @pytest.mark.usefixtures("code")
-def test_warm_starts_match_the_full_run() -> None:
-    for seed in range(33_000, 33_025):
+@pytest.mark.parametrize("seeds", few_and_more(33_000, 8, 25))
+def test_warm_starts_match_the_full_run(seeds: range) -> None:
+    for seed in seeds:
         g = np.random.default_rng(seed)
         on, load = mixed_study(g, int(g.integers(2, 60)))
         load = replace(load, attributes={**load.attributes, "u": g.random(len(load))})

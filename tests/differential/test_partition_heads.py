@@ -19,6 +19,7 @@ from tests.helpers.divided_machines import divided_jobs, divided_machine
 from tests.helpers.mixed_machines import mixed_machine
 from tests.helpers.node_machines import machine
 from tests.helpers.random_studies import OWN, UNITS, Curious, Stepped, difference, model, workload
+from tests.helpers.seeds import few_and_more
 from tests.helpers.shared_studies import NAMED, PLACEMENTS
 
 BACKFILLS = ("none", "easy", "easy", "easy_no_extra")
@@ -42,17 +43,21 @@ def compare(seed: int, most: int = 100, nodes: int = 9, *, backfills: tuple[str,
     return fast, with_one_head.schedule
 
 
-def test_random_studies() -> None:
-    schedules = [compare(seed) for seed in range(3000, 3048)]
-    assert sum(difference(several, single) != "" for several, single in schedules) > 10, "the number of heads matters"
+@pytest.mark.parametrize("seeds", few_and_more(3000, 20, 48))
+def test_random_studies(seeds: range) -> None:
+    schedules = [compare(seed) for seed in seeds]
+    assert sum(difference(several, single) != "" for several, single in schedules) > len(seeds) / 7, (
+        "the number of heads matters"
+    )
 
 
 def test_candidate_beyond_a_shadow_time_is_subtracted_from_the_nodes_of_the_head() -> None:
     compare(3283, 200)
 
 
-def test_many_nodes_and_deep_queues() -> None:
-    for seed in range(3100, 3112):
+@pytest.mark.parametrize("seeds", few_and_more(3100, 6, 12))
+def test_many_nodes_and_deep_queues(seeds: range) -> None:
+    for seed in seeds:
         compare(seed, 250, nodes=30 if seed % 2 else 5)
 
 
@@ -104,9 +109,12 @@ def compare_whole_nodes(seed: int, most: int = 80) -> tuple[Schedule, Schedule]:
 
 
 @pytest.mark.filterwarnings("ignore:remote latency")
-def test_random_studies_on_whole_nodes() -> None:
-    schedules = [compare_whole_nodes(seed) for seed in range(3500, 3530)]
-    assert sum(difference(several, single) != "" for several, single in schedules) > 2, "the number of heads matters"
+@pytest.mark.parametrize("seeds", few_and_more(3500, 14, 30))
+def test_random_studies_on_whole_nodes(seeds: range) -> None:
+    schedules = [compare_whole_nodes(seed) for seed in seeds]
+    assert sum(difference(several, single) != "" for several, single in schedules) > len(seeds) / 15, (
+        "the number of heads matters"
+    )
 
 
 @pytest.mark.long

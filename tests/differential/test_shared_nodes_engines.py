@@ -26,6 +26,7 @@ from poolwise.registry import make
 from poolwise.schedulers.list import ListScheduler
 from tests.helpers.node_machines import machine, random_jobs, random_machine
 from tests.helpers.random_studies import OWN, Curious, Stepped, difference, one_head
+from tests.helpers.seeds import few_and_more
 from tests.helpers.shared_studies import (
     PLACEMENTS,
     compare_failing,
@@ -66,8 +67,9 @@ def test_conservative_backfilling_in_deep_queues() -> None:
         compare_shared(seed, ("conservative",), most=150, nodes=4 if seed % 2 else 20)
 
 
-def test_backfilling_at_intervals() -> None:
-    for seed in range(2000, 2010):
+@pytest.mark.parametrize("seeds", few_and_more(2000, 5, 10))
+def test_backfilling_at_intervals(seeds: range) -> None:
+    for seed in seeds:
         compare_shared(seed, ("slurm",), most=60, orders=None if seed % 4 else [Stepped()])
 
 
@@ -84,9 +86,10 @@ def test_backfilling_at_intervals_on_many_nodes() -> None:
 
 
 @pytest.mark.parametrize("order", [FCFS(), make("orders", "sjf"), Curious(), Stepped()], ids=lambda order: type(order).__name__)
-def test_backfilling_at_intervals_with_tiers(order: QueuePolicy) -> None:
+@pytest.mark.parametrize("seeds", few_and_more(2200, 1, 3))
+def test_backfilling_at_intervals_with_tiers(seeds: range, order: QueuePolicy) -> None:
     """Tiers with computed keys are compared in each pass; with recalculated keys, until the next recalculation."""
-    for seed in range(2200, 2203):
+    for seed in seeds:
         g = np.random.default_rng(seed)
         on = random_machine(g, 9, pools=False)
         parts = tuple(Partition(name, tier=tier) for name, tier in (("long", 1), ("short", 3), ("fast", 1)))
@@ -125,10 +128,14 @@ def test_many_nodes_with_parts_on_dozens() -> None:
         compare_shared(seed, most=80, nodes=70)
 
 
-def test_failing_nodes() -> None:
-    schedules = [compare_failing(seed, 120, nodes=20 if seed % 5 == 0 else 9) for seed in range(1100, 1122)]
-    schedules.append(compare_failing(1408, 200, nodes=40))  # many runs are active when one is lost
-    assert sum(schedule.outcome.count(Outcome.LOST) for schedule in schedules) > 40
+@pytest.mark.parametrize("seeds", few_and_more(1100, 10, 22))
+def test_failing_nodes(seeds: range) -> None:
+    schedules = [compare_failing(seed, 120, nodes=20 if seed % 5 == 0 else 9) for seed in seeds]
+    assert sum(schedule.outcome.count(Outcome.LOST) for schedule in schedules) > len(seeds)
+
+
+def test_node_fails_while_many_runs_are_active() -> None:
+    assert compare_failing(1408, 200, nodes=40).outcome.count(Outcome.LOST) > 0
 
 
 def test_failing_nodes_with_conservative_backfilling() -> None:
@@ -146,11 +153,15 @@ def test_borrowed_memory_is_not_counted_as_node_memory() -> None:
     compare_shared(404, pools=True)
 
 
-def test_windows() -> None:
-    for seed in range(1300, 1330):
+@pytest.mark.parametrize("seeds", few_and_more(1300, 14, 30))
+def test_windows(seeds: range) -> None:
+    for seed in seeds:
         compare_windows(seed, nodes=20 if seed % 5 == 0 else 9)
-    for seed, nodes in ((1743, 9), (1452, 40)):  # several jobs start while the head waits for the end of a window
-        compare_windows(seed, 150, nodes=nodes)
+
+
+@pytest.mark.parametrize(("seed", "nodes"), [(1743, 9), (1452, 40)])
+def test_several_jobs_start_while_the_head_waits_for_the_end_of_a_window(seed: int, nodes: int) -> None:
+    compare_windows(seed, 150, nodes=nodes)
 
 
 def test_early_end_lets_the_head_start_before_a_window() -> None:

@@ -11,7 +11,7 @@ from poolwise import catalog
 from poolwise.engines import simulate
 from poolwise.errors import InputError
 from poolwise.files.machine import load_machine
-from poolwise.model import Kind, Machine
+from poolwise.model import Kind, Machine, Workload
 from poolwise.policies.backfill.skip import Skip
 from poolwise.policies.placement.devices.shares import DeviceShares
 from poolwise.quantities import SECOND
@@ -33,13 +33,23 @@ def trace(request, tmp_path_factory) -> Path:
     return synthetic_trace(tmp_path_factory.mktemp("trace")) if request.param == "synthetic" else request.param
 
 
+@pytest.fixture(scope="module")
+def real(machine) -> list[Workload]:
+    return [read(path, machine) for path in REAL]
+
+
+@pytest.fixture(scope="module")
+def workload(trace, machine) -> Workload:
+    return read(trace, machine)
+
+
 def rows_of(trace: Path) -> dict[int, dict[str, str]]:
     with gzip.open(trace, "rt") if trace.suffix == ".gz" else trace.open() as file:
         return {int(row["instance_sn"].rpartition("_")[2]): row for row in csv.DictReader(file)}
 
 
-def test_every_instance_is_read_or_counted(trace, machine):
-    workload, rows = read(trace, machine), rows_of(trace)
+def test_every_instance_is_read_or_counted(trace, workload):
+    rows = rows_of(trace)
     counts = [len(rows), workload.excluded["runtime 0"], *workload.repaired.values()]
     if trace in REAL:
         assert counts == [23871, 16, 23855, 7280, 8878]
@@ -62,8 +72,7 @@ def test_every_instance_is_read_or_counted(trace, machine):
         assert 0 <= job.request("storage") - 1024 * float(row["disk_request"]) < 1
 
 
-def test_assumed_nodes_fit_every_instance_and_the_peak(trace, machine):
-    workload = read(trace, machine)
+def test_assumed_nodes_fit_every_instance_and_the_peak(workload, machine):
     nodes = machine.of_kind(Kind.NODE)
     for role in ("cn", "hn"):
         mine = nodes[machine.capacity[nodes, machine.resource(role)] > 0]
@@ -89,14 +98,13 @@ def test_assumed_nodes_fit_every_instance_and_the_peak(trace, machine):
         ("hn", "rdma", 75, 94_723),
     ],
 )
-def test_assumed_nodes_fit_the_real_trace(machine, role, resource, most, busiest):
+def test_assumed_nodes_fit_the_real_trace(machine, real, role, resource, most, busiest):
     """Compare with the largest instance and the peak of the real trace (cores, MiB, percent of a card), counted once."""
     nodes = machine.of_kind(Kind.NODE)
     mine = nodes[machine.capacity[nodes, machine.resource(role)] > 0]
     each = machine.capacity[mine, machine.resource(resource)]
     assert most <= each.min() and busiest < each.sum()
-    for path in REAL:
-        workload = read(path, machine)
+    for workload in real:
         asks = workload.request(role) > 0
         change = np.concatenate([workload.request(resource)[asks], -workload.request(resource)[asks]])
         times = np.concatenate([workload.submit[asks], (workload.submit + workload.duration)[asks]])
