@@ -42,13 +42,13 @@ def no_calls(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recalculations.Recalculations, "recalculate", lambda *_: pytest.fail("the kernel has no formula"))
 
 
-@pytest.mark.parametrize("seed", range(5100, 5108))
+@pytest.mark.parametrize("seed", [*range(5100, 5108), *(pytest.param(k, marks=pytest.mark.long) for k in range(5108, 5116))])
 def test_kernel_follows_the_formula(seed: int, tmp_path: Path) -> None:
     check_formula(seed, tmp_path)
 
 
 @pytest.mark.long
 @pytest.mark.further
-@pytest.mark.parametrize("seed", range(5108, 5180))
+@pytest.mark.parametrize("seed", range(5116, 5180))
 def test_kernel_follows_further_formulas(seed: int, tmp_path: Path) -> None:
     check_formula(seed, tmp_path)
