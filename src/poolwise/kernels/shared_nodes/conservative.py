@@ -144,7 +144,7 @@ def _find(job: int, kind: int, length: int, state: SharedState, ahead: NodeArray
     """Find the earliest interval for a job that does not keep its reservation; return its start (ns), choose its nodes."""
     nodes, status, parts = state.nodes, profile.kept.status, state.kinds.parts[kind]
     if state.rules.placement == FIRST_FIT and parts == 1:
-        time = move_part(job, state, profile)
+        time = move_part(profile, nodes)
         if time < NEVER:
             return int(time)
     until = status.until if status.until < NEVER else latest_start(job, state, profile)

@@ -11,7 +11,14 @@ from __future__ import annotations
 from poolwise.kernels.common.state import STATIC
 from poolwise.kernels.jit import inlined, step
 from poolwise.kernels.shared_nodes.profile import available_from, holds_throughout, write_most
-from poolwise.kernels.shared_nodes.state import FIRST_FIT, PACKED, NodeReservations, ProfileSteps, SharedState
+from poolwise.kernels.shared_nodes.state import (
+    FIRST_FIT,
+    PACKED,
+    NodeArrays,
+    NodeReservations,
+    ProfileSteps,
+    SharedState,
+)
 from poolwise.quantities import HORIZON, NEVER
 
 
@@ -174,17 +181,17 @@ def _compare_any(job: int, n: int, state: SharedState, profile: ProfileSteps) ->
     status.moves = int(status.moves or is_chosen or time <= start or state.rules.placement >= PACKED)
 
 
-@step
-def move_part(job: int, state: SharedState, profile: ProfileSteps) -> int:
-    """Choose the node of a job of one part under first fit, which does not keep its reservation, as far as changes decide.
+@inlined
+def move_part(profile: ProfileSteps, nodes: NodeArrays) -> int:
+    """Choose the node of a job of one part that moves under first fit, if changed nodes decide.
 
-    Return when its reservation begins (ns), NEVER if all nodes have to be searched: if its node can no longer hold it, and no
-    changed node can hold it earlier.
+    Return when its reservation begins (ns), NEVER if all nodes have to be searched. If a changed node can hold the job earlier,
+    or at the same time as a later node, no unchanged node can precede it.
     """
-    reservations, status = profile.kept, profile.kept.status
-    if status.node < 0 or (status.until == NEVER and status.time >= reservations.start[job]):
+    status = profile.kept.status
+    if status.node < 0:
         return NEVER
-    state.nodes.chosen[0] = status.node
+    nodes.chosen[0] = status.node
     return int(status.time)
 
 
