@@ -173,7 +173,20 @@ def test_partitions_without_jobs_do_not_prevent_the_run(tmp_path: Path, capsys: 
         "\n".join(line for line in LOG.read_text().splitlines() if "|old|" in line or "JobID" in line)
     )
     assert imported(tmp_path / "none", log=tmp_path / "log.txt") == 2
-    assert "use partitions that slurm.conf does not define: old" in capsys.readouterr().err
+    assert "use partitions that are not imported from slurm.conf: old (not defined)" in capsys.readouterr().err
+
+
+def test_partitions_with_unusable_names_are_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    nodes = "ClusterName=c\nNodeName=n[01-09] CPUs=32 RealMemory=262144\n"
+    (tmp_path / "slurm.conf").write_text(f"{nodes}PartitionName=gpu.small Nodes=n[01-09]\n")
+    assert imported(tmp_path / "out", conf=tmp_path / "slurm.conf") == 2
+    assert "no partition can be imported: gpu.small (its name contains characters" in capsys.readouterr().err
+    (tmp_path / "slurm.conf").write_text(f"{nodes}PartitionName=größe Nodes=n[02-09]\nPartitionName=batch Nodes=n01\n")
+    assert imported(tmp_path / "my site", conf=tmp_path / "slurm.conf") == 0
+    out, err = capsys.readouterr()
+    assert f"next: poolwise run '{tmp_path / 'my site' / 'study.toml'}'" in out.replace("\n", "")
+    assert "partition größe is left out" in err
+    assert "slurm.conf:2: nodes n[02-09] are left out: no imported partition contains them" in err
 
 
 def test_validate_checks_the_log_with_machine_and_scheduler(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -193,7 +206,7 @@ def test_left_out_settings_are_listed_apart(tmp_path: Path, capsys: pytest.Captu
         "slurm.conf:14: PriorityWeightFairshare is taken as 0: give its dump with --shares",
         "slurm.conf:18: PriorityFlags=MAX_TRES",
         "slurm.conf:29: partition spare is left out: it has no nodes",
-        "1 of 18 jobs: left out, because slurm.conf lacks their partitions (old)",
+        "1 of 18 jobs: left out, because their partitions are not imported (old)",
     ):
         assert any(words in line for line in affecting), words
     others = printed_note(lines, "without effect on schedules: ")

@@ -87,6 +87,18 @@ def test_every_response_forbids_foreign_content(studies: Path) -> None:
     served(studies, visit)
 
 
+def test_names_with_spaces_are_quoted_and_equal_titles_name_their_files(studies: Path) -> None:
+    folder = studies.rename(studies.parent / "my results")
+    (folder / "größe 2.toml").write_text(STUDY)
+
+    async def visit(client: TestClient) -> None:
+        page = await (await client.get("/")).text()
+        assert "--out &#39;my results/NAME&#39;" in page
+        assert "Study: Small (small.toml)" in page and "Study: Small (größe 2.toml)" in page
+
+    served(folder, visit)
+
+
 @pytest.mark.parametrize("name", ["../secret", "..", ".", "/etc", "x/../../secret", "link", "\0"])
 def test_paths_outside_the_folder_are_rejected(studies: Path, name: str) -> None:
     (studies / "link").symlink_to(studies.parent / "secret")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -96,7 +97,7 @@ def slurm(
     print_lines(f"  repaired: {count:,} {reason}" for reason, count in jobs.repaired.items())
     for text in jobs.notes:
         note(text)
-    print_line(f"next: poolwise run {folder / STUDY}")
+    print_line(f"next: poolwise run {shlex.quote(str(folder / STUDY))}")
 
 
 def _machine(text: str) -> Machine:

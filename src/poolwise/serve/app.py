@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import re
+import shlex
 import shutil
 import tempfile
+from collections import Counter
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -86,8 +88,9 @@ class _Site:
             asyncio.to_thread(self.folder.studies),
             asyncio.to_thread(self.folder.states),
         )
+        titles, name = Counter(study.title for study in studies), self.folder.root.name
         text = self.pages.get_template("index.html.j2").render(
-            title=studies[0].title if len(studies) == 1 else self.folder.root.name, folder=self.folder.root.name,
+            title=studies[0].title if len(studies) == 1 else name, out=shlex.quote(f"{name}/NAME"), titles=titles,
             results=results, studies=studies, states=states, machines=_machines(), orders=registry.names("orders"),
         )  # fmt: skip
         return web.Response(text=text, content_type="text/html")

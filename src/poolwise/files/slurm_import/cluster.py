@@ -14,6 +14,7 @@ import tomli_w
 from poolwise.errors import InputError
 from poolwise.files.slurm_import.gres import with_gres
 from poolwise.policies.backfill.slurm import LINEAR
+from poolwise.slurm import hostlist
 from poolwise.slurm.cluster import gpus_of, leaf_switches, node_sizes
 from poolwise.slurm.conf import ConfSection, SlurmConf
 from poolwise.slurm.keys import AFFECTS, READ, known
@@ -167,16 +168,28 @@ class SlurmCluster:
 
     @cached_property
     def members(self) -> dict[str, list[str]]:
-        """Partition -> its nodes, for the partitions that have nodes."""
-        nodes = {}
-        for name, section in self.conf.partitions.items():
-            hosts = [host for host in self._hosts(name) if host in self.sizes]
-            if not hosts or not LABEL.fullmatch(name):
-                reason = INVALID_NAME if hosts else "it has no nodes"
-                self.leave_out(f"{section.source('PartitionName')}: partition {name} is left out: {reason}")
-                continue
-            nodes[name] = hosts
+        """Partition -> its nodes, for the imported partitions; raises InputError if there are none."""
+        for name, reason in self.unusable.items():
+            source = self.conf.partitions[name].source("PartitionName")
+            self.leave_out(f"{source}: partition {name} is left out: {reason}")
+        nodes = {name: hosts for name, hosts in self._hosts_in.items() if name not in self.unusable}
+        if not nodes:
+            reasons = ", ".join(f"{name} ({reason})" for name, reason in self.unusable.items())
+            remedy = "give the partitions nodes, and names of letters, digits, _ and -, in slurm.conf and in the log"
+            raise InputError(
+                f"no partition can be imported: {reasons}", file=self.files.conf, field="PartitionName", remedy=remedy
+            )
         return nodes
+
+    @cached_property
+    def unusable(self) -> dict[str, str]:
+        """Partition -> the reason why it is left out."""
+        invalid = {name: INVALID_NAME for name in self._hosts_in if not LABEL.fullmatch(name)}
+        return invalid | {name: "it has no nodes" for name, hosts in self._hosts_in.items() if not hosts}
+
+    @cached_property
+    def _hosts_in(self) -> dict[str, list[str]]:
+        return {name: [host for host in self._hosts(name) if host in self.sizes] for name in self.conf.partitions}
 
     def _hosts(self, partition: str) -> list[str]:
         section = self.conf.partitions[partition]
@@ -192,11 +205,15 @@ class SlurmCluster:
             for host in hosts:
                 of[host].append(partition)
         groups: dict[Any, list[str]] = {}
+        outside: dict[str, list[str]] = {}
         for host, size in self.sizes.items():
             if of[host]:
                 groups.setdefault((size.cpus, size.memory, size.gpus, size.features, size.weight, *of[host]), []).append(host)
             else:
-                self.leave_out(f"{size.source}: node {host} is left out: no partition has it")
+                outside.setdefault(size.source, []).append(host)
+        for source, hosts in outside.items():
+            nodes = f"node {hosts[0]} is" if len(hosts) == 1 else f"nodes {hostlist.compress(hosts)} are"
+            self.leave_out(f"{source}: {nodes} left out: no imported partition contains {'it' if len(hosts) == 1 else 'them'}")
         named: dict[str, list[str]] = {}
         for hosts in groups.values():
             stem = re.sub(r"[0-9]*$", "", hosts[0]) or "node"

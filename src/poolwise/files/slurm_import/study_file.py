@@ -78,12 +78,13 @@ def _known_partitions(cluster: SlurmCluster, log: str, partitions: np.ndarray, u
     named = [name for name in ("", *cluster.members) if name in partitions]
     if not named:
         remedy = f"export jobs of {', '.join(cluster.members)}, or give the slurm.conf of the cluster of the log"
-        problem = f"its jobs use partitions that slurm.conf does not define: {', '.join(unknown)}"
+        reasons = [f"{name} ({cluster.unusable.get(name, 'not defined')})" for name in unknown]
+        problem = f"its jobs use partitions that are not imported from slurm.conf: {', '.join(reasons)}"
         raise InputError(problem, file=log, field="Partition", remedy=remedy)
     count = f"{int(np.isin(partitions, unknown).sum()):,} of {len(partitions):,} jobs"
-    problem = f"left out, because slurm.conf lacks their partitions ({', '.join(unknown)})"
+    problem = f"left out, because their partitions are not imported ({', '.join(unknown)})"
     cluster.leave_out(f"{Path(log).name}: {count}: {problem}")
-    return f"only = {{ partition = {toml(named)} }}  # not in slurm.conf: {', '.join(unknown)}"
+    return f"only = {{ partition = {toml(named)} }}  # not imported: {', '.join(unknown)}"
 
 
 def _note_unknown_licenses(cluster: SlurmCluster, log: Path) -> None:
