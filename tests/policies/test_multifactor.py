@@ -246,6 +246,11 @@ def test_new_job_has_no_age_until_the_next_recalculation() -> None:
         assert starts[1] == first
 
 
+def test_keys_of_settings_are_case_insensitive() -> None:
+    rules = [Recalculated(Multifactor(settings={key: 5})).rules for key in ("PriorityWeightJobSize", "priorityweightjobsize")]
+    assert rules[0] == rules[1] and rules[0].job_size == 5
+
+
 @pytest.mark.parametrize(
     ("order", "words"),
     [
@@ -257,6 +262,10 @@ def test_new_job_has_no_age_until_the_next_recalculation() -> None:
         (Multifactor(settings={"PriorityWeightTRES": "gres/gpu:a100=5"}), "'gres/gpu:a100' is not supported"),
         (Multifactor(settings={"PriorityType": "priority/basic"}), "has no priority factors"),
         (Multifactor(settings={"PriorityMaxAge": "UNLIMITED"}), "must be a time above 0"),
+        (
+            Multifactor(settings={"PriorityWeightJobSize": 1, "PriorityWeightJobsize": 2}),
+            "'PriorityWeightJobSize' and 'PriorityWeightJobsize' are the same key",
+        ),
         (Multifactor(settings={"TRESBillingWeights": "CPU=1"}), "billing weights are not supported"),
         (Multifactor(FILES[0], FILES[1], FILES[2]), ""),
     ],

@@ -100,9 +100,14 @@ class Recalculated(RecalculatedOrder):
 
     def __init__(self, chosen: Multifactor) -> None:
         self.chosen = chosen
-        lower = {key.lower() for key in KEYS}
-        if unknown := [key for key in chosen.settings if key.lower() not in lower]:
+        spelled = {key.lower(): key for key in KEYS}
+        if unknown := [key for key in chosen.settings if key.lower() not in spelled]:
             raise UnknownNameError.of("priority key of slurm.conf", unknown[0], KEYS, field="settings")
+        by_key: dict[str, str] = {}
+        for key in chosen.settings:
+            if (other := by_key.setdefault(key.lower(), key)) != key:
+                remedy = f"write {spelled[key.lower()]} once"
+                raise InputError(f"'{other}' and '{key}' are the same key of slurm.conf", field="settings", remedy=remedy)
         conf = SlurmConf.of({}) if chosen.conf is None else SlurmConf.read_file(chosen.conf)
         self.conf = conf.with_values(chosen.settings) if chosen.settings else conf
         self.rules = PriorityRules.of(self.conf)
