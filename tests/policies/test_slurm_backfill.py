@@ -15,13 +15,14 @@ from poolwise.explain import explain_wait
 from poolwise.interfaces import QueuePolicy, SchedulingPass
 from poolwise.model import Machine, Partition, Placement, Queue, Run, Schedule, Snapshot, WaitCause, Workload
 from poolwise.model.machine_builder import MachineBuilder
+from poolwise.model.rules import NodeRule
 from poolwise.model.run_table import RunTable
 from poolwise.performance.ideal import Ideal
 from poolwise.policies.backfill.none import NoBackfill
 from poolwise.policies.backfill.slurm import SlurmBackfill
 from poolwise.policies.backfill.slurm_plan import BackfillPlan, ExpectedStart
 from poolwise.policies.placement.memory.racks import RackPlacement
-from poolwise.policies.placement.nodes.placement import FirstNodes
+from poolwise.policies.placement.nodes.placement import PLACEMENTS, FirstNodes, NodePlacement
 from poolwise.quantities import SECOND
 from poolwise.registry import make
 from poolwise.schedulers.list import ListScheduler
@@ -340,6 +341,12 @@ def test_nodes_tested_for_a_job_with_gpus_are_reserved_first(placement: str, sta
     planned = [plan.plan_job(table.job(row), make("placements", placement)) for row in ((5, 7, 6) if starts else (5, 6))]
     chosen = [(each.start // SECOND, *each.placement.owners()) for each in planned if each is not None]
     assert chosen == [(50, 1), *([(0, 4)] if starts else []), (50, expected)]
+
+
+@pytest.mark.parametrize(("prefers", "placement"), PLACEMENTS.items())
+def test_each_node_rule_names_the_placement_that_states_it(prefers: str, placement: type[NodePlacement]) -> None:
+    rule = placement().rule()
+    assert isinstance(rule, NodeRule) and rule.prefers == prefers
 
 
 @pytest.mark.parametrize(("submitted", "expected"), [([], 0), ([5], 1), ([5, 6], 0), ([6, 5], 1)])

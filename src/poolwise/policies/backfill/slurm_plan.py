@@ -13,14 +13,15 @@ import numpy as np
 
 from poolwise.arrays import BoolArray, IntArray
 from poolwise.interfaces import PlacementPolicy
+from poolwise.interfaces.user_class import rule_of
 from poolwise.model import Job, Kind, Placement, Refusal, Snapshot
 from poolwise.model.eligibility import eligible_owners, eligible_sets
+from poolwise.model.rules import NodeRule
 from poolwise.policies.backfill.slurm_windows import BackfillWindows, end_of_limit
 from poolwise.policies.placement.avoid_windows import without_windows
 from poolwise.policies.placement.nodes.busy import BusyNodes
 from poolwise.policies.placement.nodes.gpu_weights import GPU, GpuWeights
 from poolwise.policies.placement.nodes.layout import node_layout
-from poolwise.policies.placement.nodes.placement import NodePlacement
 from poolwise.quantities import NEVER, OVERDUE, SECOND
 
 PRECISION: Final = 30 * SECOND
@@ -191,8 +192,8 @@ class BackfillPlan:
 
     def _gpu_weights(self, placement: PlacementPolicy) -> GpuWeights | None:
         """Return the weights of nodes with GPUs; None for a placement that disregards them, or without such nodes."""
-        inner, machine = without_windows(placement), self._state.machine
-        if not isinstance(inner, NodePlacement) or not inner.weighs_gpus:
+        rule, machine = rule_of(without_windows(placement)), self._state.machine
+        if not isinstance(rule, NodeRule) or not rule.weighs_gpus:
             return None
         if self._weights is None and GPU in node_layout(machine).known:
             self._weights = GpuWeights(machine)
@@ -264,10 +265,10 @@ class BackfillPlan:
 
         The test of a job with GPUs lowers the weights of all nodes that it could use alike.
         """
-        weights = self._gpu_weights(placement)
-        if weights is None or job.request(GPU):
+        weights, rule = self._gpu_weights(placement), rule_of(placement)
+        if weights is None or job.request(GPU) or not isinstance(rule, NodeRule):
             return placement
-        return weights.lowered(placement) if isinstance(placement, NodePlacement) else placement
+        return weights.lowered(rule)
 
     def _on_busy_nodes(self) -> PlacementPolicy:
         """Return the placement that prefers the nodes in use."""

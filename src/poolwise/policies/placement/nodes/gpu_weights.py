@@ -9,8 +9,9 @@ import numpy as np
 
 from poolwise.arrays import BoolArray, IntArray
 from poolwise.model import Job, Machine
+from poolwise.model.rules import NodeRule
 from poolwise.policies.placement.nodes.layout import NodeLayout, node_layout
-from poolwise.policies.placement.nodes.placement import CandidateNodes, NodePlacement
+from poolwise.policies.placement.nodes.placement import PLACEMENTS, CandidateNodes, NodePlacement
 
 GPU: Final = "gpu"
 """Resource or type of devices to which the weights apply."""
@@ -62,8 +63,9 @@ class GpuWeights:
         self._layout = node_layout(machine)
         self.gpus: IntArray = np.zeros(len(self._layout.nodes), dtype=np.int64)
 
-    def lowered(self, placement: NodePlacement) -> NodePlacement:
-        """Return a placement that chooses nodes by the lowered weights."""
+    def lowered(self, rule: NodeRule) -> NodePlacement:
+        """Return the placement of a rule, which chooses nodes by the lowered weights."""
+        placement = PLACEMENTS[rule.prefers]()
         return LoweredWeights(placement, self.gpus.copy()) if self.gpus.any() else placement
 
     def lower(self, job: Job, free: IntArray, reserved: BoolArray) -> None:

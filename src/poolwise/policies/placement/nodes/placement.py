@@ -11,9 +11,9 @@ placement exists, and additional free resources never prevent its placement.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, Final
 
 import numpy as np
 
@@ -60,11 +60,6 @@ class NodePlacement(PlacementPolicy):
     """Base class of placements on shared nodes; subclasses order nodes of equal need of pool memory and weight."""
 
     filters_nodes: ClassVar[bool] = True
-
-    @property
-    def weighs_gpus(self) -> bool:
-        """True if the backfill `slurm` lowers the weights of nodes that it tests for jobs with GPUs (`GpuWeights`)."""
-        return False
 
     def layout(self, machine: Machine) -> NodeLayout:
         """Return the nodes, with the weights by which they are chosen."""
@@ -333,11 +328,6 @@ class ConsecutiveNodes(NodePlacement):
 
     gpu_weights: bool = True
 
-    @property
-    def weighs_gpus(self) -> bool:
-        """True if the backfill `slurm` lowers the weights of nodes that it tests for jobs with GPUs (`GpuWeights`)."""
-        return self.gpu_weights
-
     def rule(self) -> NodeRule:
         """Return the rule with which kernels make the same placements."""
         return NodeRule("consecutive", weighs_gpus=self.gpu_weights)
@@ -367,3 +357,14 @@ class ConsecutiveNodes(NodePlacement):
             if best < 0 or (cores < best_cores or not sufficient if enough else cores > best_cores):
                 best, best_cores, sufficient = number, cores, enough
         return best
+
+
+PLACEMENTS: Final[Mapping[str, type[NodePlacement]]] = {
+    "first": FirstNodes,
+    "fullest": FullestNodes,
+    "emptiest": EmptiestNodes,
+    "packed": PackedNodes,
+    "tree": TreeNodes,
+    "consecutive": ConsecutiveNodes,
+}
+"""`NodeRule.prefers` -> the placement that the rule describes."""
