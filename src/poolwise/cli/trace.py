@@ -172,7 +172,9 @@ def info(
 
 def _without_machine(reason: str) -> str:
     """Reword a reason that refers to a machine, because none was named."""
-    return reason.replace("because the machine's nodes have none", "because no machine with them is given")
+    from poolwise.traces.demand import LACKING
+
+    return reason.replace(LACKING.format("nodes"), "because no machine with them is given")
 
 
 def _assumed(options: ReadOptions, trace: Path) -> str:

@@ -16,6 +16,8 @@ from poolwise.quantities import SECOND, UNKNOWN, format_count
 from poolwise.traces.numbers import round_up
 
 _MILLI = 1000
+LACKING = "because the machine's {} have none"
+"""Reason to ignore a resource that jobs request, with the part of the machine that lacks it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,7 +223,7 @@ def _smallest(machine: Machine, name: str) -> int:
 
 def _count_ignored(kind: str, milli: IntArray, repaired: dict[str, int], where: str = "nodes") -> None:
     if count := int((milli > 0).sum()):
-        repaired[f"{kind} ignored, because the machine's {where} have none"] = count
+        repaired[f"{kind} ignored, {LACKING.format(where)}"] = count
 
 
 def _check(requested: IntArray, machine: Machine, resources: str) -> None:
