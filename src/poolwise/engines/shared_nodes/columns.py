@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from poolwise.engines.compiled_engine import RunSpec, limit_of_use
 from poolwise.engines.kernel_arrays import blank, read_only, zeros_of
 from poolwise.engines.list_columns import SPREADS, ListColumns, backfill_code, has_several_heads, interval_rules, stretched
 from poolwise.engines.recalculations import formula_arrays
+from poolwise.engines.shared_nodes.arrays import SharedArrays
 from poolwise.engines.shared_nodes.groups import group_arrays
 from poolwise.engines.shared_nodes.kinds import JobKinds, job_kinds
 from poolwise.engines.shared_nodes.node_arrays import able_nodes, as_words, never_nodes, node_arrays, separate_nodes
@@ -32,7 +33,6 @@ from poolwise.kernels.shared_nodes.state import (
     NodeArrays,
     NodeReservations,
     NodeReservationStatus,
-    OutageArrays,
     PartArrays,
     ProfileSteps,
     ShadowArrays,
@@ -50,41 +50,6 @@ from poolwise.model.rules import NodeRule
 from poolwise.policies.admission.machine_limits import barred, counter_demands
 from poolwise.policies.placement.nodes.layout import node_layout
 from poolwise.quantities import NEVER
-
-
-class SharedArrays(NamedTuple):
-    """Arguments of the kernel `replay`."""
-
-    state: SharedState
-    ahead: NodeArrays | None
-    empty: NodeArrays | None
-    profile: ProfileSteps | None
-    outages: OutageArrays | None
-    windows: WindowArrays | None
-    intervals: SharedIntervals | None
-    heads: HeadArrays | None
-
-    def with_state(self, **arrays: Any) -> SharedArrays:
-        """Return the arguments with other arrays of the state."""
-        return self._replace(state=self.state._replace(**arrays))
-
-    @property
-    def counters(self) -> CounterArrays | None:
-        """Counters of the limits of concurrent use; None for a kernel without them."""
-        counting = self.heads if self.intervals is None else self.intervals
-        return None if counting is None else counting.counters
-
-    @property
-    def failing(self) -> bool:
-        """True if nodes fail."""
-        return self.outages is not None and len(self.outages.time) > 0
-
-
-def with_steps(profile: ProfileSteps, size: int) -> ProfileSteps:
-    """Return an empty profile with a number of rows for steps."""
-    profile.kept.status.version = -1
-    return profile._replace(time=blank(size), free=blank(size, profile.free.shape[1]))
-
 
 KEPT_KINDS = 1024
 """Number of kinds of jobs for which a backfill pass stores the time at which each node can hold a part."""

@@ -20,7 +20,8 @@ from poolwise.engines.list_replay import run_to_end
 from poolwise.engines.progress import ProgressListener
 from poolwise.engines.recalculations import Recalculations
 from poolwise.engines.run_record import longer, schedule_of, with_more_rows, with_more_runs
-from poolwise.engines.shared_nodes.columns import SharedArrays, SharedColumns, with_steps
+from poolwise.engines.shared_nodes.arrays import SharedArrays, with_steps
+from poolwise.engines.shared_nodes.columns import SharedColumns
 from poolwise.engines.shared_nodes.initial import NodeHoldings, resume_nodes, take_counters
 from poolwise.engines.shared_nodes.refusals import refusals
 from poolwise.interfaces import BackfillPolicy, ListRule

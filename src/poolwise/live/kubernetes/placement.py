@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import msgspec
 
@@ -16,7 +16,16 @@ from poolwise.live.kubernetes.objects.claim import ResourceClaim
 from poolwise.live.kubernetes.objects.device import DeviceId
 from poolwise.live.kubernetes.objects.node import Node
 from poolwise.live.kubernetes.objects.pod import Pod
-from poolwise.live.kubernetes.placement_rules import KnownPods, PlacedPods, PlacementRules
+from poolwise.live.kubernetes.placement_results import (
+    DoesNotFit,
+    KeptAway,
+    NotModeled,
+    NotReady,
+    Placed,
+    PlacementFailures,
+    Refused,
+)
+from poolwise.live.kubernetes.placement_rules import PlacedPods, PlacementRules
 from poolwise.live.kubernetes.pod_jobs import PodJob
 from poolwise.live.kubernetes.recovery import InterruptedStart
 from poolwise.live.kubernetes.starts import ClaimWrite, PodStart, VolumeWrite
@@ -24,54 +33,7 @@ from poolwise.live.kubernetes.state import ClusterState
 from poolwise.live.kubernetes.volumes import VolumeFilter, volume_claims
 from poolwise.model import Kind, Placement, Start
 
-
-@dataclass(frozen=True)
-class Placed:
-    """A start that fits."""
-
-    pods: tuple[PodStart, ...]  # pods to bind, with their nodes and claims
-    placement: Placement  # resources that the run holds
-    held: tuple[str, ...]  # uid of the claims whose devices are assumed
-    moved: bool = False  # whether a pod is on another node than decided, because no suitable devices serve that one
-
-
-@dataclass(frozen=True)
-class Refused:
-    """A start that does not fit."""
-
-    why: str
-    lasting: bool = False  # whether it will not fit until resources are released or added
-
-
 _PodPlaced = tuple[PodStart, list[DeviceShare]]  # a pod with its node and claims, and the shares of devices that it gets
-
-
-class DoesNotFit(Exception):
-    """A start that does not fit."""
-
-
-class NotModeled(DoesNotFit):
-    """A node that a pod does not fit for a reason that the policy does not model: its constraints, or a resource."""
-
-
-class KeptAway(DoesNotFit):
-    """A pod that a placement rule keeps away from a node."""
-
-
-class NotReady(Exception):
-    """A start that is not possible yet because a pending change must complete first."""
-
-
-@dataclass(frozen=True)
-class PlacementFailures:
-    """Placement failures, cached until resources are released or added, and dropped with the next cluster events."""
-
-    everywhere: dict[bytes, str] = field(default_factory=dict)  # request key of a pod that fits on no node -> reason
-    # request key of a pod and `Inventory.device_set_key` of a node that does not fit -> reason
-    by_device_set: dict[tuple[bytes, int], str] = field(default_factory=dict)
-    # nodes to which pods were moved; the policy may have planned other pods there
-    moved_to: set[str] = field(default_factory=set)
-    known_pods: KnownPods = field(default_factory=KnownPods)
 
 
 def place(start: Start, job: PodJob, cache: ClusterCache, state: ClusterState, failures: PlacementFailures) -> Placed | Refused:

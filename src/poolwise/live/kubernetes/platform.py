@@ -17,7 +17,8 @@ from poolwise.live.kubernetes.losses import LossMonitor
 from poolwise.live.kubernetes.machine import ClusterLayout, is_usable
 from poolwise.live.kubernetes.metrics import KubernetesMetrics
 from poolwise.live.kubernetes.objects.device import DeviceId
-from poolwise.live.kubernetes.placement import PlacementFailures, Refused, matching_failures
+from poolwise.live.kubernetes.placement import matching_failures
+from poolwise.live.kubernetes.placement_results import PlacementFailures, Refused
 from poolwise.live.kubernetes.pod_jobs import JobChanges, PodJob, PodJobs, timestamp_ns
 from poolwise.live.kubernetes.pod_runs import LONGEST_RETRY, PodRuns
 from poolwise.live.kubernetes.reconciler import Reconciler

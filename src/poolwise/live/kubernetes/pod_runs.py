@@ -10,14 +10,8 @@ from poolwise.live.kubernetes.actions import Actions
 from poolwise.live.kubernetes.cache import ClusterCache
 from poolwise.live.kubernetes.clock import LiveClock
 from poolwise.live.kubernetes.objects.pod import Pod
-from poolwise.live.kubernetes.placement import (
-    Placed,
-    PlacementFailures,
-    Refused,
-    matching_failures,
-    place,
-    resume,
-)
+from poolwise.live.kubernetes.placement import matching_failures, place, resume
+from poolwise.live.kubernetes.placement_results import Placed, PlacementFailures, Refused
 from poolwise.live.kubernetes.pod_jobs import PodJob, PodJobs, timestamp_ns
 from poolwise.live.kubernetes.recovery import InterruptedStart, interrupted_start
 from poolwise.live.kubernetes.starts import BindFailed, PodStart
