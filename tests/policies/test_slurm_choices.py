@@ -13,9 +13,10 @@ from tests.helpers.slurm_choices import Recording
 
 FOLDER = DATA / "slurm-choices"
 DAYS = sorted(path.name for path in FOLDER.iterdir())
+SLOW = ("maintenance-of-all-nodes", "reservations-in-overlapping-partitions")
 
 
-@pytest.mark.parametrize("name", DAYS)
+@pytest.mark.parametrize("name", [pytest.param(day, marks=[pytest.mark.long] * (day in SLOW)) for day in DAYS])
 def test_imported_configuration_with_slurms_own_placement_repeats_the_day(name: str, tmp_path: Path) -> None:
     """The import writes the placement, but with `gpu_weights = false` on clusters with GPUs."""
     placement = "topology_none" if "Gres=gpu" in (FOLDER / name / "slurm.conf").read_text() else ""

@@ -22,6 +22,7 @@ def recorded(name: str) -> RecordedDay:
     return RecordedDay.read(DATA / name)
 
 
+@cache
 def late(name: str, *, close_calls: bool) -> np.ndarray:
     day = recorded(name).with_freed_nodes() if close_calls else recorded(name)
     return np.abs(day.late_ms(day.replay()))
@@ -44,7 +45,11 @@ def test_every_priority_at_every_recalculation_is_reproduced(name: str, compared
 
 @pytest.mark.parametrize(
     ("name", "tries", "others"),
-    [("day", 1731, set()), ("same-day", 1660, set()), ("busy-day", 2259, {1_215_422, 1_236_337, 1_246_997})],
+    [
+        ("day", 1731, set()),
+        pytest.param("same-day", 1660, set(), marks=pytest.mark.long),
+        pytest.param("busy-day", 2259, {1_215_422, 1_236_337, 1_246_997}, marks=pytest.mark.long),
+    ],
 )
 def test_every_tested_job_of_every_backfill_pass_is_reproduced(name: str, tries: int, others: set[int]) -> None:
     """Compare expected start and nodes of each job that a pass tested, each pass in its real initial state.
@@ -65,14 +70,28 @@ def test_every_tested_job_of_every_backfill_pass_is_reproduced(name: str, tries:
     assert (count, otherwise) == (tries, others)
 
 
-@pytest.mark.parametrize(("name", "exact", "soon"), [("day", 0.81, 0.95), ("same-day", 0.72, 0.83), ("busy-day", 0.95, 1.0)])
+@pytest.mark.parametrize(
+    ("name", "exact", "soon"),
+    [
+        ("day", 0.81, 0.95),
+        pytest.param("same-day", 0.72, 0.83, marks=pytest.mark.long),
+        pytest.param("busy-day", 0.95, 1.0, marks=pytest.mark.long),
+    ],
+)
 def test_replay_of_a_day_is_close_to_the_real_starts(name: str, exact: float, soon: float) -> None:
     """The replay is given arrivals, run times and the times of scheduler passes, but not which job starts when and where."""
     off = late(name, close_calls=False)
     assert np.mean(off < 1000) >= exact and np.mean(off <= INTERVAL_MS) >= soon
 
 
-@pytest.mark.parametrize(("name", "exact"), [("day", 1.0), ("same-day", 1.0), ("busy-day", 0.96)])
+@pytest.mark.parametrize(
+    ("name", "exact"),
+    [
+        ("day", 1.0),
+        pytest.param("same-day", 1.0, marks=pytest.mark.long),
+        pytest.param("busy-day", 0.96, marks=pytest.mark.long),
+    ],
+)
 def test_differences_come_from_passes_that_found_nodes_completing(name: str, exact: float) -> None:
     """Nodes are released some ms after their job ends. Given the passes that were too early for them, every start matches.
 
