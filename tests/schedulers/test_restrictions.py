@@ -13,10 +13,8 @@ from poolwise.explain import explain_wait
 from poolwise.interfaces import BackfillPolicy
 from poolwise.loop import run_loop
 from poolwise.model import Machine, Partition, QualityOfService, Refusal, ReservedWindow, WaitCause, Workload
-from poolwise.model.eligibility import partition_owners
 from poolwise.performance.ideal import Ideal
 from poolwise.platforms.simulated import Simulation
-from poolwise.policies.admission.machine_limits import limits_use
 from poolwise.policies.backfill.conservative import Conservative
 from poolwise.policies.backfill.easy import Easy, reservation
 from poolwise.policies.backfill.none import NoBackfill
@@ -206,14 +204,13 @@ def test_scheduler_without_partition_support_is_rejected():
 
 @settings(max_examples=25)
 @given(seeds)
-def test_kernels_respect_partitions_or_defer_to_the_reference_engine(seed):
+def test_kernels_respect_partitions(seed):
     g = np.random.default_rng(seed)
     on, jobs = restricted_machine(g), restricted_jobs(g, 25)
-    several = len(partition_owners(on, jobs.table)) > 1
     scheduler = ListScheduler(SJF(), Easy(), FirstNodes())
     expected = simulate(jobs, on, scheduler, engine="reference").schedule
     result = simulate(jobs, on, scheduler)
-    assert result.engine == ("reference" if on.windows and (several or limits_use(on)) else "compiled")
+    assert result.engine == "compiled"
     assert np.array_equal(result.schedule.start, expected.start) and np.array_equal(result.schedule.owner, expected.owner)
     assert result.schedule.rejected == expected.rejected
 

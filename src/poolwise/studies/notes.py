@@ -29,7 +29,8 @@ def notes(result: MeasuredStudy) -> list[str]:
         suffix = f" ({machine})" if machine else ""
         share = float(outcomes.needs_remote_memory.mean())
         if outcomes.pool_memory and outcomes.whole_nodes and share < SPARSE_SHARE:
-            sentences.append(f"Only {100 * share:.2g} % of the jobs need remote memory{suffix}, so pools have little effect.")
+            few, effect = (f"Only {100 * share:.2g} % of the jobs need", "little") if share else ("No job needs", "no")
+            sentences.append(f"{few} remote memory{suffix}, so pools have {effect} effect.")
         waiting = max(cell.waiting for cell in cells)
         if waiting:
             sentences.append(f"{format_count(waiting, 'job')} never started{suffix}.")
