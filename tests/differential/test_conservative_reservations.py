@@ -53,7 +53,13 @@ def compare(seed: int, jobs: int, order: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("seed", "placement", "digest"), [(0, "first_fit", "19a65a716aec579b"), (1, "best_fit", "3bb475e059451370")]
+    ("seed", "placement", "digest"),
+    [
+        (0, "first_fit", "19a65a716aec579b"),
+        (6, "first_fit", "da7a96f662e69706"),
+        (1, "best_fit", "3bb475e059451370"),
+        (2, "best_fit", "81d96a1db768dc25"),
+    ],
 )
 def test_schedule_of_the_reference_engine(seed: int, placement: str, digest: str) -> None:
     """The reference engine, which takes half a minute for it, produced the same starts."""
