@@ -97,7 +97,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _shares_a_fixture(item: pytest.Function) -> bool:
-    """Whether a test uses a fixture that is set up once for its file in each worker."""
+    """Return whether a test uses a fixture that each worker sets up once for a file."""
     used = (definition for name in item.fixturenames for definition in item._fixtureinfo.name2fixturedefs.get(name, ()))
     return any(definition.scope == "module" for definition in used)
 

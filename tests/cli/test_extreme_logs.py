@@ -77,3 +77,10 @@ def test_file_of_blank_lines_is_empty(folder: Path, capsys: pytest.CaptureFixtur
     (folder / "jobs.csv").write_text("\n\n")
     code, _, err = call(capsys, "simulate", folder / "jobs.csv", "--machine", folder / "machine.toml")
     assert code == 2 and "the file is empty" in err
+
+
+def test_pools_have_no_effect_if_no_job_needs_them(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = (f"{k},{k * 10**9},1,1000000000,100" for k in range(1, 13))
+    (folder / "jobs.csv").write_text("\n".join(("id,submit_ns,nodes,duration_ns,memory_mib", *rows)) + "\n")
+    code, _, err = call(capsys, "run", folder / "study.toml", "--out", folder / "out", "--jobs", 1)
+    assert code == 0 and "No job needs remote memory (32 GiB), so pools have no effect." in " ".join(err.split())

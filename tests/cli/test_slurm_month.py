@@ -53,25 +53,21 @@ of = "reference"
 
 [plan.certainty]
 over = "jobs"
-
-[today]
-name = "abbey today"
-machine = "machine.toml"
-scheduler = "slurm.toml"
 """
 WHAT_IF = """
 [vary]
 "scheduler.backfill.settings.bf_interval" = [300, 60]
 "scheduler.order.settings.PriorityWeightJobSize" = [2000, 0]
 "machine.rack.0.nodes.fat" = [8, 12]
-
+"""
+TODAY = """
 [today]
 name = "abbey today"
 machine = "machine.toml"
 scheduler = "slurm.toml"
 """
 WHAT_IF_S, SESSION_S = 60.0, 600.0
-"""Limits (s) of a what-if question and of the session on the reference computer; measured: 11 and 30 s."""
+"""Limits (s) of a what-if question and of the session on the reference computer; measured: 11 and 40 s."""
 FCFS = (
     "--set", 'vary.scheduler.order=["fcfs"]', "--set", "scheduler.backfill=none", "--set", "measure.warm_up=0",
     "--set", "measure.baseline=false", "--set", 'measure.metrics=["resources"]',
@@ -214,7 +210,7 @@ def test_what_if_question_is_answered_with_certainty_in_a_minute(site: Path) -> 
     imported = (site / "abbey" / "study.toml").read_text()
     workload, measure = (imported[imported.index(f"[{name}]") :].partition("\n\n")[0] for name in ("workload", "measure"))
     head = 'version = 1\nmachine = "machine.toml"\nscheduler = "slurm.toml"\n\n'
-    parts = [workload, '[performance]\nmodel = "ideal"', measure, WHAT_IF.strip()]
+    parts = [workload, '[performance]\nmodel = "ideal"', measure, WHAT_IF.strip(), TODAY.strip()]
     (site / "abbey" / "what-if.toml").write_text(head + "\n\n".join(parts) + "\n")
     printed = poolwise(site, "run", "abbey/what-if.toml", "--out", "what-if")
     assert _TAKEN[-1] < WHAT_IF_S
@@ -223,7 +219,7 @@ def test_what_if_question_is_answered_with_certainty_in_a_minute(site: Path) -> 
 
 def test_plan_with_prices_states_the_cost(site: Path) -> None:
     workload = (site / "abbey" / "study.toml").read_text().partition("[scheduler]")[0]
-    (site / "abbey" / "plan.toml").write_text(workload + PLAN)
+    (site / "abbey" / "plan.toml").write_text(workload + PLAN + TODAY)
     answer = json.loads(poolwise(site, "plan", "abbey/plan.toml", "--out", "plan", "--json"))
     costs = {}
     for line in (site / "plan" / "candidates.csv").read_text().splitlines()[1:]:
@@ -248,5 +244,6 @@ def test_explanation_accounts_for_the_whole_wait(site: Path, study: dict[str, An
     assert sum(total["ns"] for total in answer["totals"]) == answer["wait_ns"]
 
 
+@pytest.mark.usefixtures("study")
 def test_session_takes_less_than_ten_minutes() -> None:
-    assert sum(_TAKEN) < SESSION_S
+    assert 0 < sum(_TAKEN) < SESSION_S

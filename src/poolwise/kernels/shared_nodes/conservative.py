@@ -38,6 +38,8 @@ from poolwise.kernels.shared_nodes.timeline import is_overdue
 from poolwise.kernels.shared_nodes.waiting import leave
 from poolwise.quantities import NEVER
 
+_OUTSIDE = -2
+"""Value of `NodeReservations.tested` for jobs that are not in the line of waiting jobs."""
 _FEW = 8
 """Jobs that are inserted one by one into the sorted line of waiting jobs; if there are more, all are sorted."""
 
@@ -83,12 +85,12 @@ def _line_up(state: SharedState, profile: ProfileSteps) -> int:
     tested, lined, planned, first = profile.kept.tested, 0, 0, 0
     if status.last < 0:
         for job in range(tested.size):
-            tested[job] = -2
+            tested[job] = _OUTSIDE
         status.lined = 0
     if order.kind == STATIC:
         for k in range(status.lined):
             if queue.where[line[k]] < 0:
-                tested[line[k]] = -2
+                tested[line[k]] = _OUTSIDE
                 continue
             line[lined] = line[k]
             lined += 1
@@ -98,7 +100,7 @@ def _line_up(state: SharedState, profile: ProfileSteps) -> int:
     before = lined
     for k in range(now.waiting):
         job = queue.job[k]
-        if order.kind != STATIC or tested[job] == -2:
+        if order.kind != STATIC or tested[job] == _OUTSIDE:
             order.key[job] = key(job, now.time, order)
             tested[job] = -1
             line[lined] = job

@@ -1,4 +1,4 @@
-"""Availability profile: the steps of each node, from now on, net of the reservations made so far.
+"""Availability profile: the steps of each node, from the pass that built it on, net of the reservations made so far.
 
 The steps of a node are in consecutive rows, ordered by time, with a row behind them whose time is NEVER.
 

@@ -1,9 +1,9 @@
 """Reservations of conservative backfilling, kept from pass to pass as long as nothing changes in front of them.
 
 A reservation depends on the runs and on the reservations of jobs of higher priority. So a pass notes the nodes on which either
-has changed, and from when until when; a start at the reserved time, or an end as expected, changes nothing. A job keeps its
-reservation if none of these nodes can hold a part of it earlier, or is chosen in place of another node. If the order of the
-jobs changes, those behind the change reserve again.
+has changed, and from when until when they may have more free; a start at the reserved time, or an end as expected, changes
+nothing. A job keeps its reservation if its nodes can still hold it, and none of the changed nodes can hold a part of it earlier
+or is chosen in place of another node. If the order of the jobs changes, those behind the change reserve again.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ def begin_reserving(state: SharedState, profile: ProfileSteps) -> None:
     if status.last < 0 or status.outages != now.changes:
         for job in range(reservations.made_at.size):
             reservations.made_at[job] = -1
+        for n in range(reservations.changed_at.size):
+            reservations.changed_at[n] = -1
         status.outages, status.reserved = now.changes, 0
     status.last += 1
     status.planned, status.occupied, status.holds = 0, 0, 1
@@ -38,7 +40,6 @@ def begin_reserving(state: SharedState, profile: ProfileSteps) -> None:
         is_overdue = timeline.size[n] > 0 and timeline.until[n, 0] <= now.time  # expected to end a fixed time from now
         if is_overdue or timeline.shifted[n]:
             _note_freed(n, 0, NEVER, reservations)
-            _note_taken(n, 0, NEVER, reservations)
         elif timeline.vacant[n] > now.time:
             _note_freed(n, now.time, timeline.vacant[n], reservations)
         timeline.shifted[n], timeline.vacant[n] = is_overdue, 0
@@ -52,7 +53,6 @@ def _note(n: int, reservations: NodeReservations) -> None:
         reservations.changed[reservations.status.changed] = n
         reservations.status.changed += 1
         reservations.freed_from[n], reservations.freed_until[n] = NEVER, 0
-        reservations.taken_from[n], reservations.taken_until[n] = NEVER, 0
 
 
 @inlined
@@ -62,14 +62,6 @@ def _note_freed(n: int, since: int, until: int, reservations: NodeReservations) 
     reservations.freed_from[n] = min(reservations.freed_from[n], since)
     reservations.freed_until[n] = max(reservations.freed_until[n], until)
     reservations.is_exact[n] = False
-
-
-@inlined
-def _note_taken(n: int, since: int, until: int, reservations: NodeReservations) -> None:
-    """Note that a node may have less free in an interval than in the last pass."""
-    _note(n, reservations)
-    reservations.taken_from[n] = min(reservations.taken_from[n], since)
-    reservations.taken_until[n] = max(reservations.taken_until[n], until)
 
 
 @step
@@ -177,7 +169,7 @@ def _compare_any(job: int, n: int, state: SharedState, profile: ProfileSteps) ->
     status.since = min(status.since, time)
     if is_chosen and time != start and available_from(n, kind, length, start, start, kinds, profile) != start:
         status.until = NEVER
-    # the choice depends on what the nodes have free, from `PACKED` on also on a node that is no longer available
+    # the choice depends on what the nodes have free; from `PACKED` on, it also depends on a node that is no longer available
     status.moves = int(status.moves or is_chosen or time <= start or state.rules.placement >= PACKED)
 
 
@@ -201,12 +193,12 @@ def latest_start(job: int, state: SharedState, profile: ProfileSteps) -> int:
     reservations, kind, length = profile.kept, state.jobs.kind[job], profile.hold[job]
     if reservations.made_at[job] < 0:
         return NEVER
-    time, k, last = max(reservations.start[job], state.now.time), reservations.offset[job], reservations.offset[job + 1]
-    agree = k
-    while agree < last and time < NEVER:
-        after = available_from(reservations.node[k], kind, length, time, NEVER, state.kinds, profile)
-        agree = agree + 1 if after == time else reservations.offset[job] + 1
-        time, k = after, k + 1 if k + 1 < last else reservations.offset[job]
+    first, parts, part, agreeing = reservations.offset[job], state.kinds.parts[kind], 0, 0
+    time = max(reservations.start[job], state.now.time)
+    while agreeing < parts and time < NEVER:
+        after = available_from(reservations.node[first + part], kind, length, time, NEVER, state.kinds, profile)
+        agreeing = agreeing + 1 if after == time else 1
+        time, part = after, part + 1 if part + 1 < parts else 0
     return int(time)
 
 
@@ -223,7 +215,7 @@ def note_reservation(job: int, time: int, state: SharedState, profile: ProfileSt
     for part in range(parts):
         if had:
             _note_freed(reservations.node[first + part], start, start + min(length, HORIZON - start), reservations)
-        _note_taken(nodes.chosen[part], time, time + min(length, HORIZON - time), reservations)
+        _note(nodes.chosen[part], reservations)
         reservations.node[first + part] = nodes.chosen[part]
     reservations.start[job] = time
 

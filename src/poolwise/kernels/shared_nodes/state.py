@@ -182,11 +182,9 @@ class NodeReservations(NamedTuple):
     following: IntArray
     changed_at: IntArray  # (n_node,) number of the last pass in which the runs or reservations of a node changed
     changed: IntArray  # (n_node,) those nodes of this pass; the first `status.changed` count
-    # (n_node,) ns: outside of these intervals, a node that has changed in this pass has no more, or no less, free than before
+    # (n_node,) ns: outside of this interval, a node that has changed in this pass has no more free than before
     freed_from: IntArray
     freed_until: IntArray
-    taken_from: IntArray
-    taken_until: IntArray
     most: IntArray  # (n_node, n_dim) the most that it has free from `freed_from` to `freed_until`, if `is_exact`
     is_exact: BoolArray  # (n_node,)
     # (n_job,) number of the last pass that found that a waiting job cannot start now; -1 if none did, -2 for a job that is
@@ -198,7 +196,7 @@ class NodeReservations(NamedTuple):
 class ProfileSteps(NamedTuple):
     """Availability profile of conservative backfilling: the steps of each node, net of reservations."""
 
-    # (n_node,) first row of each node, whose step begins now; its number of steps, and of rows
+    # (n_node,) first row of each node, whose step begins when the profile is built; its number of steps, and of rows
     first: IntArray
     size: IntArray
     room: IntArray
