@@ -11,17 +11,32 @@ Kernels never index from the end of an array. With unsigned indices Numba omits 
 is not constant, and with them every array length.
 """
 
+# mypy: disable-error-code="no-untyped-call"
+
 from __future__ import annotations
 
+import gc
+from collections.abc import Callable
 from typing import Any
 
 import llvmlite.binding as llvm  # type: ignore[import-untyped]  # ships no types
-from numba.core import ir, types
+from numba.core import errors, types
 from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import CompilerBase, DefaultPassBuilder
-from numba.core.compiler_machinery import FunctionPass, register_pass
+from numba.core.compiler import CompilerBase
+from numba.core.compiler_machinery import PassManager
 from numba.core.targetconfig import ConfigStack
-from numba.core.typed_passes import NopythonTypeInference
+from numba.core.typed_passes import IRLegalization, NoPythonBackend, NopythonTypeInference, PreLowerStripPhis
+from numba.core.untyped_passes import (
+    DeadBranchPrune,
+    FixupArgs,
+    GenericRewrites,
+    IRProcessing,
+    ReconstructSSA,
+    RewriteSemanticConstants,
+    TranslateByteCode,
+)
+
+from poolwise.kernels.lowering import KernelLowering
 
 Linkage: Any = llvm.Linkage
 
@@ -38,12 +53,12 @@ class KernelCode(JITCodeLibrary):
                 new = [called for called in library._linking_libraries if called not in self._linking_libraries]
                 self._linking_libraries += dict.fromkeys(new)
                 pending += dict.fromkeys(new)
-        super().finalize()  # type: ignore[no-untyped-call]  # has no types
+        super().finalize()
 
     def _optimize_final_module(self) -> None:
         """Optimize the module, with its steps marked as internal."""
         self._own_steps()
-        super()._optimize_final_module()  # type: ignore[no-untyped-call]  # has no types
+        super()._optimize_final_module()
 
     def _own_steps(self) -> None:
         """Make the steps internal to the module."""
@@ -72,7 +87,7 @@ class StepCode(JITCodeLibrary):
 
     def finalize(self) -> None:
         """Mark the library as ready to be linked, together with those that it calls; it has no machine code."""
-        self._raise_if_finalized()  # type: ignore[no-untyped-call]  # has no types
+        self._raise_if_finalized()
         self._finalized = True
 
     def _get_module_for_linking(self) -> Any:
@@ -86,7 +101,7 @@ class StepCode(JITCodeLibrary):
 
     def get_pointer_to_function(self, name: str) -> int:
         """Return 0: the function has no machine code."""
-        self._ensure_finalized()  # type: ignore[no-untyped-call]  # has no types
+        self._ensure_finalized()
         return 0
 
     @property
@@ -98,10 +113,12 @@ class StepCode(JITCodeLibrary):
         """Discard the Python objects that an error might refer to: steps raise no errors."""
 
 
-class _CallTypes:
-    """Signatures of operators by types and compiler flags, each resolved once instead of at each use.
+class _Shortcuts:
+    """Work of Numba that is done once or not at all while a kernel is compiled, from the outermost step on.
 
-    Numba tries about twenty implementations of an operator at each use, and compares all flags for each of them.
+    Signatures of operators are resolved once for the same types and compiler flags: Numba tries about twenty implementations of
+    an operator at each use, and compares all flags for each of them. Messages of errors have no colors, since Numba raises and
+    catches thousands of errors, and asks the terminal for each. Python collects no garbage, since nearly all objects stay.
     """
 
     def __init__(self) -> None:
@@ -115,15 +132,21 @@ class _CallTypes:
         self._depth += 1
         if self._depth == 1:
             self._function.get_call_type = self._method()
+            self._colors, errors._termcolor_inst = errors._termcolor_inst, _NoColors()  # type: ignore[attr-defined]
+            self._collects = gc.isenabled()
+            gc.disable()
 
     def __exit__(self, *_: object) -> None:
         self._depth -= 1
         if self._depth == 0:
             self._function.get_call_type = self._resolve
+            errors._termcolor_inst = self._colors  # type: ignore[attr-defined]
+            if self._collects:
+                gc.enable()
 
     def _method(self) -> Any:
         def get_call_type(function: Any, context: Any, args: Any, kws: Any) -> Any:
-            flags = ConfigStack.top_or_none()  # type: ignore[no-untyped-call]  # has no types
+            flags = ConfigStack.top_or_none()
             if kws or flags is None:
                 return self._resolve(function, context, args, kws)
             if flags is not self._flags[0]:
@@ -136,55 +159,51 @@ class _CallTypes:
         return get_call_type
 
 
-_call_types = _CallTypes()
+class _NoColors:
+    """Color scheme of Numba's errors that returns each part of a message as it is."""
+
+    def __getattr__(self, part: str) -> Callable[[str], str]:
+        return str
 
 
-@register_pass(mutates_CFG=False, analysis_only=False)  # type: ignore[no-untyped-call]  # has no types
-class UnsignedIndices(FunctionPass):
-    """Treats array indices as unsigned: a negative index is an error, which NUMBA_BOUNDSCHECK=1 reports."""
-
-    _name = "unsigned_indices"
-
-    def __init__(self) -> None:
-        FunctionPass.__init__(self)  # type: ignore[no-untyped-call]  # has no types
-
-    def run_pass(self, state: Any) -> bool:
-        """Change the signatures of calls that get or set an item."""
-        state.calltypes = {
-            at: _unsigned(call) if isinstance(at, ir.SetItem) or (isinstance(at, ir.Expr) and at.op == "getitem") else call
-            for at, call in state.calltypes.items()
-        }
-        return True
+_shortcuts = _Shortcuts()
 
 
-def _unsigned(call: Any) -> Any:
-    """Return the signature of a call that gets or sets an item, with unsigned integer indices."""
-    array, index, *value = call.args
-    if isinstance(array, types.Array):
-        if isinstance(index, types.Integer):
-            index = types.uintp
-        elif isinstance(index, types.UniTuple) and isinstance(index.dtype, types.Integer):
-            index = types.UniTuple(types.uintp, index.count)  # type: ignore[no-untyped-call]  # has no types
-    return call.replace(args=(array, index, *value))
+PASSES = (
+    TranslateByteCode,
+    FixupArgs,
+    IRProcessing,
+    RewriteSemanticConstants,
+    DeadBranchPrune,
+    GenericRewrites,
+    ReconstructSSA,
+    NopythonTypeInference,
+    PreLowerStripPhis,
+    IRLegalization,
+    KernelLowering,
+    NoPythonBackend,
+)
+"""Numba's passes that kernels need: they have no closures, comprehensions, expressions of whole arrays, or parallel loops."""
 
 
 class KernelCompiler(CompilerBase):
-    """Numba's compiler with another code library and unsigned indices."""
+    """Numba's compiler with another code library, fewer passes, and `KernelLowering`."""
 
     code: type[JITCodeLibrary] = KernelCode
 
     def _compile_core(self) -> Any:
-        """Compile with operators resolved once."""
-        with _call_types:
-            return super()._compile_core()  # type: ignore[no-untyped-call]  # has no types
+        """Compile with `_Shortcuts`."""
+        with _shortcuts:
+            return super()._compile_core()
 
     def define_pipelines(self) -> list[Any]:
-        """Return the passes of the compiler: the usual ones and `UnsignedIndices`."""
+        """Return the passes of the compiler: the usual ones but those for what kernels lack, and with `KernelLowering`."""
         state = self.state
         state.library = self.code(state.targetctx.codegen(), state.func_id.func_qualname)
         state.library.enable_object_caching()
-        passes = DefaultPassBuilder.define_nopython_pipeline(state)  # type: ignore[no-untyped-call]  # has no types
-        passes.add_pass_after(UnsignedIndices, NopythonTypeInference)
+        passes = PassManager("kernel")
+        for each in PASSES:
+            passes.add_pass(each, each._name)
         passes.finalize()
         return [passes]
 
@@ -209,7 +228,7 @@ class BodyCode(StepCode):
         for function in module.functions:
             if not function.is_declaration:
                 function.attributes.add("noinline")
-        super().add_ir_module(module)  # type: ignore[no-untyped-call]  # has no types
+        super().add_ir_module(module)
 
 
 class HintedCode(StepCode):
@@ -220,7 +239,7 @@ class HintedCode(StepCode):
         for function in module.functions:
             if not function.is_declaration:
                 function.attributes.add("inlinehint")
-        super().add_ir_module(module)  # type: ignore[no-untyped-call]  # has no types
+        super().add_ir_module(module)
 
 
 class HintedCompiler(KernelCompiler):

@@ -20,6 +20,8 @@ from numba.core.registry import cpu_target
 from numba.core.typing.templates import AttributeTemplate, infer_getattr
 from numba.extending import intrinsic, lower_getattr_generic, register_model
 
+from poolwise.kernels.lowering import DATA, ITEM_SIZE, ITEMS, SHAPE, STRIDES
+
 
 class TupleReference(types.Type):
     """Pointer to a named tuple that does not change.
@@ -27,7 +29,7 @@ class TupleReference(types.Type):
     Its name is short, since it is part of the name of each compiled function.
     """
 
-    def __init__(self, target: types.NamedTuple) -> None:
+    def __init__(self, target: Any) -> None:
         self.target = target
         digest = hashlib.sha256(str(target).encode()).hexdigest()[:12]
         super().__init__(f"ref({target.instance_class.__name__}.{digest})")
@@ -44,10 +46,15 @@ class _ReferenceModel(models.OpaqueModel):
 
     def from_argument(self, builder: Any, value: Any) -> Any:
         """Return the argument."""
-        layout = cpu_target.target_context.get_value_type(self.fe_type.target)
-        value.attributes.dereferenceable = cpu_target.target_context.get_abi_sizeof(layout)
+        value.attributes.dereferenceable = _size(cpu_target.target_context.get_value_type(self.fe_type.target))
         value.add_attribute("noalias")
         return value
+
+
+@cache
+def _size(layout: Any) -> int:
+    """Return the bytes that a value takes, which LLVM computes slowly."""
+    return int(cpu_target.target_context.get_abi_sizeof(layout))
 
 
 @infer_getattr
@@ -64,7 +71,7 @@ class _ReferenceAttribute(AttributeTemplate):
 @cache
 def _passed(kind: types.Type) -> types.Type:
     """Return the type in which a field or an argument of a type is passed."""
-    return TupleReference(kind) if isinstance(kind, types.NamedTuple) else kind
+    return TupleReference(kind) if isinstance(kind, types.BaseNamedTuple) else kind
 
 
 @lower_getattr_generic(TupleReference)  # type: ignore[untyped-decorator]  # has no types
@@ -73,9 +80,24 @@ def _field(context: Any, builder: Any, reference: TupleReference, pointer: Any, 
     position, kind = reference.field(name)
     layout = context.get_value_type(reference.target)
     at = cgutils.gep_inbounds(builder, builder.bitcast(pointer, layout.as_pointer()), 0, position)
-    if isinstance(kind, types.NamedTuple):
+    if isinstance(kind, types.BaseNamedTuple):
         return builder.bitcast(at, cgutils.voidptr_t)
+    if isinstance(kind, types.Array) and kind.layout == "C" and kind.ndim == 1:
+        return _load_vector(context, builder, at, kind)
     return _load(builder, at, context.get_value_type(kind))
+
+
+def _load_vector(context: Any, builder: Any, pointer: Any, kind: types.Array) -> Any:
+    """Load the address and the length of an array of one dimension, which determine all its words that kernels need."""
+    words = context.get_value_type(kind)
+    size = ir.Constant(words.elements[ITEM_SIZE], _size(context.get_data_type(kind.dtype)))
+    address = _load(builder, cgutils.gep_inbounds(builder, pointer, 0, DATA), words.elements[DATA])
+    length = _load(builder, cgutils.gep_inbounds(builder, pointer, 0, ITEMS), words.elements[ITEMS])
+    value = ir.Constant(words, ir.Undefined)
+    known = (ITEMS, length), (ITEM_SIZE, size), (DATA, address), ((SHAPE, 0), length), ((STRIDES, 0), size)
+    for position, word in known:
+        value = builder.insert_value(value, word, position)
+    return value
 
 
 def _load(builder: Any, pointer: Any, layout: Any) -> Any:
@@ -102,7 +124,7 @@ def by_reference(typing_context: Any, arguments: Any) -> Any:
             builder,
             signature.return_type,
             [
-                _stored(context, builder, value) if isinstance(kind, types.NamedTuple) else value
+                _stored(context, builder, value) if isinstance(kind, types.BaseNamedTuple) else value
                 for kind, value in zip(arguments, cgutils.unpack_tuple(builder, values[0]), strict=True)
             ],
         )
