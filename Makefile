@@ -34,7 +34,7 @@ lint: setup ## check format, lint, types and import contracts
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 
-kernels: setup ## compile all kernels once (one to two minutes on two cores; later runs load them)
+kernels: setup ## compile all kernels once (about a minute on two cores; later runs load them)
 	$(BIN)/poolwise compile
 
 test: setup ## run lint and the fast tests

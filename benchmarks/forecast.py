@@ -9,7 +9,7 @@ import numpy as np
 from benchmarks.case import Figures, case, seconds
 from benchmarks.workloads import LOCAL_MIB
 from poolwise.engines import simulate
-from poolwise.engines.select import ENGINES
+from poolwise.engines.list_scheduling.loading import load_all
 from poolwise.forecasting.backtest import situation_at
 from poolwise.forecasting.known_state import KnownState
 from poolwise.forecasting.scenarios import RuntimeDistributions, horizon_of, plan, sample_starts
@@ -58,8 +58,7 @@ def deep_queue(order: str) -> KnownState:
 @case("forecast", seconds_200=("<=", 2.0), seconds_50=("<=", 0.5))
 def forecast() -> Figures:
     """Benchmark 1,000 waiting jobs under FCFS, SJF and FM with EASY: the slowest of the three, with 200 and 50 samples."""
-    for family in ENGINES[:2]:
-        family.load()
+    load_all()
     figures: Figures = {}
     for order in ORDERS:
         situation = deep_queue(order)

@@ -24,9 +24,9 @@ GAP_S = 130
 def machine(size: int) -> Machine:
     """Return `size` copies of the published machine."""
     document = Document.read(catalog.find("machines", "nvme-pooled"))
-    document.set("rack.0.nodes.node", 5 * size, Origin("size"))
-    document.set("device.nvme.count", 10 * size, Origin("size"))
-    return machine_of(check_machine(document), f"{size} x", document)
+    for path, count in (("rack.0.nodes.node", 5 * size), ("device.nvme.count", 10 * size)):
+        document = document.with_value(path, count, Origin("size"))
+    return machine_of(check_machine(document), f"{size} x")
 
 
 def run(size: int) -> Schedule:

@@ -77,9 +77,18 @@ def entry(function: F) -> F:
     Numba counts the references to each array of a named tuple whenever the tuple is passed to a call. With dozens of arrays per
     tuple, that takes half the runtime. The steps receive named tuples by reference: see `references`.
     """
+    return _entry(function, "entry")
+
+
+def long_entry(function: F) -> F:
+    """Decorate an entry with so many steps that unrolling their loops takes long and gains nothing."""
+    return _entry(function, "long_entry")
+
+
+def _entry(function: F, decorator: str) -> F:
     if config.DISABLE_JIT or is_plain(numba.__version__):
         return _cached(function, {})
-    return _cached(_with_references(function), _options("entry"))
+    return _cached(_with_references(function), _options(decorator))
 
 
 def _with_references(function: F) -> F:

@@ -4,8 +4,6 @@ Numba copies an array's seven words to the stack for each access of an element, 
 instructions, of which LLVM keeps two. Writing, printing and reading them takes more time than optimizing them away.
 """
 
-# mypy: disable-error-code="no-untyped-call"
-
 from __future__ import annotations
 
 from typing import Any
@@ -55,7 +53,7 @@ class KernelLower(Lower):
         return cgutils.alloca_once(self.builder, lltype, name=name)
 
     def _unsigned(self, index: Any, call: Any) -> Any:
-        """Return the signature of a call that gets or sets an item, with unsigned integers for an index that is not a constant."""
+        """Return the signature of an access to an item, with unsigned integers for an index that is not a constant."""
         array, kind, *value = call.args
         if isinstance(array, types.Array) and not isinstance(self.typeof(index.name), types.Literal):
             if isinstance(kind, types.Integer):

@@ -11,8 +11,6 @@ Kernels never index from the end of an array. With unsigned indices Numba omits 
 is not constant, and with them every array length.
 """
 
-# mypy: disable-error-code="no-untyped-call"
-
 from __future__ import annotations
 
 import gc
@@ -70,12 +68,26 @@ class KernelCode(JITCodeLibrary):
 class EntryCode(KernelCode):
     """Code library of a kernel that processes events: mostly branches, so one optimizer pass without vectorization suffices."""
 
+    unrolls = True
+
+    def _optimize_functions(self, module: Any) -> None:
+        """Set the data layout only; functions are optimized together, when the kernel is complete."""
+        module.data_layout = self._codegen._data_layout
+
     def _optimize_final_module(self) -> None:
         """Run one `-O3` pipeline."""
         self._own_steps()
-        codegen: Any = self._codegen
-        passes, builder = codegen._module_pass_manager(opt=3, loop_vectorize=False, slp_vectorize=False)
-        passes.run(self._final_module, builder)
+        options = llvm.create_pipeline_tuning_options(speed_level=3)
+        options.loop_vectorization = options.loop_interleaving = options.slp_vectorization = False
+        options.loop_unrolling = self.unrolls
+        builder = llvm.create_pass_builder(self._codegen._tm, options)
+        builder.getModulePassManager().run(self._final_module, builder)
+
+
+class LongEntryCode(EntryCode):
+    """Code library of a kernel with so many steps that unrolling their loops takes long and gains nothing."""
+
+    unrolls = False
 
 
 class StepCode(JITCodeLibrary):
@@ -214,6 +226,12 @@ class EntryCompiler(KernelCompiler):
     code = EntryCode
 
 
+class LongEntryCompiler(KernelCompiler):
+    """Compiler of entries with many steps."""
+
+    code = LongEntryCode
+
+
 class StepCompiler(KernelCompiler):
     """Compiler of steps."""
 
@@ -255,8 +273,9 @@ class BodyCompiler(KernelCompiler):
 
 
 # Options of `numba.njit` for each decorator of `jit`
-KERNEL: dict[str, Any] = {"pipeline_class": KernelCompiler}
-ENTRY: dict[str, Any] = {"pipeline_class": EntryCompiler, "_nrt": False}
+KERNEL: dict[str, Any] = {"pipeline_class": KernelCompiler, "no_cfunc_wrapper": True}
+ENTRY: dict[str, Any] = {"pipeline_class": EntryCompiler, "_nrt": False, "no_cfunc_wrapper": True}
+LONG_ENTRY: dict[str, Any] = {**ENTRY, "pipeline_class": LongEntryCompiler}
 STEP: dict[str, Any] = {
     "pipeline_class": StepCompiler,
     "_nrt": False,

@@ -26,7 +26,7 @@ from poolwise.schedulers.list import ListScheduler
 
 FOLDER = "list_scheduling"
 """Folder of the kernel package."""
-COMPILE_S = 8.0
+COMPILE_S = 6.0
 """Seconds to compile one kernel on the reference computer."""
 
 MIXED = ", mixed nodes"

@@ -40,7 +40,7 @@ from poolwise.schedulers.list import ListScheduler
 
 FOLDER = "shared_nodes"
 """Folder of the kernel package."""
-COMPILE_S = 14.0
+COMPILE_S = 10.0
 """Seconds to compile one kernel on the reference computer."""
 
 

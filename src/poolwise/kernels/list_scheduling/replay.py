@@ -26,7 +26,7 @@ from poolwise.kernels.common.state import (
     Tree,
 )
 from poolwise.kernels.common.tournament import clear
-from poolwise.kernels.jit import entry, inlined, step
+from poolwise.kernels.jit import inlined, long_entry, step
 from poolwise.kernels.list_scheduling.capacity_changes import apply_changes, defer_infeasible, readmit
 from poolwise.kernels.list_scheduling.conservative import conservative_pass
 from poolwise.kernels.list_scheduling.easy import any_fits, challenge, scan
@@ -45,7 +45,7 @@ from poolwise.kernels.list_scheduling.waiting import front, join, restart_queue
 from poolwise.quantities import HORIZON, NEVER
 
 
-@entry
+@long_entry
 def replay(
     state: RackState,
     tree: Tree | None,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from poolwise.arrays import IntArray
 from poolwise.kernels.common.events import run_ends
-from poolwise.kernels.jit import entry
+from poolwise.kernels.jit import long_entry
 from poolwise.kernels.list_scheduling.runs import end_first, start_at
 from poolwise.kernels.list_scheduling.state import RackState
 from poolwise.kernels.list_scheduling.waiting import restart_queue
 
 
-@entry
+@long_entry
 def resume(state: RackState, take: IntArray, borrow: IntArray) -> bool:
     """Restore the runs in `runs.job` and `.start` at `now.time`, and end those that end at that time.
 

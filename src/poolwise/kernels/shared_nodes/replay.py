@@ -24,7 +24,7 @@ from poolwise.kernels.common.state import (
     RENEW_KEYS,
     ROOM,
 )
-from poolwise.kernels.jit import entry, inlined, step
+from poolwise.kernels.jit import entry, inlined, long_entry, step
 from poolwise.kernels.shared_nodes.choose import choose, missing_nodes
 from poolwise.kernels.shared_nodes.conservative import conservative_pass, has_steps
 from poolwise.kernels.shared_nodes.counters import admits, give_back, use
@@ -50,7 +50,7 @@ from poolwise.kernels.shared_nodes.windows import kind_now, pass_windows
 from poolwise.quantities import HORIZON, NEVER
 
 
-@entry
+@long_entry
 def replay(
     state: SharedState,
     ahead: NodeArrays | None,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from poolwise.arrays import IntArray
 from poolwise.kernels.common.events import run_ends
-from poolwise.kernels.jit import entry
+from poolwise.kernels.jit import long_entry
 from poolwise.kernels.shared_nodes.runs import end_first, start
 from poolwise.kernels.shared_nodes.state import SharedState
 from poolwise.kernels.shared_nodes.waiting import keeps_tree, rebuild_tree
 
 
-@entry
+@long_entry
 def resume(state: SharedState, holds: IntArray, devices: IntArray) -> bool:
     """Restore the runs in `runs.job` and `.start` at `now.time`, and end those that end at that time.
 
