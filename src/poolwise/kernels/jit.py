@@ -81,7 +81,7 @@ def entry(function: F) -> F:
 
 
 def long_entry(function: F) -> F:
-    """Decorate an entry with so many steps that unrolling their loops takes long and gains nothing."""
+    """Decorate an entry whose many steps take long to compile if their loops are unrolled, and run no faster then."""
     return _entry(function, "long_entry")
 
 

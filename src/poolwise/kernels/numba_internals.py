@@ -85,7 +85,7 @@ class EntryCode(KernelCode):
 
 
 class LongEntryCode(EntryCode):
-    """Code library of a kernel with so many steps that unrolling their loops takes long and gains nothing."""
+    """Code library of a kernel whose many steps take long to compile if their loops are unrolled, and run no faster then."""
 
     unrolls = False
 
