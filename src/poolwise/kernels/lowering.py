@@ -6,6 +6,7 @@ instructions, of which LLVM keeps two. Writing, printing and reading them takes 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from numba.core import cgutils, types
@@ -53,9 +54,9 @@ class KernelLower(Lower):
         return cgutils.alloca_once(self.builder, lltype, name=name)
 
     def _unsigned(self, index: Any, call: Any) -> Any:
-        """Return the signature of an access to an item, with unsigned integers for an index that is not a constant."""
+        """Return the signature of an access to an item, with unsigned integers unless the index counts from the end."""
         array, kind, *value = call.args
-        if isinstance(array, types.Array) and not isinstance(self.typeof(index.name), types.Literal):
+        if isinstance(array, types.Array) and not any(map(_is_from_end, _parts(self.typeof(index.name)))):
             if isinstance(kind, types.Integer):
                 kind = types.uintp
             elif isinstance(kind, types.UniTuple) and isinstance(kind.dtype, types.Integer):
@@ -66,12 +67,11 @@ class KernelLower(Lower):
         """Return the address of an element of an array in C order, or None if the index denotes no element of one."""
         if not isinstance(array, types.Array) or array.layout != "C" or self.context.enable_boundscheck:
             return None
-        kind: Any = self.typeof(index.name)
-        kinds, values = [kind], [self.loadvar(index.name)]
-        if isinstance(kind, types.UniTuple | types.Tuple):
-            kinds, values = [*kind.types], cgutils.unpack_tuple(self.builder, values[0], len(kind))
-        if len(kinds) != array.ndim or not all(map(_is_index, kinds)):
+        kind, value = self.typeof(index.name), self.loadvar(index.name)
+        kinds = _parts(kind)
+        if len(kinds) != array.ndim or not all(isinstance(each, types.Integer) and not _is_from_end(each) for each in kinds):
             return None
+        values = [value] if isinstance(kind, types.Integer) else cgutils.unpack_tuple(self.builder, value, len(kinds))
         offset = None
         for axis, (each, position) in enumerate(zip(values, kinds, strict=True)):
             term = self.context.cast(self.builder, each, position, types.intp)
@@ -82,9 +82,14 @@ class KernelLower(Lower):
         return self.builder.gep(self.builder.extract_value(words, DATA), [offset])
 
 
-def _is_index(kind: Any) -> bool:
-    """Return whether values of a type are integers that do not count from the end of an array."""
-    return isinstance(kind, types.Integer) and not (isinstance(kind, types.IntegerLiteral) and kind.literal_value < 0)
+def _parts(index: Any) -> Sequence[Any]:
+    """Return the types of the parts of an index, one for each dimension that it refers to."""
+    return index.types if isinstance(index, types.UniTuple | types.Tuple) else (index,)
+
+
+def _is_from_end(index: Any) -> bool:
+    """Return whether the values of a type are a constant that counts from the end of an array."""
+    return isinstance(index, types.IntegerLiteral) and index.literal_value < 0
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)
