@@ -6,9 +6,6 @@ By default Numba optimizes each function together with all its callees and trans
 the same again: a function six calls deep passes through LLVM seven times. A step is never run on its own, so it is left
 untranslated until the kernel that calls it is complete. Since a step then has no other callers, LLVM may change its calling
 convention: it drops arguments that the step does not read, and passes fields in registers.
-
-Kernels never index from the end of an array. With unsigned indices Numba omits a comparison and a selection for each index that
-is not constant, and with them every array length.
 """
 
 from __future__ import annotations
