@@ -9,6 +9,8 @@ LIVE := measuring memory_agent $(addprefix executors/,on_dask on_slurm commands)
 KUBE_BUILT := $(wildcard $(or $(KUBE_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/poolwise/kube)/*/built)
 LIVE_SHORT := slurm/live.py::test_priorities_equal_those_of_sprio slurm/placing.py::test_jobs_run_on_their_assigned_nodes executors/on_dask.py::test_study_results_on_dask_equal_local_results $(if $(KUBE_BUILT),kubernetes/live.py::test_pods_without_claims_run kubernetes/live.py::test_local_and_fabric_devices)
 
+FAST = $(BIN)/pytest -m "not long" --numprocesses 2 --dist loadgroup
+
 # Python caches bytecode, whatever the environment says: the tests start thousands of processes
 export PYTHONDONTWRITEBYTECODE :=
 
@@ -39,10 +41,10 @@ kernels: setup ## compile all kernels once (about a minute on two cores; later r
 
 test: setup ## run lint and the fast tests
 	$(MAKE) --no-print-directory --jobs 2 --output-sync=target lint kernels
-	$(MAKE) --no-print-directory test-fast
+	$(FAST)
 
 test-fast: kernels ## run the fast tests
-	$(BIN)/pytest -m "not long" --numprocesses 2 --dist loadgroup
+	$(FAST)
 
 test-long: kernels ## run the long tests: every documentation page and system; outside CI, more random studies and logs, and all property tests on new examples
 	$(if $(CI),,POOLWISE_EXAMPLES=$(or $(POOLWISE_EXAMPLES),1)) $(BIN)/pytest -m "(long $(if $(CI),and not further,or property)) and not reproduction" --numprocesses 2 --dist loadgroup
