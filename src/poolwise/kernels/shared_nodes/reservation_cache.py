@@ -169,7 +169,7 @@ def _compare_any(job: int, n: int, state: SharedState, profile: ProfileSteps) ->
     status.since = min(status.since, time)
     if is_chosen and time != start and available_from(n, kind, length, start, start, kinds, profile) != start:
         status.until = NEVER
-    # the choice depends on what the nodes have free; from `PACKED` on, it also depends on a node that is no longer available
+    # the choice depends on the free amounts of all available nodes; from `PACKED` on, the loss of one may change it too
     status.moves = int(status.moves or is_chosen or time <= start or state.rules.placement >= PACKED)
 
 
