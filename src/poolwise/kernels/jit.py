@@ -4,9 +4,10 @@ With a Numba version listed in `TESTED`, kernels are compiled through Numba's in
 faster and produces faster code. With any other version, or with the environment variable POOLWISE_PLAIN_KERNELS set, they are
 compiled by Numba's public interface. The schedules are the same.
 
-Numba's cache detects changes of the file that contains a function, but not of the files that it calls. So each kernel package
-(a folder of this package) has a cache folder named by a hash of all its sources, the versions of Python, Numba and NumPy, the
-way of compilation and the CPU. A cached kernel is therefore never stale, and every checkout with the same sources loads it.
+Numba's cache detects changes to the file that contains a function, but not to the files that define its callees. So each kernel
+package (a folder of this package) has a cache folder named by a hash of all its sources, the versions of Python, Numba and
+NumPy, the way of compilation and the CPU. A cached kernel is therefore never stale, and every checkout with the same sources
+loads it.
 
 A platform wheel carries kernels compiled for the CPUs of `GENERIC`. They are loaded where the CPU and all versions match;
 otherwise kernels are compiled as from a checkout.
@@ -92,7 +93,7 @@ def _entry(function: F, decorator: str) -> F:
 
 
 def _with_references(function: F) -> F:
-    """Return a function that calls a step made of another function with its named tuples by reference."""
+    """Return a function that compiles another one as a step, and passes its named tuples to that step by reference."""
     names = {
         "by_reference": import_module("poolwise.kernels.references").by_reference,
         "body": _uncached(function, _options("body")),

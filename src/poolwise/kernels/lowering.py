@@ -16,7 +16,7 @@ from numba.core.typed_passes import BaseNativeLowering
 from numba.np.arrayobj import load_item, store_item
 
 ITEMS, ITEM_SIZE, DATA, SHAPE, STRIDES = range(2, 7)
-"""Positions among the words of an array; the first two say who owns its memory."""
+"""Positions among the words of an array; the first two identify the owner of its memory."""
 
 
 class KernelLower(Lower):

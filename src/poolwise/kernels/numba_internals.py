@@ -123,11 +123,12 @@ class StepCode(JITCodeLibrary):
 
 
 class _Shortcuts:
-    """Work of Numba that is done once or not at all while a kernel is compiled, from the outermost step on.
+    """Context in which Numba does some of its work once or not at all while it compiles a kernel and its steps.
 
     Signatures of operators are resolved once for the same types and compiler flags: Numba tries about twenty implementations of
-    an operator at each use, and compares all flags for each of them. Messages of errors have no colors, since Numba raises and
-    catches thousands of errors, and asks the terminal for each. Python collects no garbage, since nearly all objects stay.
+    an operator at each use, and compares all flags for each of them. Error messages have no colors, since Numba raises and
+    catches thousands of errors, and queries the terminal for each. Garbage collection is disabled, since nearly all objects
+    stay alive.
     """
 
     def __init__(self) -> None:
@@ -206,7 +207,7 @@ class KernelCompiler(CompilerBase):
             return super()._compile_core()
 
     def define_pipelines(self) -> list[Any]:
-        """Return the passes of the compiler: the usual ones but those for what kernels lack, and with `KernelLowering`."""
+        """Return the compiler passes: the usual ones except those for features that kernels lack, and with `KernelLowering`."""
         state = self.state
         state.library = self.code(state.targetctx.codegen(), state.func_id.func_qualname)
         state.library.enable_object_caching()

@@ -1,4 +1,4 @@
-"""Exchange of items between many bins at once, exactly: each bin gives up one item, and all of them are reassigned optimally.
+"""Exact exchange of items between many bins at once: each bin gives up one item, and these items are reassigned optimally.
 
 A bin takes back at most one item, so the cost of an item in a bin does not depend on the other items, and the optimum is a
 linear assignment. The current assignment is feasible, so an exchange never increases the cost. Source: shortest augmenting
@@ -18,14 +18,14 @@ from poolwise.kernels.jit import kernel
 BARRED = 1e12
 """Cost of a bin that cannot hold an item."""
 NEW = 8
-"""New bins that one exchange may open."""
+"""Maximum number of new bins that one exchange may open."""
 PART = 90
-"""Bins per exchange: its time grows with their cube, its gain does not."""
+"""Bins per exchange. The time of an exchange grows with the cube of this number; its gain does not."""
 
 
 @kernel
 def assign(cost: FloatArray, n: int, m: int, column: IntArray) -> None:
-    """Assign each of n rows its own column among m >= n at minimum total cost; `column` (n,) receives the columns."""
+    """Assign each of n rows a different one of m >= n columns at minimum total cost; `column` (n,) receives the columns."""
     row_price, price = np.zeros(n + 1), np.zeros(m + 1)
     taken, way = np.zeros(m + 1, dtype=np.int64), np.zeros(m + 1, dtype=np.int64)  # 1 + row of a column; 0 for none
     least, seen = np.empty(m + 1), np.empty(m + 1, dtype=np.bool_)

@@ -1,8 +1,9 @@
 """Water filling: cost of a set of items on one bin, with the bin's room allocated where it saves most.
 
-An item needs a minimum room on a bin of a kind. Each of its steps uses more room, up to its width, and saves `gain` per
-unit. Gains decrease from step to step of one item, so taking the steps of all items by decreasing gain is optimal. The rank of
-a step in that order is fixed per kind of bin; a bin keeps the ranks of its items' steps sorted.
+An item needs a minimum room, which depends on the kind of bin. Each of its steps uses additional room, up to the width of the
+step, and saves `gain` per unit. The gains of an item decrease from one step to the next, so taking the steps of all items by
+decreasing gain is optimal. The rank of a step in that order is fixed per kind of bin; a bin keeps the ranks of its items' steps
+sorted.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class FillCosts(NamedTuple):
 
 
 class Totals(NamedTuple):
-    """Totals of the items on a bin: their number, least room, cost at it, and most room."""
+    """Totals over the items on a bin: their number, least room, cost at their least room, and most room."""
 
     items: int
     need: float
@@ -44,7 +45,7 @@ class Totals(NamedTuple):
 
 @step
 def saved(c: FillCosts, g: int, steps: IntArray, n_step: int, room: float, without: int, extra: int) -> float:
-    """Return the cost saved by filling `room` with a bin's sorted steps, except those of `without`, plus those of `extra`."""
+    """Return the cost saved by filling `room` with a bin's sorted steps, leaving out item `without` and adding item `extra`."""
     total, k, e = 0.0, 0, 0
     n_extra = c.rank.shape[2] if extra >= 0 else 0
     while room > 0.0:

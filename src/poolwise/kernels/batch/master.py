@@ -1,10 +1,11 @@
 """Restricted master problem of column generation over the contents of bins, solved by the revised simplex method.
 
-All rows but the last few require that an item is covered once; then there is one row per kind of bin (at most the available
-number), and one for the size beyond the room. Columns are stored where pricing writes them: passing them to GLOP with warm
-starts and reading its results took five to nine times as long (`benchmarks/NOTEBOOK.md`). No proof depends on
-its numbers: the bound of column generation holds for any duals.
-Source: Dantzig's rule on a dense inverse; right-hand sides are perturbed slightly, which prevents cycling.
+Each of the first rows requires that an item is covered once. One row per kind of bin then limits the number of bins, and the
+last row limits the size beyond the room. Columns are stored where pricing writes them: passing them to GLOP with warm starts
+and reading its results took five to nine times as long (`benchmarks/NOTEBOOK.md`). No proof depends on its numbers: the bound
+of column generation holds for any duals.
+Source: Dantzig's rule on a dense inverse; right-hand sides are perturbed slightly,
+which prevents cycling.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ TOLERANCE = 1e-9
 DRIFT = 1e-8
 """Residual of a row above which the inverse is recomputed."""
 DEAR = 1.5
-"""Default cost of leaving an item uncovered, relative to a bin of its own; see `Master.dear`."""
+"""Default cost of leaving an item uncovered, relative to the cost of a bin of its own; see `Master.dear`."""
 LEAST = 1e-3
 """Least cost of leaving an item uncovered."""
 LOOK = 5
@@ -102,7 +103,7 @@ def enlarged(m: Master) -> Master:
 
 @entry
 def add(c: FillCosts, m: Master, g: int, items: IntArray) -> int:
-    """Add a column, with the room of the bin allocated optimally to its items; return its number."""
+    """Add a column, with the room of the bin allocated optimally to its items; return the column's number."""
     n, p, k = len(items), c.rank.shape[2], m.used[0]
     steps, n_step = m.steps, 0
     need, base, size, at = 0.0, 0.0, 0.0, m.first[k]
@@ -288,8 +289,8 @@ def generate(
 ) -> tuple[float, int]:
     """Price out columns at the current duals, and add those with negative reduced cost.
 
-    `charged` are the same costs; its cost of size beyond the room is overwritten. `best_sets` is scratch for `price_out`, which
-    also uses `looks`, `rounds`, `price`.
+    `charged` is a copy of the costs `c`, in which the cost of size beyond the room is overwritten. `best_sets` is scratch for
+    `price_out`, which also uses `looks`, `rounds`, `price`.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Pricing: the most valuable set of items on one bin, exactly, by branch and bound with Lagrangian relaxation of the room.
+"""Exact pricing: the most valuable set of items on one bin, by branch and bound with Lagrangian relaxation of the room.
 
 With a price on room, items decouple into a knapsack over load alone. The price that makes this relaxation tightest gives a
 table that bounds every partial set. Source: Lagrangian bound for two-dimensional knapsack, Fisher 1981.
@@ -17,7 +17,7 @@ from poolwise.kernels.jit import kernel, step
 STRIDE = 0.1
 """First step of the search for the price of room, relative to its scale."""
 TAKEN = 20
-"""Looks counted for adding an item to a set, because the set is filled again."""
+"""Number of looks that adding an item to a set counts as, because the set is filled again."""
 
 
 @step
@@ -59,7 +59,7 @@ def knapsack(value: FloatArray, load: IntArray, capacity: int, table: FloatArray
 
 @step
 def tightest(c: FillCosts, g: int, prize: FloatArray, value: FloatArray, table: FloatArray, near: float, rounds: int) -> float:
-    """Return a price of room with a lower relaxed value than at `near`: descent on a convex function."""
+    """Return a price of room whose relaxed value is lower than at `near`, by descent on a convex function."""
     capacity, room = c.capacity[g], c.room[g]
     worth(c, g, prize, near, value)
     price, least = near, near * room + knapsack(value, c.load, capacity, table)
@@ -109,8 +109,8 @@ def price_out(
 
     Returns
     -------
-    An upper bound on the value of any set, at least `least`; the number of sets kept; and the looks used. The bound is exact
-    if these are no more than `looks`.
+    An upper bound on the value of any set, at least `least`; the number of sets kept; and the looks used. The bound is exact if
+    at most `looks` were used.
     """
     n, capacity, room = len(prize), c.capacity[g], c.room[g]
     value = np.empty(n)
@@ -175,7 +175,7 @@ def price_out(
 
 @step
 def _merge(c: FillCosts, g: int, w: int, steps: IntArray, depth: int, n_step: int) -> None:
-    """Write row depth of `steps`, merged with the sorted steps of item w, to row depth + 1."""
+    """Write row `depth` of `steps`, merged with the sorted steps of item w, to row `depth` + 1."""
     p = c.rank.shape[2]
     k, e = 0, 0
     for at in range(n_step + p):

@@ -178,7 +178,7 @@ def vacant(b: Bins) -> int:
 def cheapest(c: FillCosts, b: Bins, w: int, barred: int, per_load: bool) -> tuple[int, int, float]:
     """Return (slot or -1, kind of a new bin or -1, added cost) of the best place for an item.
 
-    `per_load` charges a new bin only the item's share of it, as if it would be filled; slot `barred` is skipped.
+    With `per_load`, a new bin costs only the item's share of it, as if other items will fill it. Slot `barred` is skipped.
     """
     best, slot, kind = np.inf, -1, -1
     n_slot = len(b.place)
@@ -359,7 +359,7 @@ def dissolve(c: FillCosts, b: Bins, heat: float, state: NDArray[np.uint64], hand
 class Annealing(NamedTuple):
     """Arrays of an annealing run."""
 
-    random: NDArray[np.uint64]  # (1,) state of the random numbers
+    random: NDArray[np.uint64]  # (1,) state of the random number generator
     where: IntArray  # (n,) slot of each item in the best assignment
     kind: IntArray  # (s,) kind of bin in each slot of it
     hand: IntArray  # scratch: items of one bin

@@ -23,7 +23,7 @@ def time_at(times: IntArray, k: int) -> int:
 
 @inlined
 def advance_clock(change: int, state: Any) -> bool:
-    """Advance to the next arrival, end or change, which is at a given time (ns); return False at the end of the replay."""
+    """Advance to the next arrival, end of a run or `change` (ns); return False at the end of the replay."""
     runs, now = state.runs, state.now
     end = runs.end[runs.ending[0]] if now.running > 0 else NEVER
     time = min(time_at(state.jobs.submit, now.next), end, change)
@@ -51,9 +51,9 @@ def job_arrives(state: Any) -> bool:
 
 @inlined
 def joins_queue(job: int, state: Any) -> bool:
-    """Return whether an arriving job joins the queue: the first jobs warm up; of the others, unable ones are rejected.
+    """Return whether an arriving job joins the queue; reject a job that cannot run, and add warm-up jobs to their own queue.
 
-    During the warm-up, all jobs after the warm-up ones join; they are checked when it ends.
+    Jobs that arrive during the warm-up but are not part of it all join; they are checked when the warm-up ends.
     """
     now = state.now
     if now.warm and job >= state.rules.warm_up:
@@ -143,7 +143,7 @@ def begin_run(job: int, runtime: int, expected: int, state: Any) -> int:
 
 @inlined
 def abort_run(k: int, state: Any) -> None:
-    """Let a current run end now, out of turn, and remove it from the heap; `now.running` still counts it."""
+    """End a current run now, before its time, and remove it from the heap; `now.running` still counts it."""
     now = state.now
     runs, last = state.runs, now.running - 1
     at = 0
@@ -156,7 +156,7 @@ def abort_run(k: int, state: Any) -> None:
 
 @inlined
 def window(now: Now) -> int:
-    """Return the longest expected runtime that ends by the head's shadow time; later ends are cut off at the horizon."""
+    """Return the longest expected runtime of a job that starts now and ends by the head's shadow time, up to the horizon."""
     return int(now.shadow - now.time if now.shadow < HORIZON else NEVER)
 
 

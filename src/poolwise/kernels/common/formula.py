@@ -1,4 +1,4 @@
-"""Arrays of priorities that kernels recalculate as a sum: age, fair shares by usage that decays, and fixed terms."""
+"""Arrays of priorities that kernels recalculate as sums of age, fair shares with decaying usage, and fixed terms."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class FormulaRules(NamedTuple):
     """Rules of the priorities."""
 
     exists: bool  # if not, the caller computes the priorities
-    # ns between two recalculations, and one of them
+    # ns between two recalculations, and the time of one of them
     period: int
     first: int
     # weight of the age, s that count as an age of 1, and the highest priority
@@ -25,9 +25,9 @@ class FormulaRules(NamedTuple):
 class FormulaStatus:
     """Scalars that change from one recalculation to the next: a record, see `kernels.common.state.record`."""
 
-    usage_at: int  # ns up to which usage counts
+    usage_at: int  # ns up to which usage has been counted
     active: int  # runs in `Formula.active`
-    started: int  # runs that have been in it
+    started: int  # runs that have ever been in it
     pairs: int  # pairs in `Formula.before` and `.behind`, -1 before the first ranking
 
 

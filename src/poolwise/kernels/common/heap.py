@@ -69,9 +69,9 @@ def sort(items: IntArray, size: int, key: IntArray | FloatArray) -> None:
 
 @step
 def select(items: IntArray, size: int, count: int, key: IntArray | FloatArray) -> None:
-    """Move the first `count` of `size` items, in their order, to the front, in any order there.
+    """Move the smallest `count` of `size` items to the front, in any order.
 
-    Hoare's quickselect around the median of three items; distinct items have distinct places, so no part is empty.
+    This is Hoare's quickselect around the median of three items. No two items compare equal, so no part is empty.
     """
     low, high = 0, size - 1
     while low < high:

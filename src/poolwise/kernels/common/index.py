@@ -15,7 +15,7 @@ from poolwise.kernels.common.state import Tree
 GRADES = 16, 64, 32
 """Grades of both demands and of length (quantiles)."""
 GRADE_BITS = 15
-"""Bits of a number that encodes one combination of grades."""
+"""Number of bits that encode one combination of grades."""
 SAMPLE = 4096
 """Number of jobs from which the bounds between grades are computed."""
 
@@ -56,6 +56,6 @@ def _grade(demand: IntArray, bounds: IntArray) -> NDArray[np.uint8]:
 
 
 def _bounds(sample: IntArray, count: int) -> IntArray:
-    """Return (count - 1,) bounds between `count` grades, quantiles of a sample; a grade counts the bounds below a demand."""
+    """Return (count - 1,) quantiles of a sample that separate the grades; a grade is the number of bounds below a demand."""
     sample = np.sort(sample)
     return sample[np.arange(1, count) * len(sample) // count] if len(sample) else sample

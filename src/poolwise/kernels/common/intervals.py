@@ -13,7 +13,7 @@ PRECISION = 30 * SECOND
 
 @inlined
 def next_multiple(after: int, first: int, step: int) -> int:
-    """Return the first instant (ns) after another that is a multiple of `step` away from `first`; NEVER if `step` is 0."""
+    """Return the first instant (ns) after `after` that is a multiple of `step` away from `first`; NEVER if `step` is 0."""
     return int(((after - first) // step + 1) * step + first if step > 0 else NEVER)
 
 
@@ -63,7 +63,7 @@ def add_times(a: int, b: int) -> int:
 
 @step
 def count_by(time: int, times: IntArray, count: int) -> int:
-    """Return how many of the first `count` ascending times (ns) are not after a time."""
+    """Return how many of the first `count` ascending times (ns) are at most a given time."""
     low, high = 0, count
     while low < high:
         middle = (low + high) >> 1

@@ -30,7 +30,7 @@ def key(job: int, time: int, order: Order) -> float:
 def comes_before(a: int, b: int, time: int, order: Order) -> bool:
     """Return whether job a comes before job b at a time.
 
-    Waits times rates decide where they differ by more than rounding errors, which avoids the divisions.
+    The products of wait and rate decide if they differ by more than rounding errors, which avoids the divisions.
     """
     if order.kind == LINEAR or order.kind == CUBIC:
         value_a, value_b = (time - order.submit[a]) * order.rate[a], (time - order.submit[b]) * order.rate[b]
@@ -45,9 +45,9 @@ def comes_before(a: int, b: int, time: int, order: Order) -> bool:
 def precedes_until(a: int, b: int, time: int, order: Order) -> int:
     """Return a time (ns) until which job a, which comes before job b now, certainly still does.
 
-    Waits times rates are linear in time, plus the offsets if there are any. Job a leads by more than the margin while
-    o_a + (t - s_a) * r_a - o_b - (t - s_b) * r_b - margin * (|o_a| + |o_b| + (t - s_a) * |r_a| + (t - s_b) * |r_b|) > 0,
-    which is linear in t, since waits are not negative. The margin is subtracted from each term by its size, whatever its sign.
+    The product of wait and rate, plus the offset if there is one, is linear in time. Job a leads by more than the margin while
+    o_a + (t - s_a) * r_a - o_b - (t - s_b) * r_b - margin * (|o_a| + |o_b| + (t - s_a) * |r_a| + (t - s_b) * |r_b|) > 0, which
+    is linear in t, since waits are not negative. The margin is subtracted from each term by its size, whatever its sign.
     """
     if order.kind != LINEAR and order.kind != CUBIC and order.kind != AFFINE:
         return NEVER
@@ -56,7 +56,7 @@ def precedes_until(a: int, b: int, time: int, order: Order) -> int:
         return NEVER  # constant priorities: the order does not change
     column = order.offset if order.kind == AFFINE else order.pace
     if order.submit[a] == order.submit[b] and column[a] == column[b] and order.weight[a] == order.weight[b]:
-        return NEVER  # equal bits at any time: the row decides
+        return NEVER  # the keys have equal bits at any time: the row decides
     slow_a, fast_b = rate_a - MARGIN * abs(rate_a), rate_b + MARGIN * abs(rate_b)
     lead = (time - order.submit[a]) * slow_a - (time - order.submit[b]) * fast_b
     if order.kind == AFFINE:

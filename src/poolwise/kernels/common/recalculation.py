@@ -16,9 +16,9 @@ from poolwise.quantities import SECOND
 
 @step
 def recalculate(submit: IntArray, order: Order, queue: QueueArrays, runs: RunArrays, now: Now, formula: Formula) -> bool:
-    """Write the keys of the waiting jobs and of those that arrive before the next recalculation, and the time of that one.
+    """Write the keys of the waiting jobs and of those that arrive before the next recalculation, and its time.
 
-    Return False if the level fair shares have to be ranked first; then write nothing else.
+    Return False, and write nothing else, if the level fair shares have to be ranked first.
     """
     rules = formula.rules
     last = (now.time - rules.first) // rules.period * rules.period + rules.first
@@ -79,7 +79,7 @@ def _count_usage(last: int, runs: RunArrays, now: Now, formula: Formula) -> None
 
 @step
 def _count_period(since: int, until: int, runs: RunArrays, formula: Formula) -> None:
-    """Let the usage decay by a period; add that of the runs which last beyond its end."""
+    """Decay the usage over a period, and add the usage of the runs that last beyond its end."""
     usage, charged = formula.usage, formula.charged
     for k in range(usage.size):
         usage[k] *= formula.rules.decay
@@ -113,7 +113,7 @@ def _compare_shares(formula: Formula) -> None:
 
 @inlined
 def _ranking_holds(formula: Formula) -> bool:
-    """Return whether the level fair shares compare as in the last ranking."""
+    """Return whether the level fair shares are still in the order of the last ranking."""
     for k in range(formula.status.pairs):
         before, behind = formula.level[formula.before[k]], formula.level[formula.behind[k]]
         if (before > behind) != formula.leads[k] or before < behind:

@@ -35,8 +35,8 @@ class Order(NamedTuple):
     # pace, weight, offset: (n_job,), or (0,) where the kind has none
     pace: FloatArray
     weight: FloatArray
-    # (n_job,) or (0,); w * rate grows as the priority does, up to rounding, which the tree compares; of an AFFINE order,
-    # the priority gained per ns
+    # (n_job,) or (0,); the tree compares w * rate, which grows as the priority does, up to rounding; for an AFFINE order, the
+    # priority gained per ns
     rate: FloatArray
     offset: FloatArray
 

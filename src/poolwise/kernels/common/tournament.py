@@ -146,7 +146,7 @@ def _play(node: int, time: int, order: Order, tree: Tree) -> bool:
 
 @inlined
 def _match(node: int, time: int, order: Order, tree: Tree) -> bool:
-    """Find the winner at a node, undecided (`UNTIL` < time) while a child is; return whether the node changed."""
+    """Find the winner at a node, which is undecided (`UNTIL` < time) while a child is; return whether the node changed."""
     row = tree.node[node]
     left, right = tree.node[2 * row[FORK]], tree.node[2 * row[FORK] + 1]
     winner, until = left[WINNER], min(left[UNTIL], right[UNTIL])

@@ -65,7 +65,7 @@ def _emptiest_node(cores: int, state: CompositionState) -> int:
 
 @step
 def _has_room(lead: int, shape: int, state: CompositionState) -> bool:
-    """Return whether a composition in use has room for a workload and its sharers are of its kind."""
+    """Return whether a composition in use has room for a workload and is shared only by workloads of the same kind."""
     shapes, compositions = state.shapes, state.compositions
     if compositions.kind[lead] != shapes.kind[shape] or state.cores[compositions.node[lead]] < shapes.cores[shape]:
         return False
@@ -78,7 +78,7 @@ def _has_room(lead: int, shape: int, state: CompositionState) -> bool:
 
 @step
 def _joinable_time(lead: int, shape: int, deadline: int, state: CompositionState) -> int:
-    """Return the time (ns) of a workload on a composition in use; -1 without room, or if it would miss its deadline."""
+    """Return the time (ns) that a workload takes on a composition in use; -1 if it has no room or would miss its deadline."""
     compositions = state.compositions
     if compositions.lead[lead] != lead or not _has_room(lead, shape, state):
         return -1
@@ -88,7 +88,7 @@ def _joinable_time(lead: int, shape: int, deadline: int, state: CompositionState
 
 @step
 def _fewest(place: int, shape: int, devices: DeviceArrays, shapes: NeedArrays) -> int:
-    """Return the fewest free devices of a location that cover a need, 0 if all do not."""
+    """Return how many free devices of a location a need takes at least; 0 if all of them together cannot cover it."""
     bandwidth, storage = shapes.bandwidth[shape], shapes.storage[shape]
     count = 1
     if bandwidth > 0:
@@ -104,7 +104,7 @@ def _fewest(place: int, shape: int, devices: DeviceArrays, shapes: NeedArrays) -
 
 @step
 def _first_fit(shape: int, state: CompositionState) -> bool:
-    """Take the first free device with room, or with `share` the first one in use."""
+    """Choose the first device with room: a free one or, with `share`, one in use."""
     shapes, devices, compositions = state.shapes, state.devices, state.compositions
     first = _first_node(shapes.cores[shape], state)
     if first < 0 or (shapes.bandwidth[shape] == 0 and shapes.storage[shape] == 0):
@@ -150,7 +150,7 @@ def _maximize(shape: int, deadline: int, late: bool, state: CompositionState) ->
 
 @step
 def _fitness(lead: int, shape: int, state: CompositionState) -> float:
-    """Return the room left after a workload (equation 1)."""
+    """Return the room that a workload would leave on a composition (equation 1)."""
     rules = state.rules
     bandwidth = state.compositions.bandwidth[lead] - state.shapes.bandwidth[shape]
     storage = state.compositions.storage[lead] - state.shapes.storage[shape]
@@ -161,7 +161,7 @@ def _fitness(lead: int, shape: int, state: CompositionState) -> float:
 
 @step
 def _fastest(shape: int, deadline: int, late: bool, first: int, state: CompositionState) -> bool:
-    """Compose free devices of the best location: deadline met, then least time, fewest devices, lowest location."""
+    """Compose free devices of the best location: deadline met first, then least time, fewest devices and lowest index."""
     shapes, devices = state.shapes, state.devices
     placed, best_late, best_time, best_count = False, False, 0, 0
     for place in range(devices.inside.size):
@@ -185,7 +185,7 @@ def _fastest(shape: int, deadline: int, late: bool, first: int, state: Compositi
 
 @step
 def _helpful(place: int, shape: int, deadline: int, late: bool, state: CompositionState) -> int:
-    """Return the last number of free devices at which the time fell, or the fewest if that is too late; 0 if none cover."""
+    """Return the free devices up to which each one reduces the time; the fewest if that is too late, 0 if all are too few."""
     shapes, devices, rules, now = state.shapes, state.devices, state.rules, state.now.time
     fewest = _fewest(place, shape, devices, shapes)
     if fewest == 0 or late:

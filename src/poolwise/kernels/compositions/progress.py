@@ -18,7 +18,7 @@ def slowed(work: float, slowdown: float) -> int:
 
 @step
 def time_on(shape: int, size: int, sharers: int, shapes: NeedArrays) -> int:
-    """Return the total time (ns) of a shape on a composition of a size with a number of sharers."""
+    """Return the total time (ns) of a workload of a shape on a composition of `size` devices with a number of sharers."""
     if shapes.most[shape] == 0:
         return int(shapes.requested[shape])
     return slowed(float(shapes.requested[shape]), shapes.slowdown[shape, size, sharers])
@@ -46,7 +46,7 @@ def end_with(run: int, size: int, sharers: int, state: CompositionState) -> int:
 
 @step
 def set_pace(run: int, pace: float, time: int, runs: SharingRuns) -> None:
-    """Continue a run at a pace from now on; a run that ends at this instant keeps its end."""
+    """Change the pace of a run from now on; a run that ends at this instant keeps its end."""
     if runs.end[run] == time or pace == runs.pace[run]:
         return
     runs.work[run] = max(runs.work[run] - max(time - runs.since[run], 0) / (1.0 + runs.pace[run]), 0.0)

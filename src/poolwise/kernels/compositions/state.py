@@ -35,7 +35,7 @@ class NeedArrays(NamedTuple):
     requested: IntArray  # ns
     kind: IntArray  # kind of workload, -1 for all kinds without a sharing table
     most: IntArray  # most sharers that the table covers, 0 without a table
-    slowdown: FloatArray  # (n_shape, n_device + 1, most sharers + 1) by size of the composition and sharers
+    slowdown: FloatArray  # (n_shape, n_device + 1, most sharers + 1) by size of the composition and number of sharers
 
 
 class DeviceArrays(NamedTuple):
@@ -62,7 +62,7 @@ class CompositionArrays(NamedTuple):
     sharers: IntArray
     started: IntArray  # sharers whose start is committed
     kind: IntArray
-    bandwidth: IntArray  # MB/s that the base demands of the sharers leave
+    bandwidth: IntArray  # MB/s left by the base demands of the sharers
     storage: IntArray  # MiB left
     first: IntArray  # first run of its list of sharers, -1 for none
     lead: IntArray  # lead of each device, -1 for a free one

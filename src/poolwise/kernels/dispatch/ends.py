@@ -39,7 +39,7 @@ def lowest(ends: Ends) -> int:
 
 @step
 def pop(ends: Ends, row: int) -> int:
-    """Remove the slot with the least end, in this row; return its first unit, the others follow by `next`."""
+    """Remove the slot with the least end, in this row; return its first unit, from which `next` leads to the others."""
     slot = ends.soonest[row] >> BITS * row & MASK
     ends.last[0] = ends.soonest[row]
     unit = ends.first[row, slot]

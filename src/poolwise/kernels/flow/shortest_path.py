@@ -1,7 +1,7 @@
 """Successive shortest paths: send excess along shortest paths to nodes with a deficit, keeping the flow optimal throughout.
 
-A search starts at one source and stops at the first node marked as near one with a deficit. It sends flow along the path, and
-from there on along arcs of reduced cost zero. Searches run along the arcs or against them (`flip` 0 or 1): from nodes with
+A search starts at one source and stops at the first node marked as near a node with a deficit. It sends flow along the path,
+and from there on along arcs of reduced cost zero. Searches run along the arcs or against them (`flip` 0 or 1): from nodes with
 excess to nodes with a deficit or the other way, by the same code with all signs flipped.
 
 Source: Edmonds, Karp 1972 (prices); Ahuja, Magnanti, Orlin, Network Flows, section 9.7. Stopping at near nodes is our addition:

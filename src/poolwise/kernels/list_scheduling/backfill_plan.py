@@ -1,7 +1,7 @@
 """Plan of one backfill pass: the expected start of a job, given the expected ends of runs and the reservations made so far.
 
-Equals `policies.backfill.slurm_plan`, start by start. On racks, nodes and pool memory are counted: a job fits at a time if
-they are free at each time of its interval, along with the reservations.
+Equals `policies.backfill.slurm_plan`, start by start. On racks, it counts nodes and pool memory: a job fits at a time if enough
+of both is free, net of the reservations, throughout its interval.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ def begin_plan(state: RackState, intervals: IntervalArrays) -> None:
 def holds(state: RackState, intervals: IntervalArrays) -> bool:
     """Return whether a new pass would begin with the plan of the last one: time and ranking have not changed it.
 
-    With the same runs, time changes the plan when an expected end has passed; when the interval of a planned job, from now on,
-    reaches a further segment; when an expected start comes into the window; when a reservation has passed that rounding ends
-    before its start; or when the window ends later within a reservation.
+    With the same runs, the passing of time changes the plan in five cases: an expected end has passed; the interval of a
+    planned job, counted from now, reaches a further segment; an expected start has come into the window; a reservation has
+    passed whose rounded end precedes its start; or the window now ends later within a reservation.
     """
     rank, status = intervals.rank, intervals.status
     if state.now.time >= status.holds_until:
@@ -57,7 +57,7 @@ def _hold_until(time: int, intervals: IntervalArrays) -> None:
 
 @step
 def sort_releases(state: RackState, intervals: IntervalArrays) -> None:
-    """Compute what is free after each expected end, and what the reservations leave free from now on."""
+    """Compute the capacity free after each expected end, and the capacity that the reservations leave free from now on."""
     racks, releases, now = state.racks, intervals.releases, state.now
     soon = second(now) + OVERDUE
     for r in range(racks.free.size):
@@ -77,7 +77,7 @@ def sort_releases(state: RackState, intervals: IntervalArrays) -> None:
 
 @inlined
 def _insert_release(at: int, run: int, end: int, job: IntArray, releases: ReleaseArrays) -> None:
-    """Insert a run into the first `at` ones, by expected end (ns), ties by job; runs come almost in this order."""
+    """Insert a run into the first `at` runs, sorted by expected end (ns), then by job; runs arrive nearly sorted."""
     while at > 0 and (releases.end[at - 1] > end or (releases.end[at - 1] == end and job[releases.run[at - 1]] > job[run])):
         releases.end[at], releases.run[at] = releases.end[at - 1], releases.run[at - 1]
         at -= 1
@@ -86,7 +86,7 @@ def _insert_release(at: int, run: int, end: int, job: IntArray, releases: Releas
 
 @step
 def _find_least(last: int, now: int, intervals: IntervalArrays) -> None:
-    """Compute the minimum from now (ns) to each segment up to `last`, from the first one for which it is not known."""
+    """Compute the least capacity free from now (ns) to each segment up to `last`, unless it is known already."""
     releases, segments, status = intervals.releases, intervals.segments, intervals.status
     for s in range(status.known, last + 1):
         nodes_left, counts = 0, segments.end[s] > now
@@ -105,7 +105,7 @@ def _find_least(last: int, now: int, intervals: IntervalArrays) -> None:
 
 @step
 def starts_now(job: int, state: RackState, intervals: IntervalArrays) -> bool:
-    """Return whether a job fits now along with all reservations up to the end of its limit."""
+    """Return whether a job fits from now to the end of its time limit, in addition to all reservations."""
     jobs, segments = state.jobs, intervals.segments
     n, now = jobs.nodes[job], second(state.now)
     s = last_begun(limit_end(now, jobs.expected_work[job]), segments.begin, intervals.status.segments)
@@ -118,7 +118,7 @@ def starts_now(job: int, state: RackState, intervals: IntervalArrays) -> bool:
 
 @step
 def place_now(job: int, state: RackState, intervals: IntervalArrays) -> None:
-    """Find nodes and MiB (`racks.take`, `racks.borrow`) for a job that fits now along with the reservations."""
+    """Find nodes and MiB (`racks.take`, `racks.borrow`) for a job that fits now in addition to the reservations."""
     jobs, racks, segments = state.jobs, state.racks, intervals.segments
     end = limit_end(second(state.now), jobs.expected_work[job])
     s = last_begun(end, segments.begin, intervals.status.segments)
@@ -216,7 +216,7 @@ def _first_fit(job: int, begin: int, limit: int, state: RackState, intervals: In
 
 @step
 def _first_decrease(first: int, last: int, intervals: IntervalArrays) -> int:
-    """Return when (ns) less is reserved than the most in the segments `first` to before `last` until then; -1 for never."""
+    """Return when (ns) reserved amounts first fall below their maximum over segments `first` to `last` - 1; -1 for never."""
     releases, segments = intervals.releases, intervals.segments
     _clear_most(releases)
     for s in range(first, intervals.status.segments - 1):
@@ -229,14 +229,14 @@ def _first_decrease(first: int, last: int, intervals: IntervalArrays) -> int:
 
 @inlined
 def _clear_most(releases: ReleaseArrays) -> None:
-    """Begin a search for the most that is reserved."""
+    """Begin a search for the largest reserved amounts."""
     for r in range(releases.nodes.size):
         releases.most_nodes[r], releases.most_memory[r] = 0, 0
 
 
 @inlined
 def _raise_most(s: int, releases: ReleaseArrays, segments: SegmentArrays) -> None:
-    """Include a segment in the most that is reserved."""
+    """Include a segment in the search for the largest reserved amounts."""
     for r in range(releases.nodes.size):
         releases.most_nodes[r] = max(releases.most_nodes[r], segments.nodes[s, r])
         releases.most_memory[r] = max(releases.most_memory[r], segments.memory[s, r])
@@ -244,7 +244,7 @@ def _raise_most(s: int, releases: ReleaseArrays, segments: SegmentArrays) -> Non
 
 @step
 def _find_tails(first: int, last: int, intervals: IntervalArrays) -> None:
-    """Compute the most reserved in segments `first` to before `last`, and the minimum free from each of them to the last."""
+    """Compute the largest amounts reserved in segments `first` to `last` - 1, and the least free from each to the last."""
     releases, segments = intervals.releases, intervals.segments
     _clear_most(releases)
     for s in range(last - 1, first - 1, -1):
@@ -259,7 +259,7 @@ def _find_tails(first: int, last: int, intervals: IntervalArrays) -> None:
 
 @inlined
 def _decreases(s: int, releases: ReleaseArrays, segments: SegmentArrays) -> bool:
-    """Return whether a segment reserves less of some rack or pool than the most so far."""
+    """Return whether a segment reserves less of some rack or pool than the largest amount so far."""
     for r in range(releases.nodes.size):
         if segments.nodes[s, r] < releases.most_nodes[r] or segments.memory[s, r] < releases.most_memory[r]:
             return True
@@ -291,10 +291,10 @@ def _touches(run: int, state: RackState, releases: ReleaseArrays) -> bool:
 
 @step
 def _fits_after(ended: int, met: int, last: int, job: int, state: RackState, intervals: IntervalArrays) -> bool:
-    """Return whether a job fits after `ended` ends, along with the segments `met` to before `last`; place it in `racks` if so.
+    """Return whether a job fits after `ended` ends in addition to segments `met` to `last` - 1; place it in `racks` if so.
 
-    What is free grows with each end. So only the most reserved in the segments up to that end matters, and the minimum of the
-    segments after it.
+    Free capacity grows with each end. So only the largest amounts reserved up to that end matter, and the least capacity free
+    after it.
     """
     jobs, racks, releases, segments = state.jobs, state.racks, intervals.releases, intervals.segments
     anywhere = state.rules.anywhere
@@ -342,9 +342,9 @@ def _conflicts(start: int, limit: int, take: IntArray, borrow: IntArray, interva
 
 @step
 def _cut(begin: int, end: int, take: IntArray, borrow: IntArray, intervals: IntervalArrays) -> None:
-    """Add a reservation to the segments in its interval, cut at its ends.
+    """Add a reservation to the segments in its interval, after cutting segments at both of its ends.
 
-    An interval within a segment that is rounded to a single instant becomes a segment without length.
+    If rounding reduces an interval within a segment to a single instant, it becomes a segment of length zero.
     """
     status, segments, capacity = intervals.status, intervals.segments, intervals.releases.nodes
     at = _cut_at(begin, intervals)

@@ -17,7 +17,7 @@ from poolwise.quantities import HORIZON
 
 @step
 def last_candidate(last: int, first: int, jobs: JobArrays, rules: Rules, profile: ProfileArrays) -> int:
-    """Return the position, from `last` back to `first`, of a job that fits from now until its expected end; else `first` - 1.
+    """Return the last position in [`first`, `last`] of a job that fits from now until its expected end, or `first` - 1.
 
     `profile.status.single_rack` is a rack that can hold the entire job for that time, -1 if there is none.
     """

@@ -19,7 +19,7 @@ from poolwise.kernels.list_scheduling.waiting import join, leave
 
 @step
 def apply_changes(state: RackState, changes: ChangeArrays) -> None:
-    """Apply the changes of this instant; a rack or pool that lost capacity in use aborts its latest runs first."""
+    """Apply the changes of this instant; if capacity in use is lost, abort the latest runs of the rack or pool."""
     racks, now = state.racks, state.now
     while time_at(changes.time, now.changes) == now.time:
         c = now.changes
@@ -37,7 +37,7 @@ def apply_changes(state: RackState, changes: ChangeArrays) -> None:
 
 @inlined
 def _latest_run_on(r: int, of_pool: bool, state: RackState) -> int:
-    """Return the latest started run of those that hold nodes of a rack, or memory of its pool."""
+    """Return the most recently started run that holds nodes of a rack, or memory of its pool."""
     racks, runs = state.racks, state.runs
     last, owner = -1, racks.pool_owner[r] if of_pool else racks.node_owner[r]
     for at in range(state.now.running):
@@ -71,7 +71,7 @@ def _fits_empty(job: int, jobs: JobArrays, rules: Rules, changes: ChangeArrays) 
 
 @step
 def readmit(first: int, state: RackState, changes: ChangeArrays, tree: Tree | None) -> None:
-    """Readmit deferred jobs, from the position `first`, that the machine could hold if it were empty.
+    """Readmit the deferred jobs, from position `first` on, that the machine could hold if it were empty.
 
     The others stay deferred while a later change can still add capacity, and are rejected otherwise.
     """
@@ -98,7 +98,7 @@ def defer_infeasible(state: RackState, changes: ChangeArrays, tree: Tree | None)
     jobs, rules, now = state.jobs, state.rules, state.now
     largest, remote = changes.max_request[0], changes.max_request[1]
     if not fits(0, largest, remote, rules.anywhere, None, changes.nodes, changes.memory):
-        for k in range(now.waiting - 1, -1, -1):  # `leave` moves the last job to the gap, and that job was checked before
+        for k in range(now.waiting - 1, -1, -1):  # `leave` moves the last job, which has been checked already, to the gap
             job = state.queue.job[k]
             if not _fits_empty(job, jobs, rules, changes):
                 if tree is not None and now.indexed:

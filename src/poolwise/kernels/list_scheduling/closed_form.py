@@ -1,13 +1,14 @@
-"""Closed-form tests of backfill candidates where a node uses memory only of its own rack's pool (scope "rack").
+"""Closed-form tests of backfill candidates on nodes that use memory only of their own rack's pool (scope "rack").
 
 A short candidate ends by the head's shadow time, a long one after it. A candidate that fits entirely in one rack is placed in
 the one of these racks with the most free nodes (`racks.place`). A long one leaves the head room if and only if that rack keeps
-the nodes and MiB that the head requires of it, since all other racks are unchanged. So two numbers per rack now, and two per
-rack at the shadow time, decide.
+the nodes and MiB that the head requires of it, since all other racks are unchanged. So the decision depends on two numbers per
+rack now, and two per rack at the shadow time.
 
 A candidate that fits in no single rack fills racks in the order of free nodes, most first, if each pool can serve all free
 nodes of its rack. It then fits if it needs no more nodes than are free, and the remainder in each rack is known; often its node
-count alone shows that the head would have too few. Other candidates over several racks have to be placed to decide.
+count alone shows that the head would have too few. Other candidates that span several racks can only be decided by placing
+them.
 """
 
 from __future__ import annotations
@@ -145,7 +146,7 @@ def classify_all(n: int, remote: int, most_nodes: int, most_remote: int, short: 
 
 @step
 def _might_fit(n: int, remote: int, of_nodes: int, of_memory: int, racks: RackArrays) -> bool:
-    """Return whether all racks together might hold n nodes that use `remote` MiB each, within two columns of `racks.whole`.
+    """Return whether all racks together might hold n nodes that use `remote` MiB each, by two columns of `racks.whole`.
 
     The columns for long jobs bound what each rack can give up, so a job over several racks that exceeds them cannot start
     either. The quotient may be rounded up, which only excludes fewer jobs and avoids an integer division.

@@ -83,8 +83,8 @@ def conservative_pass(state: RackState, profile: ProfileArrays) -> None:
 def _refresh_profile(state: RackState, profile: ProfileArrays) -> None:
     """Advance the profile and the reservations of the last pass to now, or rebuild them where they are not valid.
 
-    They are not valid after a change of capacity, nor while a run is overdue (each pass expects its end at another time),
-    nor in scope "system" or on mixed nodes, where the length of an interval or the choice of a rack depends on more.
+    They are invalid after a change of capacity, and while a run is overdue, since each pass expects it to end at another time.
+    They are also invalid in scope "system" and on mixed nodes: see `reservation_cache`.
     """
     now = state.now
     is_reusable = not (is_overdue(state) or state.rules.anywhere) and state.jobs.mixed is None

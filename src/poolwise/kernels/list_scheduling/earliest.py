@@ -21,15 +21,15 @@ def shortest(job: int, jobs: JobArrays, rules: Rules) -> int:
 
 @step
 def earliest(job: int, first: int, limit: int, jobs: JobArrays, rules: Rules, racks: RackArrays, profile: ProfileArrays) -> int:
-    """Find the earliest instant, from position `first` and before the time `limit` (ns), at which a job fits; -1 if none.
+    """Find the earliest instant, from position `first` on and before time `limit` (ns), at which a job fits; -1 if none.
 
     The placement is written to `racks.take` and `racks.borrow`, the length of the interval to `profile.status`, and the minimum
     over it to `profile.least_free` and `.least_pool`.
 
     Free capacity decreases only where reservations begin. So the minimum over an interval is the minimum over its first instant
-    and those instants, its lows. The interval begins at instant k, instants before m have been read, and positions a to b - 1
-    of `profile.low` hold its lows. The minimum over this sliding window is kept in two parts (see `_drop`), so that each low
-    is read a few times, however many intervals contain it.
+    and the instants in it at which reservations begin, its lows. The interval begins at instant k, instants before m have been
+    read, and positions a to b - 1 of `profile.low` hold its lows. The minimum over this sliding window is kept in two parts
+    (see `_drop`), so that each low is read a few times, however many intervals contain it.
     """
     n, remote, count, low = jobs.nodes[job], jobs.remote[job], profile.status.instants, profile.low
     length = shortest(job, jobs, rules)

@@ -12,7 +12,7 @@ class RackHeadArrays(NamedTuple):
 
     of: IntArray  # (n_job,) set of nodes of each job
     usable: BoolArray  # (n_set, 2 * n_group) nodes that jobs of a set may use, and the pools from which these borrow
-    blocks: BoolArray  # (n_set, 2 * n_group) the same of their partitions: what a job blocks if it does not fit
+    blocks: BoolArray  # (n_set, 2 * n_group) nodes and pools of their partitions, which a job blocks if it does not fit
     competes: BoolArray  # (n_set, n_set) whether a job of a set may use something that a job of another set blocks
     blocked: BoolArray  # (2 * n_group,) what is blocked in a pass
     # (n_group,) scratch: what is free and not blocked

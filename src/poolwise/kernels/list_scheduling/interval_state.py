@@ -18,7 +18,7 @@ class IntervalStatus:
     runs: int  # runs in `ReleaseArrays`
     segments: int  # segments in use
     planned: int  # jobs in `RankArrays.planned`
-    holds_until: int  # ns before which a new pass would find the same for them, unless a run starts or ends
+    holds_until: int  # ns before which a new pass would plan them in the same way, unless a run starts or ends
     known: int  # segments for which `SegmentArrays.least_nodes` and `.least_memory` are up to date
     later: int  # ns at which the reservations met last first decrease, -1 for never
 

@@ -1,8 +1,8 @@
 """One pass of list scheduling at intervals: the main scheduler in strict priority order, then a backfill pass if one is due.
 
 Reservations last for a pass. So a backfill pass ends once none of the remaining jobs that it tests could start now; only the
-jobs in front of the last that could need a reservation. A pass continues the plan of the last one where that still holds.
-Equals `policies.backfill.slurm`.
+jobs in front of the last that could need a reservation. A pass continues the plan of the last one if that still holds. Equals
+`policies.backfill.slurm`.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def _backfill(state: RackState, intervals: IntervalArrays) -> None:
 
 @step
 def _last_candidate(last: int, first: int, state: RackState, intervals: IntervalArrays) -> int:
-    """Return the position, from `last` back to `first`, of a job that could start now; else `first` - 1."""
+    """Return the last position in [`first`, `last`] of a job that could start now; `first` - 1 if there is none."""
     while last >= first and not starts_now(intervals.rank.job[last], state, intervals):
         last -= 1
     return last

@@ -1,4 +1,4 @@
-"""Placement of a job on racks of different nodes, or on some of the nodes, and its slowdown there.
+"""Placement of a job on racks whose nodes differ or are not all allowed, and its slowdown there.
 
 The racks of a replay are then groups: the nodes of one type in one rack, whose pool is at its first group. Equals
 `policies.placement.memory.mixed_racks` and `performance.remote_memory`, operation by operation.
@@ -44,7 +44,7 @@ def _offer(n: int, job: int, r: int, anywhere: bool, mixed: MixedArrays, free: I
 
 @inlined
 def _is_better(r: int, best: int, offers: IntArray) -> bool:
-    """Return whether the offer of rack r is better than that of an earlier rack: more nodes, then less of all else."""
+    """Return whether rack r offers more nodes than an earlier rack or, if equal, less in the next column that differs."""
     if offers[r, NODES] != offers[best, NODES]:
         return bool(offers[r, NODES] > offers[best, NODES])
     for column in range(REMOTE, FREE + 1):
@@ -65,7 +65,7 @@ def _best(offers: IntArray) -> int:
 
 @step
 def _take_cheapest(n: int, job: int, mixed: MixedArrays, free: IntArray, take: IntArray) -> int:
-    """Take n nodes of the machine, those with least remote memory first; return its sum, -1 with too few nodes."""
+    """Take n nodes, those that need the least remote memory first; return the total remote memory, -1 with too few nodes."""
     needed, level, eligible = 0, mixed.level[job], mixed.eligible[job]
     for i in range(free.size):
         g = mixed.by_preference[level, i]

@@ -34,7 +34,7 @@ def copy(source: IntArray, target: IntArray) -> None:
 def fits(job: int, n: int, remote: int, anywhere: bool, mixed: MixedArrays | None, free: IntArray, pool: IntArray) -> bool:
     """Return whether n nodes with `remote` MiB each fit. Monotone: less free capacity never makes a job fit.
 
-    `job` matters on `mixed` nodes only. Without them, in scope "system", this is a necessary condition of mixed nodes.
+    `job` matters only on `mixed` nodes. If `mixed` is omitted in scope "system", the result is a necessary condition for them.
     """
     if mixed is not None:
         return fits_mixed(n, job, anywhere, mixed, free, pool)

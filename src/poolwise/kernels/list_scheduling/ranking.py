@@ -90,9 +90,9 @@ def rank_first(wanted: int, state: RackState, intervals: IntervalArrays) -> int:
 
 @step
 def _select(state: RackState, intervals: IntervalArrays) -> None:
-    """Rank the first waiting jobs: a heap of the best so far, the last of them on top.
+    """Rank the first waiting jobs, using a heap of the best jobs so far with the last of them on top.
 
-    It takes as many as the ranking holds, or those up to the last job of an earlier ranking that has enough of them.
+    Stop at the capacity of the ranking, or at the last job of the earlier ranking if that has enough jobs.
     """
     rank, status, now = intervals.rank, intervals.status, state.now
     last, size, k = _last_known(intervals.rules.depth, now.waiting, intervals), 0, 0
@@ -118,7 +118,7 @@ def _select(state: RackState, intervals: IntervalArrays) -> None:
 
 @inlined
 def _last_known(depth: int, waiting: int, intervals: IntervalArrays) -> int:
-    """Return the last job, by the present keys, of `depth` jobs and some more in the ranking; -1 if it holds too few."""
+    """Return the last, by the present keys, of slightly more than `depth` jobs in the ranking; -1 if it holds too few."""
     rank, count = intervals.rank, min(intervals.status.ranked, depth + depth // 8)
     if count < min(depth, waiting) or count == 0:
         return -1

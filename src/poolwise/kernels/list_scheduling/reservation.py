@@ -19,13 +19,13 @@ from poolwise.quantities import NEVER, OVERDUE
 def reserve(job: int, state: RackState) -> None:
     """Find the head's shadow time and the machine at that time: `now.shadow`, `racks.shadow_free`, `racks.shadow_pool`.
 
-    `now.window` is the longest expected runtime that ends by then. The rest is cached while the same job is the head, which is
-    exact. A job backfilled since either ends by the shadow time or was subtracted from the machine at that time with the head
-    still fitting. Before the shadow time even less is free, and the head did not fit there already; at the shadow time the
+    `now.window` is the longest expected runtime that ends by then. The rest is cached while the head stays the same; the cache
+    is exact. A job backfilled since either ends by the shadow time or was subtracted from the machine at that time with the
+    head still fitting. Before the shadow time even less is free, and the head did not fit there already; at the shadow time the
     cached machine is correct. A run that ended when expected was accounted for. A run that ends at another time, a start in
-    order or another head invalidates the cache (`now.head = -1`); the search then starts from the last shadow time. While a
-    run is overdue its expected end moves with the clock, so nothing is cached. Nothing is cached either if the reservation
-    counts only nodes: the head may fit now, and its reservation is for the next release, whatever has started since.
+    order or another head invalidates the cache (`now.head = -1`); the search then starts from the last shadow time. While a run
+    is overdue its expected end moves with the clock, so nothing is cached. Nothing is cached either if the reservation counts
+    only nodes: the head may fit now, and its reservation is for the next release, whatever has started since.
     """
     rules, racks, now = state.rules, state.racks, state.now
     overdue = is_overdue(state)
@@ -143,7 +143,7 @@ def leaves_room(head: int, state: RackState) -> bool:
 
 @inlined
 def _leaves_room(head: int, mixed: MixedArrays | None, state: RackState) -> bool:
-    """Return the same, given the mixed nodes."""
+    """Implement `leaves_room`, given the mixed nodes."""
     jobs, racks = state.jobs, state.racks
     n, remote, anywhere = jobs.nodes[head], jobs.remote[head], state.rules.anywhere
     shadow_free, shadow_pool = racks.shadow_free, racks.shadow_pool

@@ -119,7 +119,7 @@ class ChangeArrays(NamedTuple):
     # (n_rack,) current capacity of racks and pools, used or not
     nodes: IntArray
     memory: IntArray
-    max_request: IntArray  # (2,) the most nodes, and the most remote memory per node, that any job requests which may ever run
+    max_request: IntArray  # (2,) the most nodes, and the most remote memory per node, requested by any job that can ever run
     requeues: BoolArray  # (1,) whether jobs that lose their nodes or memory are requeued
     deferred: IntArray  # (n_job,) jobs that would not fit the machine even if it were empty; the first `now.deferred` count
     rejected_after: IntArray  # (n_job,) changes applied before each job in `RunArrays.rejected` was rejected
@@ -155,7 +155,7 @@ class ReservationCacheArrays(NamedTuple):
     # (n_job,) ns, the interval within which more may have become free for the job; until 0 for none
     gain_from: IntArray
     gain_until: IntArray
-    # (n_job,) the same for less
+    # (n_job,) ns, the interval within which less may be free for the job; until 0 for none
     loss_from: IntArray
     loss_until: IntArray
     loss_on: IntArray  # (n_job,) bits of the racks on which less may be free
@@ -245,7 +245,7 @@ class RackNow(Now):
     pool_per_node: int  # bounds of the racks now: see `closed_form.prepare_bounds`
     free: int
     long_split: int
-    first: int  # first waiting job by priority until `first_until`, -1 if unknown; not with a tree
+    first: int  # first waiting job by priority until `first_until`, -1 if unknown; unused with a tree
     first_until: int
     indexed: int  # 1 while the tree holds the queue
     depth: int  # number of waiting jobs above which a tree holds the queue

@@ -64,7 +64,7 @@ def oldest(queue: QueueArrays, now: RackNow) -> int:
 
 @step
 def front(rules: Rules, now: RackNow) -> int:
-    """Return the submit time (ns) up to which jobs have waited for longer than the cap: `interfaces.capped.cap`."""
+    """Return the submit time (ns) up to which jobs have waited for longer than the cap; see `interfaces.capped.cap`."""
     age = int(min(rules.backlogs * (now.backlog / rules.nodes) * 1_000_000_000, float(HORIZON)))
     return int(now.time - min(rules.patience + age, HORIZON))
 

@@ -57,9 +57,9 @@ def begin_plan(state: SharedState, intervals: SharedIntervals) -> None:
 def holds(state: SharedState, intervals: SharedIntervals) -> bool:
     """Return whether a new pass would begin with the plan of the last one: time and ranking have not changed it.
 
-    With the same runs, time changes the plan when an expected end has passed; when the interval of a planned job, from now on,
-    reaches a further segment; when an expected start comes into the window; when a reservation has passed that rounding ends
-    before its start; or when the window has come to its end. Otherwise, only the end of the window moves.
+    With the same runs, the passing of time changes the plan in five cases: an expected end has passed; the interval of a
+    planned job, counted from now, reaches a further segment; an expected start has come into the window; a reservation has
+    passed whose rounded end precedes its start; or the window has come to its end. Otherwise, only the end of the window moves.
 
     With a lowest priority of jobs with reservations, it also changes with the priorities. With a limit on the number of
     reservations, the result is False.
@@ -102,7 +102,7 @@ def _hold_until(time: int, intervals: SharedIntervals) -> None:
 
 @step
 def starts_now(job: int, state: SharedState, windows: WindowArrays, intervals: SharedIntervals) -> bool:
-    """Return whether a job fits now along with all reservations up to the end of its limit."""
+    """Return whether a job fits from now to the end of its time limit, in addition to all reservations."""
     kind, segments, kinds = kind_now(job, state, windows), intervals.segments, state.kinds
     if not finds_room(kind, state):
         return False
@@ -118,7 +118,7 @@ def starts_now(job: int, state: SharedState, windows: WindowArrays, intervals: S
 
 @step
 def place_now(job: int, state: SharedState, windows: WindowArrays, intervals: SharedIntervals) -> None:
-    """Find nodes (`nodes.chosen`) for a job that fits now along with the reservations."""
+    """Find nodes (`nodes.chosen`) for a job that fits now in addition to the reservations."""
     kind, nodes, ahead, segments = kind_now(job, state, windows), state.nodes, intervals.trial.ahead, intervals.segments
     end, leaves = limit_end(second(state.now), state.jobs.length[job]), nodes.top.shape[0] // 2
     for n in range(segments.reserved_from.size):
@@ -167,7 +167,7 @@ def _expected_start(job: int, state: SharedState, windows: WindowArrays, interva
     """Return the expected start (ns) of a job that does not start now, -1 if none is known; its nodes are `ahead.chosen`.
 
     A job starts before the instant from which it is tried next. So it is only tried from an instant if enough nodes can hold a
-    part by the next one, and are not reserved from before the next one on. Windows may close some of these to it.
+    part by the next one, and are not reserved from before the next one on. Windows may close some of these nodes to the job.
     """
     kind, segments, status, is_first = state.jobs.kind[job], intervals.segments, intervals.status, True
     now, limit, parts, area = second(state.now), state.jobs.length[job], state.kinds.parts[kind], intervals.trial.area
@@ -212,7 +212,7 @@ def _expected_start(job: int, state: SharedState, windows: WindowArrays, interva
 def _tried_again(
     begin: int, later: int, of: int, closed: int, now: SharedNow, windows: WindowArrays, intervals: SharedIntervals
 ) -> int:
-    """Return the next instant (ns) from which a job with a set of nodes is tried, -1 for none, given that without windows.
+    """Return the next instant (ns) from which a job is tried, -1 for none; `later` is that instant without windows.
 
     Equals `BackfillWindows.next_trial`. It changes as the end of the plan moves and, at first, when a window has ended.
     """
@@ -233,10 +233,10 @@ def _tried_again(
 
 @step
 def _earliest_bound(begin: int, limit: int, parts: int, is_first: bool, intervals: SharedIntervals) -> int:
-    """Return the least next instant (ns) of an instant from `begin` on from which a job can start, NEVER if it never can.
+    """Return a lower bound (ns) of the next instant after a possible start from `begin` on; NEVER if there is no such start.
 
-    It is at least the start, and after the instant from which enough nodes are not reserved.
-    `trial.free_from` is kept from call to call for the same job, except that `is_first` begins a job.
+    The bound is at least the start, and later than the instant from which enough nodes are not reserved. `trial.free_from` is
+    kept from call to call for the same job, and reset if `is_first`.
     """
     trial, last, latest = intervals.trial, parts - 1, NEVER
     if is_first:
@@ -254,14 +254,14 @@ def _earliest_bound(begin: int, limit: int, parts: int, is_first: bool, interval
 
 @inlined
 def _begin_least(count: int, least: IntArray) -> None:
-    """Begin a search for the `count` least of some numbers."""
+    """Begin a search for the `count` smallest numbers of a sequence."""
     for k in range(count):
         least[k] = NEVER
 
 
 @inlined
 def _add_least(number: int, count: int, least: IntArray) -> None:
-    """Insert a number into the `count` least so far, ascending."""
+    """Insert a number into the `count` smallest so far, in ascending order."""
     k = count - 1
     if number >= least[k]:
         return
@@ -326,7 +326,7 @@ def _ends_wanted(parts: int, intervals: SharedIntervals) -> int:
 
 @inlined
 def _place_first(parts: int, intervals: SharedIntervals) -> None:
-    """Do the same as `_place` by first fit."""
+    """Choose nodes as `_place` does, by first fit."""
     trial, part, word, left = intervals.trial, 0, -1, 0
     while part < parts:
         while left == 0:
@@ -342,7 +342,7 @@ def _place_first(parts: int, intervals: SharedIntervals) -> None:
 
 @step
 def _place_on_busy(parts: int, intervals: SharedIntervals) -> None:
-    """Do the same as `policies.placement.nodes.busy`: of each weight, choose nodes in use first.
+    """Choose nodes as `policies.placement.nodes.busy` does: among nodes of equal weight, those in use first.
 
     If they suffice, one idle node of their weight is chosen in addition.
     """

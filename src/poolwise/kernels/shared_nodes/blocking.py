@@ -83,7 +83,7 @@ def start_in_order(
 
 @inlined
 def _lacks_nodes(kind: int, here: int, blocks: BlockArrays, state: SharedState) -> bool:
-    """Return whether a job of a kind, `here` with windows, would not fit on the nodes that are not blocked if nothing ran.
+    """Return whether a job of a kind (`here` with windows) would not fit on the nodes that are not blocked even if nothing ran.
 
     Return False if its partitions have fewer nodes that are not blocked than it has parts.
     """
@@ -123,7 +123,7 @@ def unblock(blocks: BlockArrays) -> None:
 
 @step
 def _block(of: int, leaves: int, opened: BoolArray, blocks: BlockArrays) -> bool:
-    """Block the nodes of a job's partitions; return whether some set of nodes, (n_set, 2 * n_leaf), has open ones."""
+    """Block the nodes of a job's partitions; return whether some set, (n_set, 2 * n_leaf), still has open nodes."""
     is_open = False
     for n in range(blocks.blocked.size):
         blocks.blocked[n] = blocks.blocked[n] or blocks.of_set[of, n]

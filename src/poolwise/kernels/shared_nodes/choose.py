@@ -209,7 +209,7 @@ def _use_sequences(first: int, behind: int, part: int, kind: int, kinds: KindArr
 
 @step
 def _next_sequence(first: int, behind: int, left: int, kind: int, kinds: KindArrays, nodes: NodeArrays) -> int:
-    """Return where the sequence that the remaining parts use next begins in `line[first:behind]`, -1 if none is left."""
+    """Return where in `line[first:behind]` the next sequence for the remaining parts begins, -1 if none is left."""
     best, best_cores, sufficient, k = -1, 0, False, first
     while k < behind:
         if nodes.line[k] < 0:
@@ -297,7 +297,7 @@ def _rank(kind: int, placement: int, fitting: int, kinds: KindArrays, nodes: Nod
 
 @step
 def _rank_racks(wanted: int, fitting: int, nodes: NodeArrays) -> None:
-    """Write -1 - rank of each rack to `tally`, by its nodes among those that borrow least, as many as there are parts."""
+    """Rank the racks by how many of the nodes that borrow least each contains; write -1 - rank of each to `tally`."""
     line, key, chosen = nodes.line, nodes.key, nodes.chosen
     for k in range(fitting):
         chosen[k] = line[k]

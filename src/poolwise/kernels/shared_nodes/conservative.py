@@ -1,8 +1,8 @@
 """One pass of conservative backfilling: reserve in priority order, start the jobs whose reservation begins now.
 
-A pass stops once no remaining job can start now along with the reservations: those behind would be discarded before the next
-pass. If only jobs have arrived since, and those behind the reservations, the next pass continues where the last one stopped.
-Source: `policies.backfill.conservative`.
+A pass stops once no remaining job can start now in addition to the reservations: those behind would be discarded before the
+next pass. If nothing happens until the next pass except arrivals of jobs behind the reservations, it continues where the last
+one stopped. Source: `policies.backfill.conservative`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from poolwise.quantities import NEVER
 _OUTSIDE = -2
 """Value of `NodeReservations.tested` for jobs that are not in the line of waiting jobs."""
 _FEW = 8
-"""Jobs that are inserted one by one into the sorted line of waiting jobs; if there are more, all are sorted."""
+"""Up to this many new jobs are inserted one by one into the sorted line of waiting jobs; with more, it is sorted again."""
 
 
 @step
@@ -174,7 +174,7 @@ def _choose_first(time: int, parts: int, nodes: NodeArrays, profile: ProfileStep
 
 @inlined
 def _last_able(k: int, reserved: int, state: SharedState, profile: ProfileSteps) -> int:
-    """Return the last position up to `k` of a job without a reservation that can start now; `reserved` has reserved last."""
+    """Return the last position up to `k` of a job without a reservation that can start now; `reserved` is the last with one."""
     while k >= profile.kept.status.planned and not _may_start(profile.line[k], reserved, state, profile):
         k -= 1
     return k
@@ -182,7 +182,7 @@ def _last_able(k: int, reserved: int, state: SharedState, profile: ProfileSteps)
 
 @step
 def _may_start(job: int, last: int, state: SharedState, profile: ProfileSteps) -> bool:
-    """Return whether a job can start now along with the reservations; a job that cannot does not until the profile changes."""
+    """Return whether a job can start now in addition to the reservations; if not, it cannot until the profile changes."""
     kind, kinds, nodes, kept = state.jobs.kind[job], state.kinds, state.nodes, profile.kept
     if kept.tested[job] == kept.status.last:
         return False

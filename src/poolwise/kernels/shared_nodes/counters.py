@@ -28,7 +28,7 @@ def admits(job: int, counters: CounterArrays) -> bool:
 
 @step
 def admit_jobs(state: SharedState, counters: CounterArrays) -> None:
-    """Write which waiting jobs are admitted, and the largest amounts that these use."""
+    """Write which waiting jobs are admitted, and the largest amounts that the admitted jobs use."""
     for counter in range(counters.largest.size):
         counters.largest[counter] = 0
     for k in range(state.now.waiting):

@@ -71,14 +71,14 @@ def _candidates(state: SharedState, windows: WindowArrays, heads: HeadArrays) ->
 
 @inlined
 def _reserve(head: int, k: int, state: SharedState, windows: WindowArrays, heads: HeadArrays) -> None:
-    """Find the shadow time of the k-th head, a job, and the nodes that hold a part of it by then and are open to it."""
+    """Find the shadow time of job `head`, the k-th head, and the nodes that hold a part of it by then and are open to it."""
     timeline, nodes, now, kind = state.timeline, state.nodes, state.now, state.jobs.kind[head]
     update_ready(kind, state)
     shadow_time_with_windows(head, state, windows)
     shadow, leaves, holding = now.shadow, nodes.top.shape[0] // 2, 0
     within = state.kinds.eligible[kind + timeline.closed[now.counted]]
     for n in range(nodes.rack.size):
-        ready = timeline.ready[leaves + n]  # nodes that are not exact hold a part later than the shadow time
+        ready = timeline.ready[leaves + n]  # nodes without an exact time hold a part later than the shadow time
         heads.holds[k, n] = timeline.exact[n] and nodes.open[within, leaves + n] and ready <= shadow and ready < NEVER
         holding += int(heads.holds[k, n])
     heads.kind[k], heads.shadow[k], heads.holding[k] = kind, shadow, holding
@@ -87,7 +87,7 @@ def _reserve(head: int, k: int, state: SharedState, windows: WindowArrays, heads
 
 @inlined
 def _write_shortest(count: int, state: SharedState, windows: WindowArrays, heads: HeadArrays) -> None:
-    """Write for each set of nodes how long a job may run that ends by the shadow times of all heads with which it competes."""
+    """Write for each set of nodes how long a job may run to end by the shadow times of all heads with which it competes."""
     for of in range(heads.shortest.size):
         heads.shortest[of] = NEVER
         for k in range(count):
@@ -181,7 +181,7 @@ def _is_lost(n: int, kind: int, k: int, state: SharedState, heads: HeadArrays) -
 
 @inlined
 def _subtract(job: int, kind: int, count: int, state: SharedState, heads: HeadArrays) -> None:
-    """Subtract a job that is about to start from the nodes that hold a part of a head, where it runs beyond the shadow time."""
+    """Remove the nodes that a job about to start takes from each head beyond whose shadow time it runs."""
     for k in range(count):
         if state.jobs.length[job] <= heads.window[k]:
             continue

@@ -27,7 +27,7 @@ class SharedIntervalStatus:
     # `now.version` and `now.renewal` for which the plan was begun
     version: int
     renewal: int
-    holds_until: int  # ns before which a new pass would find the same for them, unless a run starts or ends
+    holds_until: int  # ns before which a new pass would plan them in the same way, unless a run starts or ends
     able: int  # nodes in `TrialArrays.able`
     reservations: int  # reservations of single nodes in use
     ended: int  # number of ends by the start found last

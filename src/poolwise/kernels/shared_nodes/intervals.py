@@ -1,7 +1,7 @@
 """One pass of list scheduling at intervals: the main scheduler in priority order, then a backfill pass if one is due.
 
 Reservations last for a pass. So a backfill pass ends once none of the remaining jobs that it tests could start now. A pass
-continues the plan of the last one where that still holds. It is skipped where it would repeat one that started nothing. Equals
+continues the plan of the last one if that still holds. It is skipped if it would repeat a pass that started nothing. Equals
 `policies.backfill.slurm`. Both schedulers consider the admitted jobs only; see `counters`.
 """
 
@@ -110,9 +110,9 @@ def _see_changes(state: SharedState, windows: WindowArrays, intervals: SharedInt
 def _backfill(state: SharedState, windows: WindowArrays, intervals: SharedIntervals) -> bool:
     """Test the first jobs by priority: each starts if it fits along with the reservations of those before it.
 
-    Write to `status.idle_until` until when no further one can start, if none has started. Return whether a start bars an
-    admitted job, which ends the pass. A job that cannot start now cannot later in the pass: room only shrinks. So jobs of a
-    component in which no job can start now need no reservations: they affect no other component.
+    If none has started, write the time until which none can start to `status.idle_until`. Return whether a start bars an
+    admitted job, which ends the pass. A job that cannot start now cannot start later in the pass, since room only shrinks. So
+    jobs of a component in which no job can start now need no reservations: they affect no other component.
     """
     line, status, able = intervals.line, intervals.status, intervals.components.able
     count = _choose_candidates(state, intervals)
@@ -154,7 +154,7 @@ def _backfill(state: SharedState, windows: WindowArrays, intervals: SharedInterv
 
 @step
 def _any_candidate_fits(count: int, state: SharedState, intervals: SharedIntervals) -> bool:
-    """Write to `components.able` the first candidate of each component that fits without reservations; return if one does."""
+    """Write each component's first candidate that fits without reservations to `components.able`; return whether any does."""
     able, fitting = intervals.components.able, 0
     for component in range(able.size):
         able[component] = count
@@ -206,7 +206,7 @@ def _choose_candidates(state: SharedState, intervals: SharedIntervals) -> int:
 
 @step
 def _choose_within_limits(state: SharedState, intervals: SharedIntervals) -> int:
-    """Do the same as `_choose_candidates`, but skip jobs beyond the limits of their groups."""
+    """Choose candidates as `_choose_candidates` does, but skip jobs beyond the limits of their groups."""
     line, status, groups, key = intervals.line, intervals.status, intervals.groups, state.order.key
     for k in range(groups.most.size):
         for group in range(groups.tested.shape[1]):
@@ -227,7 +227,7 @@ def _choose_within_limits(state: SharedState, intervals: SharedIntervals) -> int
 
 @inlined
 def _is_within_limits(job: int, groups: GroupArrays) -> bool:
-    """Count a job in its groups; return False if one of them has enough jobs, and do not count it in those after it."""
+    """Count a job in its groups; at the first group with enough jobs, stop counting and return False."""
     for k in range(groups.most.size):
         of = groups.of[k, job]
         if groups.tested[k, of] >= groups.most[k]:
@@ -258,7 +258,7 @@ def _find_best(state: SharedState, intervals: SharedIntervals) -> None:
 
 @step
 def _stay_best(state: SharedState, intervals: SharedIntervals) -> bool:
-    """Keep the jobs in `line.best` that come before all others by new priorities; return whether they suffice for a pass."""
+    """Keep the jobs in `line.best` that come before all others by the new keys; return whether they suffice for a pass."""
     line, status, queue, now, best, worst = intervals.line, intervals.status, state.queue, state.now, 0, -1
     for k in range(status.best):
         line.is_best[line.best[k]] = True

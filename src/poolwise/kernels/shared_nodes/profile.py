@@ -1,4 +1,4 @@
-"""Availability profile: the steps of each node, from the pass that built it on, net of the reservations made so far.
+"""Availability profile: the steps of each node since the pass that built it, net of the reservations made so far.
 
 The steps of a node are in consecutive rows, ordered by time, with a row behind them whose time is NEVER.
 
@@ -233,7 +233,7 @@ def occupy(n: int, time: int, length: int, kind: int, kinds: KindArrays, profile
 
 @inlined
 def _current(n: int, time: int, profile: ProfileSteps) -> int:
-    """Return the step of a node that a time is in."""
+    """Return the step of a node that contains a time."""
     at = profile.first[n]
     while profile.time[at + 1] <= time < NEVER:
         at += 1

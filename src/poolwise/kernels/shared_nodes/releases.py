@@ -41,7 +41,7 @@ def sort_releases(state: SharedState, intervals: SharedIntervals) -> None:
 def _list_runs(state: SharedState, intervals: SharedIntervals) -> None:
     """Write the current runs to `releases.run` in order, and their ends to `releases.end`.
 
-    The order changes little from pass to pass, so runs that have started since are inserted, unless there are many. In between,
+    The order changes little from pass to pass, so runs that have started since are inserted, unless there are many. Meanwhile,
     `releases.due` is negative for runs that are listed already.
     """
     releases, runs, status, now, count = intervals.releases, state.runs, intervals.status, state.now, 0
@@ -87,7 +87,7 @@ def _precedes(run: int, other: int, due: IntArray, job: IntArray) -> bool:
 
 @inlined
 def _note_kind(n: int, kind: int, intervals: SharedIntervals) -> None:
-    """Write the kind of the next run by expected end on a node, -1 behind the last; note whether it was another one."""
+    """Write the kind of the next run by expected end on a node, -1 behind the last; note whether it has changed."""
     releases = intervals.releases
     if releases.kind_on[n, releases.parts[n]] != kind:
         releases.kind_on[n, releases.parts[n]] = kind

@@ -11,9 +11,9 @@ from poolwise.kernels.shared_nodes.state import WORD
 
 @step
 def add_reservation(begin: int, end: int, parts: int, now: int, intervals: SharedIntervals) -> None:
-    """Add a reservation of the chosen nodes to the segments in its interval, cut at its ends.
+    """Add a reservation of the chosen nodes to the segments in its interval, after cutting segments at both of its ends.
 
-    An interval within a segment that is rounded to a single instant becomes a segment without length.
+    If rounding reduces an interval within a segment to a single instant, it becomes a segment of length zero.
     """
     status, segments, chosen = intervals.status, intervals.segments, intervals.trial.ahead.chosen
     at = _cut_at(begin, intervals)

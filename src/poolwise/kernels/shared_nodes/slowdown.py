@@ -20,7 +20,7 @@ def runtime(job: int, state: SharedState) -> int:
 
 @step
 def expected(job: int, state: SharedState) -> int:
-    """Return the runtime (ns) that the scheduler expects there."""
+    """Return the runtime (ns) that the scheduler expects on these nodes."""
     jobs = state.jobs
     if jobs.near.size == 0:
         return int(jobs.expected_work[job])
