@@ -49,7 +49,8 @@ class JobCells:
     """Columns of a table, addressed by the field that a map assigns to them.
 
     `local` is the time zone of dates without an offset; `in_seconds` collects the time fields without a unit, read as seconds,
-    and `repeated` counts the times in the hour that a clock repeats when summer time ends. `dated`: a column has dates.
+    and `repeated` counts the times in the hour that a clock repeats when summer time ends. `dated` states whether any column
+    has dates.
     """
 
     source: Source

@@ -17,7 +17,7 @@ CellKind = Literal["whole", "instant", "length", "count", "memory", "text"]
 
 @dataclass(frozen=True)
 class ColumnField:
-    """A job field that a column of a table may hold: type of its cells, and common names of the column.
+    """A job field that a column of a table may hold, with the type of its cells and common names of the column.
 
     The names are in lower case without spaces and underscores.
     """
@@ -186,7 +186,7 @@ def _needed(name: str, timed: set[str]) -> bool:
 
 
 def _match(name: str, field: ColumnField) -> MappedColumn | None:
-    """Return the column if its name is a common one of the field, with the unit that ends its name."""
+    """Return the column if it has a common name of the field, with the unit at the end of that name."""
     if _normalized(name) in field.names:
         return MappedColumn(name)
     dimension = "memory" if field.kind == "memory" else "time" if field.kind in ("instant", "length") else None

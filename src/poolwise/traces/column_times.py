@@ -20,10 +20,10 @@ _NEAR = 0.01
 class JobTimes:
     """Times of the jobs of a table, (n_row,) each, in ns.
 
-    Submissions are since any zero, durations 0 where unknown, `requested` times at least the duration, and `recorded` ones
-    those of the log, `units.UNKNOWN` without one. `attributes` has "wait_s", the recorded waits, NaN where unknown, if there
-    are any. `repairs` maps reasons to the rows whose values are replaced for them; `mismatched` rows have a duration that
-    differs from the time between start and end.
+    Submit times count from an arbitrary zero, and unknown durations are 0. `requested` times are at least the duration;
+    `recorded` are those of the log, `units.UNKNOWN` where it has none. `attributes` has "wait_s", the recorded waits (NaN where
+    unknown), if the table has any. `repairs` maps each reason to the rows whose values are replaced for it; `mismatched` rows
+    have a duration that differs from the time between start and end.
     """
 
     submit: Times

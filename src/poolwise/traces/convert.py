@@ -20,10 +20,10 @@ def to_swf(
     memory_bytes_per_job: bool = False,
     comments: Sequence[str] = (),
 ) -> tuple[int, dict[str, int]]:
-    """Write the rows of a log, 18 fields each, after its header, `comments` and notes on what was changed.
+    """Write the rows of a log, 18 fields each, after its header, `comments` and notes on the changes.
 
     The target is gzip if its name ends in ".gz". The `extra_columns` after the 18th are dropped. With `memory_bytes_per_job`,
-    field 10 is converted from bytes per job to KB per processor, and field 7, which has no meaning then, set to -1.
+    field 10 is converted from bytes per job to KB per processor, and field 7, which then has no meaning, is set to -1.
 
     Returns the number of rows, and change -> number of rows.
     """

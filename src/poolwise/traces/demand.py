@@ -37,8 +37,8 @@ class Request:
 class Demand:
     """Resources of jobs in a log, (n_job,) each.
 
-    A job was spread over `parts` >= 1 nodes; a part stays on one node where nodes are shared. Thousandths of CPUs and GPUs are
-    totals of all parts, MiB of memory those of each part. `partition`, if known, restricts the nodes that a job may use.
+    A job was spread over `parts` >= 1 nodes; if nodes are shared, each part stays on one node. Thousandths of CPUs and GPUs are
+    totals over all parts; MiB of memory are per part. `partition`, if known, restricts the nodes that a job may use.
     """
 
     parts: IntArray
@@ -55,10 +55,9 @@ class Demand:
     def within_exclusive_nodes(self, machine: Machine, requested: IntArray) -> tuple[Demand, dict[str, int]]:
         """Return the demand of jobs whose log contains all CPUs of their nodes, as in exclusive partitions.
 
-        The counts of changes come second.
-
-        Such a job has, on each node, at most the cores of the smallest node of its partition, or the CPUs that it requested if
-        these are more. `requested` (n_job,) are the requested CPUs of all parts, 0 if unknown.
+        Also return the counts of changes. Such a job has, on each node, at most the cores of the smallest node of its
+        partition, or the CPUs that it requested if these are more. `requested` (n_job,) are the requested CPUs of all parts, 0
+        if unknown.
         """
         exclusive = {part.name for part in machine.partitions if part.exclusive}
         if self.partition is None or "cores" not in machine.resources:
@@ -79,9 +78,9 @@ class Demand:
         """Convert the demand to resources of the machine.
 
         On whole nodes, a job takes as many nodes as its CPUs and GPUs need, and on each node the share of its memory that
-        belongs to the CPUs and GPUs there. The smallest node that the job may use counts, unless a part has more CPUs than that
-        node and no more than the largest: then each part takes a node. If only some nodes have GPUs, jobs with GPUs request
-        "gpu" of each node.
+        belongs to the CPUs and GPUs there. These numbers refer to the smallest node that the job may use. However, if a part
+        has more CPUs than that node and no more than the largest, each part takes a node. If only some nodes have GPUs, jobs
+        with GPUs request "gpu" of each node.
 
         On shared nodes, each part is a task that requests "cpu_milli" or else "cores", "memory", and "gpu_milli" or else "gpu",
         whichever the nodes or devices have; with `separate_nodes`, the parts of a job are the "nodes" of one task instead, and

@@ -52,9 +52,9 @@ class DLRM(TraceFormat):
 
     Jobs request "cores", "gpu", "rdma" (hundredths of an RDMA card), "memory" and "storage" as in the trace, and one "cn" or
     "hn", which only nodes of their role have; this separates the roles under any scheduler. Resources that the machine lacks
-    are ignored and counted. Limits are not read. The number at the end of instance_sn is the id. Attributes are role, app,
-    max_per_node (instances of the application allowed on a node, -1 for no limit; no scheduler of Poolwise enforces it) and
-    kind, which is the role in lower case.
+    are ignored and counted. The limits in the trace are not read. The number at the end of instance_sn is the id. Attributes
+    are role, app, max_per_node (instances of the application allowed on a node, -1 for no limit; no scheduler of Poolwise
+    enforces it) and kind, which is the role in lower case.
 
     Parameters
     ----------
@@ -160,7 +160,7 @@ def _requests(source: Source) -> dict[str, IntArray]:
 
 
 def _available(requests: Mapping[str, IntArray], machine: Machine) -> tuple[dict[str, IntArray], dict[str, BoolArray]]:
-    """Return the requests for resources that the machine has; and reason -> (n_row,) mask of rows that request others."""
+    """Return the requests for resources that the machine has; and the rows that request others, as reason -> (n_row,) mask."""
     available = {name for name in requests if max_per_node(machine, name) or has_devices(machine, name)}
     ignored = {
         f"{name} ignored, because the machine has none": amount > 0

@@ -12,7 +12,7 @@ class TraceFormat(Protocol):
     """A file format of job traces with its options; a frozen dataclass whose fields are the options."""
 
     def read(self, path: Path, machine: Machine) -> Workload:
-        """Read a trace as a workload for a machine, whose nodes determine how many of them a job needs.
+        """Read a trace as a workload for a machine, whose node sizes determine how many nodes a job needs.
 
         The workload counts excluded rows and repaired values by reason. Raises InputError, with file, line and field, if the
         trace cannot be read.
@@ -20,5 +20,5 @@ class TraceFormat(Protocol):
         ...
 
     def recognizes(self, path: Path) -> bool:
-        """Return whether an existing file looks like this format; never raise. By default, the format is selected by name."""
+        """Return whether an existing file looks like this format; never raise. By default, no file does."""
         return False

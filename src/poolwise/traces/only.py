@@ -24,9 +24,9 @@ FROM, TO = "from", "to"
 
 
 def keep_only(workload: Workload, only: Mapping[str, Filter], path: Path, local: tzinfo) -> Workload:
-    """Return the jobs that match all filters, with time 0 at the first; count the others as excluded.
+    """Return the jobs that match all filters, with time 0 at the first submission; count the others as excluded.
 
-    Each name is an attribute of the jobs and each value one that a job must have; "from" and "to" limit submissions.
+    Each name is an attribute of the jobs, and each value is one that a job must have; "from" and "to" limit the submit times.
     `local` is the time zone of dates. Raises InputError for unknown names and values, and if no job remains.
     """
     reasons: dict[str, BoolArray] = {}

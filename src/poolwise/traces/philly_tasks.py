@@ -27,7 +27,7 @@ from poolwise.traces.vinesim.workload import workload_of_tasks
 @register("formats", "philly_tasks")
 @dataclass(frozen=True)
 class PhillyTasks(TraceFormat):
-    """Philly's single-GPU jobs, one task each, for a machine of units with affinities; never detected, select it by name.
+    """Philly's single-GPU jobs, one task each, for a machine of units with affinities. Select this format by name.
 
     Philly does not record what its jobs train. The kind of each job is drawn uniformly from the task types that the reference
     unit can run, from the seed and the job's row in the file. Its operations are chosen so that it takes its recorded time on

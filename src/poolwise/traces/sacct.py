@@ -282,7 +282,7 @@ def _demand(jobs: SacctRows, memory: FloatArray) -> Demand:
 def _times(jobs: SacctRows, machine: Machine, *, keep: bool = False) -> tuple[IntArray, IntArray, IntArray, dict[str, int]]:
     """Return (n_job,) runtimes, requested times and recorded limits in ns, and counts of repaired requested times.
 
-    A recorded limit that is missing is `units.UNKNOWN`. With `keep`, requested times are the recorded limits, or those of
+    A recorded limit that is missing is `units.UNKNOWN`. With `keep`, requested times are the recorded limits, or the limits of
     partitions.
     """
     runtime = jobs.wholes("ElapsedRaw")
@@ -359,7 +359,7 @@ def _licenses(jobs: SacctRows, machine: Machine) -> tuple[dict[str, IntArray], d
 def supported_licenses(requested: Mapping[str, IntArray], machine: Machine) -> tuple[dict[str, IntArray], dict[str, int]]:
     """Return the columns of (n_job,) requested licenses by name, and the number of jobs with licenses that the machine lacks.
 
-    A machine without licenses limits none, so none is left out.
+    A machine without licenses does not limit any, so all columns are kept.
     """
     modeled = {LICENSE + name: counts for name, counts in requested.items() if not machine.licenses or name in machine.licenses}
     others = [counts > 0 for name, counts in requested.items() if LICENSE + name not in modeled]
@@ -367,9 +367,6 @@ def supported_licenses(requested: Mapping[str, IntArray], machine: Machine) -> t
 
 
 def supported_constraint(constraint: str, machine: Machine) -> str:
-    """Return the features that a constraint requires together, without those that the machine lacks.
-
-    "" for other constraints.
-    """
+    """Return the features that a constraint joins by "&", without those that the machine lacks; "" for other constraints."""
     terms = constraint.split("&")
     return "" if set(constraint) & set("|*[](),") else "&".join(term for term in terms if term in machine.node_sets)

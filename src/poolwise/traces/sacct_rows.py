@@ -184,7 +184,7 @@ def lengths(words: Sequence[str]) -> IntArray:
 
 
 def gpus(words: Sequence[str]) -> IntArray:
-    """Return (n_word,) GPUs in AllocTRES, 4 for "cpu=32,gres/gpu:a100=4,gres/gpu=4"; add up types only without a total."""
+    """Return (n_word,) GPUs in AllocTRES, 4 for "cpu=32,gres/gpu:a100=4,gres/gpu=4"; add up types only if there is no total."""
     values = np.zeros(len(words), dtype=np.int64)
     for position, word in enumerate(words):
         amounts = [(bool(kind), int(count)) for kind, count in _GPUS.findall(word)]

@@ -41,13 +41,12 @@ _LARGEST = 2**31  # processors; multiplied by the MiB on each, they stay below 2
 class SWF(TraceFormat):
     """Standard Workload Format, plain or gzip: one line of 18 numbers per job; comments begin with ";".
 
-    The number of processors is the larger of allocated and requested. On whole nodes of c cores, a job takes
-    ceil(processors / c) nodes, with memory per processor times min(processors, c) on each. On shared nodes, it requests its
-    processors as cores of one node if any node has as many, else of several (`demand.split_over_nodes`), and memory in
-    proportion to its cores there. Rows without submit time, runtime or processors are excluded and counted. A requested time
-    that is unknown or below the runtime is replaced by the runtime and counted. Unreadable rows are skipped and counted,
-    unless `strict` is set. Time starts at the first kept row. Jobs larger than the machine are kept; the scheduler rejects
-    them.
+    The number of processors is the larger of allocated and requested. On whole nodes of c cores, a job takes ceil(processors /
+    c) nodes, with memory per processor times min(processors, c) on each. On shared nodes, it requests its processors as cores
+    of one node if any node has as many, or else of several nodes (`demand.split_over_nodes`), and memory in proportion to its
+    cores there. Rows without submit time, runtime or processors are excluded and counted. A requested time that is unknown or
+    below the runtime is replaced by the runtime and counted. Unreadable rows are skipped and counted, unless `strict` is set.
+    Time starts at the first kept row. Jobs larger than the machine are kept; the scheduler rejects them.
 
     Parameters
     ----------

@@ -246,9 +246,10 @@ class _Parquet:
 Source = _CSV | _Parquet
 """A table that was read, with access to its columns by name, (n_row,) each.
 
-`wholes` returns whole numbers, `numbers` float64 with NaN for empty cells unless all are whole, `texts` "" for empty cells;
-they raise InputError for other cells. `line` and `header_line` are None for a file without lines, where `location` describes
-a row. `counts` are the rows by reason, for "excluded" and "repaired"; empty if the file does not store them.
+`wholes` returns whole numbers; `numbers` returns whole numbers if all cells are whole, else float64 with NaN for empty cells;
+`texts` returns "" for empty cells. All raise InputError for other cells. `line` and `header_line` are None for a file without
+lines, where `location` describes a row. `counts` are the rows by reason, for "excluded" and "repaired"; empty if the file does
+not store them.
 """
 
 

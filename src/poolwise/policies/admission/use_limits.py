@@ -1,4 +1,4 @@
-"""Limits of QOS and associations as one list for each job: which amounts its running jobs may use, and whose they are.
+"""Limits of QOS and associations that apply to each job: the limited amounts, and the groups whose running jobs share them.
 
 Source: the limits MaxWall, MaxJobs, MaxTRES, GrpJobs and GrpTRES of QOS and associations in Slurm's "Resource limits".
 """
@@ -79,7 +79,7 @@ class UseLimits:
         return self._concurrent[kind]
 
     def per_job(self, kind: int) -> list[tuple[str, int, tuple[tuple[str, int], ...]]]:
-        """Return the limits on each job of a kind: whose they are, the longest time (ns), and other amounts."""
+        """Return the limits on each job of a kind: the QOS or association that sets each, the time (ns), and other amounts."""
         qos, user, account = self.kinds.value[kind]
         match, limits = self.qos(qos), list[tuple[str, int, tuple[tuple[str, int], ...]]]()
         if match is not None:
@@ -147,12 +147,12 @@ def _columns(table: JobTable, rows: slice) -> tuple[Column, ...]:
 
 
 def counted(number: int, name: str) -> str:
-    """Return an amount in words, such as "1 core" or "3 cores"; other names than those of whole things do not change."""
+    """Return an amount in words, such as "1 core" or "3 cores"; only the names of jobs, nodes and cores have a singular."""
     return f"{number} {name.removesuffix('s') if number == 1 and name in (JOBS, NODES, 'cores') else name}"
 
 
 def amounts(table: JobTable, job: int | IntArray, name: str, tasks: int | IntArray, jobs: int) -> int | IntArray:
-    """Return the limited amount that tasks of a job, or of each job (k,), use; `jobs` is their count under a limit on jobs."""
+    """Return the limited amount that tasks of a job, or of each job (k,), use; under a limit on jobs, return `jobs`."""
     if name == JOBS:
         return jobs
     requested: int | IntArray = tasks * table.nodes[job] * (1 if name == NODES else table.request(name)[job])

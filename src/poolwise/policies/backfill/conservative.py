@@ -1,7 +1,7 @@
 """Conservative backfilling: every waiting job has a reservation, and none delays a job of higher priority.
 
 Source: Mu'alem and Feitelson 2001; memory-pool spec, "Backfilling". Each pass rebuilds the reservations in priority order,
-each job in the earliest interval where it fits along with the reservations before it, or keeps those of the last pass.
+giving each job the earliest interval that the reservations before it leave free, or keeps the reservations of the last pass.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class IncrementalConservative(BackfillPolicy):
     exact estimates on constant capacity, in scope "rack", no job starts later than its first reservation. Reservations that
     no longer hold, because runs last longer than expected or capacity is lost, are made again.
 
-    The reservations are state of the run: a dispatcher that is opened in the middle of a run makes others.
+    The reservations are part of the state of the run: a dispatcher opened in the middle of a run makes different ones.
 
     Source: Mu'alem and Feitelson 2001, section 2 (compression); memory-pool spec, "Backfilling".
     """

@@ -31,8 +31,8 @@ class Easy(BackfillPolicy):
 
     The shadow time is the earliest expected end at which the head can be placed, counting nodes and pool memory, with the
     expected releases applied in order. A later job may start now if it fits now and its expected end is not after the shadow
-    time, or (`extra`) if the head can still be placed at the shadow time along with this job. The job's allocation is then
-    part of the state at the shadow time for the next candidates.
+    time, or (`extra`) if the head can still be placed at the shadow time while this job runs. The job's allocation is then part
+    of the state at the shadow time for the next candidates.
 
     On a machine with partitions, each head blocks only jobs that compete for the nodes of its partitions (`start_in_order`), so
     that there may be several heads. Each has a shadow time, computed as if it were the only head: the reservations of two heads
@@ -47,8 +47,8 @@ class Easy(BackfillPolicy):
         Order in which candidates behind the head are tried; by default that of the queue. Subclasses may override
         `backfill_order` instead.
     heads
-        Jobs for which a job that does not fit is the head: those that compete for the nodes of its partitions ("partition"), or
-        all ("machine"). Without partitions both are the same.
+        Jobs that a head blocks: those that compete for the nodes of its partitions ("partition"), or all ("machine"). Without
+        partitions both are the same.
     """
 
     extra: bool = True
@@ -154,7 +154,7 @@ def reservation(head: Job, snapshot: Snapshot, placement: PlacementPolicy) -> Sn
 
 
 def _reservation_by_bisection(head: Job, row: IntArray, snapshot: Snapshot, placement: PlacementPolicy) -> Snapshot:
-    """Return the same for a wide machine, by bisection of the expected ends: `prefilter` is monotone in the free amounts.
+    """Compute `reservation` for a wide machine, by bisection of the expected ends: `prefilter` is monotone in the free amounts.
 
     Each state is as large as the machine, so states are evaluated one at a time.
     """

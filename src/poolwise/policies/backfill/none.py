@@ -28,8 +28,8 @@ class NoBackfill(BackfillPolicy):
     Parameters
     ----------
     heads
-        Jobs that this job blocks: those that compete for the nodes of its partitions ("partition"), or all ("machine").
-        Without partitions both are the same.
+        Jobs that a job that does not fit blocks: those that compete for the nodes of its partitions ("partition"), or all
+        ("machine"). Without partitions both are the same.
     """
 
     heads: HeadScope = "partition"
@@ -66,10 +66,10 @@ def start_in_order(
 
     With heads by "partition", it blocks the nodes of its partitions, with the devices inside and the memory pools from which
     these nodes borrow (unless `blocks_pools` is False). A job behind it that does not fit on the rest is a head as well. With
-    one head for the "machine", or if all jobs may use the same partitions, nothing starts behind the first head. At most
-    `most` jobs are considered, blocked ones included. Jobs below `least_priority` do not become heads. With `heads_fit_empty`,
-    nor do jobs that would not fit outside blocked nodes and windows if nothing ran, unless their partitions have fewer nodes
-    that are not blocked than they request.
+    one head for the "machine", or if all jobs may use the same partitions, nothing starts behind the first head. At most `most`
+    jobs are considered, blocked ones included. Jobs below `least_priority` do not become heads. With `heads_fit_empty`, neither
+    do jobs that would not fit outside blocked nodes and windows even if nothing ran, unless they request more nodes than their
+    partitions have outside the blocked ones.
 
     Returns
     -------

@@ -5,8 +5,8 @@ for all jobs behind it, also for those of other partitions that share the nodes.
 
 With `default_queue_depth`, a pass of the main scheduler considers only the first jobs by priority, blocked ones included; every
 `sched_interval` seconds, it considers all. Like slurmctld, a pass considers one job more than the parameter states: slurmctld
-compares its counter before it counts the job (job_scheduler.c). It counts a job of several partitions once for each, Poolwise
-once.
+compares its counter before it counts the job (job_scheduler.c). slurmctld counts a job of several partitions once per
+partition; Poolwise counts it once.
 
 Source: slurm.conf(5) of Slurm 22.05, "SchedulerParameters"; its scheduling guide (sched_config.html); and observed behavior
 (`tests/live`).
@@ -42,7 +42,7 @@ SUPPORTED: Final = {"bf_interval": 30, "bf_window": 1440, "bf_max_job_test": 500
 PER_GROUP: Final[Mapping[str, tuple[str, ...]]] = {
     "bf_max_job_user": ("user",), "bf_max_job_part": ("partition",), "bf_max_job_assoc": ("user", "account"),
 }  # fmt: skip
-"""Supported limits on the jobs that a backfill pass tests -> the attributes of jobs by which it counts; 0 for no limit."""
+"""Supported limits on the jobs of a group that a backfill pass tests -> the job attributes that define groups; 0: no limit."""
 LEAST_PRIORITY: Final = "bf_min_prio_reserve"
 """Supported lowest priority of jobs for which resources are reserved; 0 for any."""
 RESERVED_JOBS: Final = "bf_job_part_count_reserve"
@@ -69,7 +69,7 @@ class BackfillParameters:
     `limits` are the positive ones of `PER_GROUP`, as pairs of parameter and number of jobs. `considered` is the number of jobs
     that a pass of the main scheduler considers, None for all, and `full_pass` the ns between two passes that consider all, 0
     for none. Resources are reserved only for jobs of at least `least_priority`, and only for the first `reserved_jobs` of each
-    partition, 0 for all; on nodes in use if `busy_nodes`. A pass groups the ends of runs if `groups_ends`.
+    partition, 0 for all; with `busy_nodes`, on nodes in use. A pass groups the ends of runs if `groups_ends`.
     """
 
     interval: int
@@ -135,7 +135,7 @@ class SlurmBackfill(BackfillPolicy):
     chooses_preemptors: ClassVar[bool] = True
 
     def check(self, machine: Machine, jobs: JobTable) -> None:
-        """Raise InputError for `bf_busy_nodes` on a machine with nodes that are only counted."""
+        """Raise InputError for `bf_busy_nodes` on a machine with exclusive nodes, of which only the number is modeled."""
         if _has_counted_nodes(machine) and self.parameters.busy_nodes:
             problem = f"{BUSY_NODES} is not supported on nodes that jobs use alone, which are only counted"
             raise InputError(
@@ -306,7 +306,7 @@ class SlurmBackfill(BackfillPolicy):
                 cycle.record(other, WaitCause.RESERVATION, text, blocker=job, reserved=begins)
 
     def _tested(self, ranked: IntArray, cycle: SchedulingPass) -> IntArray:
-        """Return the rows of those waiting jobs, in the order of their priorities, that a backfill pass tests."""
+        """Return the rows of the waiting jobs that a backfill pass tests, in the order of their priorities."""
         columns = cycle.queue.table.attributes
         for name, most in self.parameters.limits:
             if not all(attribute in columns for attribute in PER_GROUP[name]):
@@ -348,7 +348,7 @@ class SlurmBackfill(BackfillPolicy):
         )
 
     def _record_rounds(self, cycle: SchedulingPass, tested: list[int], starts: Sequence[Start]) -> None:
-        """Record why jobs wait that fit now but that no scheduler tests now."""
+        """Record that jobs wait, although they fit, because no scheduler tests them now."""
         left = set(cycle.to_explain(starts)).difference(tested)
         if not left:
             return
@@ -382,7 +382,7 @@ class SlurmBackfill(BackfillPolicy):
 
 
 def _after(now: int, first_s: float, step: int) -> int:
-    """Return the first instant (ns) after `now` that is a multiple of `step` (ns) away from `first_s` (s); `NEVER` if 0."""
+    """Return the first instant (ns) after `now` at a multiple of `step` (ns) from `first_s` (s); `NEVER` if `step` is 0."""
     if not step:
         return NEVER
     first = int(first_s * SECOND)
@@ -390,5 +390,5 @@ def _after(now: int, first_s: float, step: int) -> int:
 
 
 def _has_counted_nodes(machine: Machine) -> bool:
-    """Return whether a machine has nodes that jobs use alone, which are only counted."""
+    """Return whether a machine has exclusive nodes, of which only the number is modeled."""
     return "nodes" in machine.resources and bool(machine.capacity[:, machine.resource("nodes")].any())

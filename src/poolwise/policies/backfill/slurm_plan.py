@@ -96,7 +96,7 @@ class BackfillPlan:
         return self._gpu_weights(placement) is not None
 
     def submit(self, job: Job) -> None:
-        """Apply the test of a submitted job to the weights of nodes: on the empty machine."""
+        """Update the weights of nodes for the test of a submitted job, which assumes that the machine is empty."""
         if self._weights is not None:
             closed = self._windows.closed(self.now, job)
             self._weights.restore(self._large_enough(job), closed)
@@ -153,7 +153,7 @@ class BackfillPlan:
         return placement.prefilter(jobs, self._state.free[None], self._state)
 
     def starts_now(self, job: Job, placement: PlacementPolicy) -> bool:
-        """Return whether a job fits now along with all reservations up to the end of its limit."""
+        """Return whether a job fits from now to the end of its time limit, in addition to all reservations."""
         reserved, closed = self._reserved(self.now, end_of_limit(self.now, job)), self._windows.closed(self.now, job)
         expected, _ = self._first_fit(job, reserved, closed, placement, self.now)
         return expected is not None and expected.start <= self.now
@@ -168,16 +168,16 @@ class BackfillPlan:
         return (self._until > begin) & (self._begin <= end)
 
     def _first_decrease(self, begin: int, end: int, area: BoolArray) -> int | None:
-        """Return when less of some owner in an area, (n_owner,), is reserved than before in an interval; None for never."""
+        """Return when less of an owner in `area`, (n_owner,), is reserved than its maximum from `begin` on; None for never."""
         ahead, met, held = self._until > begin, self._reserved(begin, end), self._held[:, area]
         most = np.maximum.accumulate(np.where(met[:, None, None], held, 0))
         less = np.flatnonzero(ahead[:-1] & (held[1:] < most[:-1]).any(axis=(1, 2)))
         return int(self._until[less[0]]) if len(less) else None
 
     def _area(self, job: Job) -> BoolArray:
-        """Return the owners whose releases matter to a job, (n_owner,): all but shared nodes that its partitions lack.
+        """Return the owners whose releases matter to a job, (n_owner,): all except shared nodes outside its partitions.
 
-        Features do not count here.
+        Features are ignored.
         """
         machine, sets = self._state.machine, eligible_sets(self._state.machine, job.table)
         name, _ = sets.value[int(sets.of[job.index])]
@@ -187,7 +187,7 @@ class BackfillPlan:
         return area
 
     def _is_reserved(self, reserved: BoolArray) -> BoolArray:
-        """Return whether some of each owner is reserved in any of some segments, (n_owner,)."""
+        """Return whether any amount of each owner, (n_owner,), is reserved in some segments."""
         return np.asarray((self._held[reserved] > 0).any(axis=(0, 2)))
 
     def _gpu_weights(self, placement: PlacementPolicy) -> GpuWeights | None:
@@ -210,7 +210,7 @@ class BackfillPlan:
     def _first_fit(
         self, job: Job, reserved: BoolArray, closed: BoolArray, placement: PlacementPolicy, begin: int
     ) -> tuple[ExpectedStart | None, IntArray]:
-        """Return the first start at which a job fits along with reservations as runs end, and what is free in the last try.
+        """Return the first start at which a job fits beyond all reservations as runs end, and the free amounts at the last try.
 
         The start is None if the job never fits, and before `begin` if it fits then without further ends.
 

@@ -24,9 +24,9 @@ CPU_MEM_WAIT = 2_560_000.0
 class CpuMem(CostModel):
     """CPU-memory model (Firmament): placing is cheaper on emptier machines, and if cores and memory are used more evenly.
 
-    With f the used fraction after placing: (floor(W f_cpu) + floor(W f_mem)) / 2 + floor(W var(f_cpu, f_mem)), W = 1000. Each
-    further copy of a class on a machine is an arc of its own, at most 50. A resource that the machine lacks counts as
-    unused.
+    With f the used fraction after placing, the cost is (floor(W f_cpu) + floor(W f_mem)) / 2 + floor(W var(f_cpu, f_mem)), W =
+    1000. Each further copy of a class on a machine is an arc of its own, at most 50. A resource that the machine lacks counts
+    as unused.
     """
 
     @property

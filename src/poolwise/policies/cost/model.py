@@ -82,7 +82,7 @@ class Waiting:
 
 
 class CostModel(Protocol):
-    """Costs of the arcs of a flow network, as real numbers; `optimize.min_cost_flow.scaled` makes them whole.
+    """Costs of the arcs of a flow network, as real numbers; `optimize.min_cost_flow.scaled` converts them to whole numbers.
 
     Machines with equal free amounts and equal values in the columns of `looks_at` are merged into one node of the graph.
     Register a cost model with `@register("costs", NAME)`.

@@ -54,7 +54,7 @@ class Utility(CostModel):
         return frozenset({"load"} if self.network_aware else ())
 
     def placing(self, tasks: TaskClasses, places: Places, copies: int) -> FloatArray:
-        """Return equation 7; inf if the goal would be missed, unless it would be missed even on an idle machine.
+        """Return the cost by equation 7; inf if the goal would be missed, unless it would be missed even on an idle machine.
 
         A kind that would lose every arc on an idle machine keeps the cheapest of its fastest arcs there.
         """
@@ -90,7 +90,7 @@ class Utility(CostModel):
         return time > (1.0 + self.slack) * goal  # False without a profile
 
     def waiting(self, waiting: Waiting) -> FloatArray:
-        """Return equation 8, or with `max_placed` a cost so high that waiting is the last resort."""
+        """Return the cost by equation 8, or with `max_placed` a cost so high that waiting is the last resort."""
         patience = np.minimum(waiting.passes, MOST_PASSES).astype(np.float64)
         if self.max_placed:
             return 1.0 + patience + waiting.tasks * float(waiting.dearest.max(initial=0.0))

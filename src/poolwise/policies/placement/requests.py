@@ -24,7 +24,7 @@ def foreign_request(job: Job, known_names: Collection[str]) -> Refusal | None:
 def check_requests(
     jobs: JobTable, known_names: Collection[str], why: str = "the machine does not have where jobs are placed", remedy: str = ""
 ) -> None:
-    """Raise InputError for the first job that requests a resource outside `known`; `why` completes "..., which"."""
+    """Raise InputError for the first job that requests a resource outside `known`; `why` ends the message after "which"."""
     for name, amounts in jobs.requests.items():
         if name not in known_names and amounts.any():
             job = int(jobs.id[np.argmax(amounts > 0)])

@@ -39,7 +39,7 @@ class StoppingPolicy(PreemptionPolicy):
     reorder_count
         Number of times that the candidates are reordered to stop fewer of them.
     strict_order
-        A reordering only moves the last run that the job needs to the front.
+        When reordering, only move the last run that the job needs to the front.
     requeue_delay_s
         Seconds for which a requeued job cannot start.
     """
@@ -104,7 +104,7 @@ class StoppingPolicy(PreemptionPolicy):
         return [stop for _, stop in sorted(keyed_stops, key=lambda keyed: keyed[0])]
 
     def next_wakeup(self, cycle: SchedulingPass) -> int | None:
-        """Return the time (ns) at which the first run ceases to be exempt that a waiting job may stop; None without one."""
+        """Return the time (ns) at which the exemption of the first run that a waiting job may stop ends; None without one."""
         snapshot = cycle.snapshot
         if all(self.exempt_until(run, snapshot) <= snapshot.now for run in snapshot.runs()):
             return None

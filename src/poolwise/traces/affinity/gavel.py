@@ -25,7 +25,7 @@ _BATCH = re.compile(r"\s*\(batch size (\d+)\)")
 class Gavel:
     """Gavel's isolated throughputs: unit types k80, p100, v100; one task type per job type and batch size, as resnet-18-b16.
 
-    A training step is a million operations, so a rate equals the steps per second of the file, digit for digit. A
+    A training step counts as a million operations, so a rate equals the steps per second of the file, digit for digit. A
     throughput of 0 (out of memory) means that the unit cannot run the task.
 
     Parameters

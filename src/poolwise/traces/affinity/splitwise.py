@@ -24,7 +24,7 @@ _NUMBERS = ("prompt_size", "batch_size", "token_size", "peak_power", "average_po
 TOKEN = "token"
 PROMPT = "prompt-"
 TOKENS = 128
-"""Number of generated tokens in the runs that are read; longer runs were cut short and have no power."""
+"""Number of generated tokens in the runs that are read; longer runs were cut short and have no measured power."""
 PLAIN = 512
 """Prompt size of the runs that provide token times."""
 
@@ -38,9 +38,10 @@ def _rated() -> Mapping[str, float]:
 class Splitwise:
     """Splitwise's profiles at batch size 1: a unit is a server; task types are prompt-128 to prompt-8192, and token.
 
-    A token is a million operations, so a rate is tokens per second: S / mean prompt time for prompt size S, and 1 / mean token
-    time for the token phase. A server draws the peak power of the run while it processes a prompt, and the average power while
-    it generates tokens. Hardware without measured power (0 in the file; both H100) uses the shares of the measured hardware.
+    A token counts as a million operations, so a rate is tokens per second: S / mean prompt time for prompt size S, and 1 / mean
+    token time for the token phase. A server draws the peak power of the run while it processes a prompt, and the average power
+    while it generates tokens. Hardware without measured power (0 in the file; both H100) uses the shares of the measured
+    hardware.
 
     Parameters
     ----------
@@ -49,7 +50,7 @@ class Splitwise:
     gpu_watts
         Hardware to read -> rated power of a GPU (data sheets).
     idle_share
-        Share of rated power that an idle server draws; assumed, because the file does not have it.
+        Share of rated power that an idle server draws; assumed, because the file does not state it.
     """
 
     model: str = "llama2-70b"

@@ -19,7 +19,7 @@ def poisson(seed: int, stream: str, job: IntArray) -> FloatArray:
 
 
 def since_first(gaps: FloatArray) -> FloatArray:
-    """Return (n,) arrival times from the (n,) gap before each job, without the gap before the first job."""
+    """Return (n,) arrival times from the (n,) gaps before each job; the gap before the first job is left out."""
     times: FloatArray = np.cumsum(np.concatenate([np.zeros(min(1, len(gaps))), gaps[1:]]))
     return times
 

@@ -19,8 +19,8 @@ MOST_JOBS = 10**8  # exceeds what memory holds; rejects a misplaced zero before 
 class Generator(Protocol):
     """A workload model and its settings; a frozen dataclass.
 
-    The same settings generate the same workload, byte for byte, and the first k of n jobs equal a workload of k jobs.
-    Settings that fit the whole workload to a target document where this does not hold.
+    The same settings generate the same workload, byte for byte, and the first k of n jobs equal a workload of k jobs. Settings
+    that fit the whole workload to a target are exceptions, which their documentation states.
     """
 
     @property

@@ -40,9 +40,9 @@ class OpenbPhilly(Generator):
 
     From openb: cores (rounded up), memory, GPUs (rounded up to whole ones), and the acceptable types of GPU. From Philly: the
     duration of a job with the same number of GPUs (one GPU for pods without), limited to `longest_s`. Requested times equal
-    durations. Assumed: Poisson arrivals; the type of GPU, drawn by their numbers from the types that the pod names and the
-    machine has, or from all types of the machine if it has none of those; whether a pod needs NVMe, its capacity and its
-    bandwidth; and the other inputs of performance models. Each draw depends only on the seed and the job.
+    durations. Assumed: Poisson arrivals; the type of GPU, drawn in proportion to the number of each from the types that the pod
+    names and the machine has, or from all types of the machine if it has none of those; whether a pod needs NVMe, its capacity
+    and its bandwidth; and the other inputs of performance models. Each draw depends only on the seed and the job.
 
     Columns: requests cores, memory, bandwidth, storage, and one for each type of GPU; attributes kind and profile (sensitivity
     to remote GPUs and memory, drawn uniformly from `GPU_KINDS`, or from `CPU_KINDS` for pods without GPU), frequency, and
@@ -156,7 +156,7 @@ class OpenbPhilly(Generator):
         return np.where(has_gpu, gpu, np.array(CPU_KINDS)[self._pick("cpu_kind", job, len(CPU_KINDS))])
 
     def _durations(self, philly: Mapping[int, IntArray], job: IntArray, count: IntArray) -> IntArray:
-        """Return (n_job,) durations in ns of Philly jobs with as many GPUs, or the next smaller number in the trace, or one."""
+        """Return (n_job,) durations (ns) of Philly jobs with as many GPUs, else the next lower number, else the lowest."""
         gpu_counts, u = sorted(philly), uniform(self.seed, "openb_philly.duration", job)
         values = np.zeros(len(job), dtype=np.int64)
         for many in np.unique(count).tolist():

@@ -64,7 +64,7 @@ class VineSimFormat:
 
 
 def tasks_of(path: Path, types: Types) -> TaskList:
-    """Read a trace as `read_tasks`, once as long as the file is unchanged: the cells of a study share it."""
+    """Read a trace as `read_tasks` does, but only once while the file is unchanged, because the cells of a study share it."""
     return _tasks(path, path.stat().st_mtime_ns, types)
 
 

@@ -32,7 +32,8 @@ def read_affinity(path: Path, kind: str = "absolute", types: Types = STANDARD) -
     Parameters
     ----------
     kind
-        "absolute": every cell is operations per microsecond; "relative": column INT is, and the others are factors of it.
+        "absolute": every cell is operations per microsecond; "relative": only column INT is, and the other cells are factors of
+        it.
 
     Raises InputError with file, line and field for text, a negative number, more rows or columns than types, and factors of a
     missing INT rate.

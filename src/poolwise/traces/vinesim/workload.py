@@ -57,7 +57,7 @@ def workload_of_tasks(tasks: TaskList, machine: Machine, arrivals: IntArray, nam
 
 
 def _graph_changes(graph: TaskGraph) -> BoolArray:
-    """Return, per task, whether it waits for tasks other than the previous one, or others wait for it, (n_task,)."""
+    """Return an (n_task,) mask of the tasks whose predecessors or successors differ from those of the task before."""
     changes = np.zeros(len(graph), dtype=np.bool_)
     changes[:1] = True
     for direction in (graph, graph.reversed):

@@ -51,12 +51,12 @@ class Multifactor(PreparedOrder):
     As in Slurm, priorities change only when they are recalculated, once per PriorityCalcPeriod. A newly submitted job has no
     age until the next recalculation, and usage counts up to the last one.
 
-    The TRES term adds up, over the resources in PriorityWeightTRES, the weight times the amount that a job requests over the
-    amount in its partition: cpu, mem, node, gres/gpu (the resource or devices "gpu", of all types together) and license/NAME,
-    of which each partition has as many as the machine. The GPUs of a partition are those in the Gres of its NodeName lines,
-    or all of the machine's if no slurm.conf lists its nodes. With GRES/gpu=2000, a job with 4 of the partition's 16 GPUs gains
-    500. With PriorityFlags=NO_NORMAL_TRES, weights apply to the amounts themselves. A resource that the partition lacks adds
-    nothing, as in Slurm; gres/gpu:TYPE and other generic resources are refused.
+    For each resource in PriorityWeightTRES, the TRES term adds its weight times the fraction of the partition's amount that the
+    job requests. The resources are cpu, mem, node, gres/gpu (the resource or devices "gpu", of all types together) and
+    license/NAME, of which each partition has as many as the machine. The GPUs of a partition are those in the Gres of its
+    NodeName lines, or all of the machine's if no slurm.conf lists its nodes. With GRES/gpu=2000, a job with 4 of the
+    partition's 16 GPUs gains 500. With PriorityFlags=NO_NORMAL_TRES, weights apply to the amounts themselves. A resource that
+    the partition lacks adds nothing, as in Slurm; gres/gpu:TYPE and other generic resources are refused.
 
     Jobs are distinguished by the columns user, account, qos, partition and nice of the job table, where present. A job
     without a partition is in the default one; a job without a QOS has the QOS "normal".

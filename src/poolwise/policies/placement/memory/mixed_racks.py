@@ -1,8 +1,8 @@
 """Rack placement on nodes with different amounts of local memory; `RackPlacement` uses it if nodes differ.
 
-A job needs max(0, memory - local memory) MiB of remote memory on each node. It takes the nodes on which it needs least, among
-those the ones with the fewest further resources, such as GPUs, and then the ones with the least local memory, so it leaves
-nodes with more to the jobs that need them.
+A job needs max(0, memory - local memory) MiB of remote memory on each node. It prefers nodes on which it needs the least, then
+those with the fewest further resources, such as GPUs, then those with the least local memory. Nodes with more are thus left to
+the jobs that need them.
 """
 
 from __future__ import annotations

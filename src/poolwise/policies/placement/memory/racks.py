@@ -28,10 +28,10 @@ class RackPlacement(PlacementPolicy):
     The offer of a rack is min(free nodes, free pool memory / remote memory per node). In scope "system" the pools are summed
     and the offer is the free nodes. Among racks whose offer holds the whole job, the one with the most free nodes is chosen,
     then the lowest index. Otherwise racks are filled by (offer, free nodes) in descending order, then by index. In scope
-    "system" the pool of a node's own rack is used first, then the pools with the most free memory (lowest index), split
-    freely. Overcommitted resources count as zero. On nodes that differ in local memory, jobs prefer those on which they need
-    least remote memory, then the smallest (`MixedRacks`). A job that requests more of a further resource per node, such as
-    GPUs, than any node brings is refused.
+    "system" the pool of a node's own rack is used first, then the pools with the most free memory (lowest index), split freely.
+    Overcommitted resources count as zero. On nodes that differ in local memory, jobs prefer those on which they need least
+    remote memory, then the smallest (`MixedRacks`). A job that requests more of a further resource per node, such as GPUs, than
+    any node has is refused.
 
     Parameters
     ----------

@@ -14,12 +14,12 @@ from poolwise.policies.placement.nodes.placement import CandidateNodes, NodePlac
 
 @dataclass(frozen=True, eq=False)
 class BusyNodes(NodePlacement):
-    """First fit on nodes in use, then on idle ones; among nodes of one weight.
+    """First fit among nodes of one weight: on nodes in use first, then on idle ones.
 
     If nodes in use hold the last part, the first idle node of their weight that could hold a part without a memory pool is
     chosen in addition: Slurm reserves one node more than the job requests.
 
-    Source: slurm.conf(5) of Slurm 22.05, "bf_busy_nodes"; and the choices of a Slurm 22.05.8 (`tests/live`).
+    Source: slurm.conf(5) of Slurm 22.05, "bf_busy_nodes"; and the choices of Slurm 22.05.8 (`tests/live`).
 
     Parameters
     ----------

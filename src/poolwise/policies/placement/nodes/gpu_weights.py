@@ -19,7 +19,7 @@ GPU: Final = "gpu"
 
 @dataclass(frozen=True, eq=False)
 class LoweredWeights(NodePlacement):
-    """Another placement, which chooses nodes by lower weights.
+    """Placement that wraps another one and lowers the weights of its nodes.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ class LoweredWeights(NodePlacement):
     gpus: IntArray
 
     def layout(self, machine: Machine) -> NodeLayout:
-        """Return the nodes with lower weights."""
+        """Return the nodes with lowered weights."""
         layout = node_layout(machine)
         return replace(layout, weight=layout.weight * (1 + int(self.gpus.max(initial=0))) - self.gpus)
 
@@ -43,16 +43,15 @@ class LoweredWeights(NodePlacement):
 
 
 class GpuWeights:
-    """Weights that `select/cons_tres` lowers when it tests a job with GPUs, and later jobs find lowered.
+    """Weights that `select/cons_tres` lowers when it tests a job with GPUs, which affects later jobs.
 
     The test of a job lowers the weights of the nodes on which it could run by the number of GPUs that it requests per node, so
     that it prefers nodes with more GPUs near free cores. Slurm 22.05 restores the weights only when it starts a job, or tests
     one in its main scheduler or at its submission. Until then, a backfill pass also reserves these nodes first for jobs without
-    GPUs. A pass is assumed to begin with weights that are affected by jobs submitted since the last pass of the main scheduler
-    only.
+    GPUs. A pass is assumed to begin with weights affected only by jobs submitted since the last pass of the main scheduler.
 
-    Source: logs of a Slurm 22.05.8 (DebugFlags=Backfill,SelectType) with GPUs on four of 16 nodes. Without these weights, 12 of
-    1,167 jobs that its backfill passes tested are planned on other nodes.
+    Source: logs of Slurm 22.05.8 (DebugFlags=Backfill,SelectType) with GPUs on four of 16 nodes. Without these weights, 12 of
+    the 1,167 jobs tested in its backfill passes are planned on other nodes.
 
     Attributes
     ----------

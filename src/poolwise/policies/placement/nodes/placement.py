@@ -57,7 +57,7 @@ class CandidateNodes:
 
 
 class NodePlacement(PlacementPolicy):
-    """Base class of placements on shared nodes; subclasses order nodes of equal need of pool memory and weight."""
+    """Base class of placements on shared nodes; subclasses order nodes that are equal in required pool memory and weight."""
 
     filters_nodes: ClassVar[bool] = True
 
@@ -66,7 +66,7 @@ class NodePlacement(PlacementPolicy):
         return node_layout(machine)
 
     def node_order(self, nodes: CandidateNodes) -> IntArray:
-        """Return sort keys, (n_node,), applied among nodes of equal need of pool memory and weight; ties by index."""
+        """Return sort keys, (n_node,), applied among nodes equal in required pool memory and weight; ties by index."""
         raise NotImplementedError
 
     def check(self, machine: Machine, jobs: JobTable) -> None:
@@ -309,10 +309,10 @@ class TreeNodes(NodePlacement):
 class ConsecutiveNodes(NodePlacement):
     """Slurm's topology/none: use the consecutive able nodes that hold all remaining parts with the fewest free cores.
 
-    A sequence has nodes of one weight. While none holds all remaining parts, take the one with the most free cores; Slurm also
-    takes one that does not if it has more free cores than all sequences before it. A single part goes to the node with the
-    fewest free cores of the sequence, several parts to its first nodes. Ties are broken by node number. For a job that requests
-    GPUs or other countable resources, each node counts with the cores that the job requests.
+    A sequence has nodes of one weight. While none holds all remaining parts, take the one with the most free cores. Like Slurm,
+    also take one that is too short if it has more free cores than all sequences before it. A single part goes to the node with
+    the fewest free cores of the sequence, several parts to its first nodes. Ties are broken by node number. For a job that
+    requests GPUs or other countable resources, each node counts with the cores that the job requests.
 
     Slurm does this for jobs that request memory per node. For jobs that request memory per CPU, it rounds the free cores of a
     node down to a multiple of the CPUs per task, which logs do not contain.

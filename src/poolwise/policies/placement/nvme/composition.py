@@ -87,7 +87,7 @@ def no_cores(need: CompositionRequest, view: Compositions) -> Refusal:
 
 
 def no_devices(need: CompositionRequest, view: Compositions, single_device: bool) -> Refusal:
-    """Return what the free devices that a node with enough cores can attach lack: storage, then bandwidth, then the fabric.
+    """Return the shortage of the free devices that a node with enough cores can attach: of storage, bandwidth or the fabric.
 
     A workload that cannot join a composition starts once the stated amount is available, on one of the devices that have most
     of it or, unless `single_device`, on any device of the location that has most of it.

@@ -70,7 +70,7 @@ class FreeDevices:
         return [(bandwidth, storage)]
 
     def blocked(self, place: int, need: CompositionRequest, single_device: bool) -> tuple[int, int] | None:
-        """Return (MB/s of covering devices, MB/s the fabric can still attach) if only the fabric prevents it, else None."""
+        """Return (MB/s of covering devices, MB/s the fabric can still attach) if only the fabric is short, else None."""
         if single_device:
             able = [b for (b, s), devices in self._free[place].items() if devices and b >= need.bandwidth and s >= need.storage]
             bandwidth = min(able, default=-1)

@@ -132,9 +132,9 @@ class NvmeMaximizeComposition(Composer):
     Otherwise compose devices as long as each one shortens its run time.
 
     Candidates are the compositions in use where the workload meets its deadline and makes no resident miss its own. They are
-    ranked by TTL(job) - TTL(composition), then by fitness, ascending. A new composition takes the last number of free devices
-    at which the modeled time alone still decreased, within the workload's peak bandwidth. A workload that is late, or that
-    no number of devices can save, gets the fewest devices that cover its need.
+    ranked by TTL(job) - TTL(composition), then by fitness, ascending. A new composition takes free devices for as long as each
+    one reduces the modeled time alone, within the workload's peak bandwidth. A workload that is late, or that no number of
+    devices can save, gets the fewest devices that cover its need.
 
     Parameters
     ----------
@@ -195,7 +195,7 @@ class NvmeMaximizeComposition(Composer):
         return None if best is None else best[1:]
 
     def _devices(self, need: CompositionRequest, view: Compositions, place: int) -> tuple[int, ...] | None:
-        """Return free devices of one location: the last number at which the time fell, or the fewest if still too late."""
+        """Return free devices of one location: as many as each reduce the time, or the fewest if that is still too late."""
         if self.each_parameter and not need.late:
             return self._by_each_parameter(need, view, place)
         covers = view.free.covers(place, need)
@@ -224,7 +224,7 @@ class NvmeMaximizeComposition(Composer):
         return covers[0] if covers and view.now + time > need.deadline else best
 
     def _fitness(self, candidate: Candidate, need: CompositionRequest, view: Compositions) -> float:
-        """Return the room left after the workload, in devices: equation 1 with terms clipped at 0 and normalized."""
+        """Return the room that the workload leaves, in devices: equation 1 with terms clipped at 0 and normalized."""
         bandwidth, storage = candidate.key.bandwidth - need.bandwidth, candidate.key.storage - need.storage
         if self.fitness_as_printed:
             return bandwidth + storage / GIGABYTE
