@@ -24,7 +24,7 @@ from poolwise.model import Arrival, CommitResult, Continuation, EventBatch, Star
 
 
 def read_continuation(path: Path | None) -> Continuation | None:
-    """Return the continuation that an earlier run saved, None without a file; raises InputError for one with other content."""
+    """Return the continuation that an earlier run saved, None without a file; raise InputError for other content."""
     if path is None or not path.exists():
         return None
     try:

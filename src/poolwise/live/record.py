@@ -39,7 +39,7 @@ class PassRecorder:
         self._write([{"kind": "begin", "version": VERSION, **about}])
 
     def observe_pass(self, done: Pass) -> None:
-        """Append the news of a pass."""
+        """Append the decisions and events of a pass."""
         table, epoch = done.snapshot.table, done.snapshot.table.epoch
         now = epoch + done.batch.time
         lines: list[dict[str, Any]] = []

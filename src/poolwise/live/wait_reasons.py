@@ -60,7 +60,7 @@ class WaitReasons:
     def of(self, job: int, *, expected: bool = True) -> WaitSentence | None:
         """Return why a job (row) waits, or None if it could start, or would be rejected, now.
 
-        Without `expected`, the sentence omits when the job first fits, which is the costly part.
+        Without `expected`, the sentence omits the time at which the job first fits, which is costly to compute.
         """
         if (why := self._aside.get(job)) is not None:
             return WaitSentence(Reason(WaitCause.ASIDE, why), None, None, why)
@@ -71,9 +71,9 @@ class WaitReasons:
 class WaitReporter:
     """Reports to users why jobs wait.
 
-    The first `most` jobs of the queue are reported at intervals, and only if the reason changed. The interval (s) is a tenth if
-    a new job waits. With `everyone`, the other jobs get their first reason too, without the time at which they first fit. The
-    scheduler is queried through a dispatcher of its own.
+    The first `most` jobs of the queue are reported at intervals, and only if the reason changed. While a new job waits, the
+    interval (s) is ten times shorter. With `everyone`, the other jobs get their first reason too, without the time at which
+    they first fit. The scheduler is queried through a dispatcher of its own.
     """
 
     platform: LivePlatform

@@ -15,12 +15,12 @@ from poolwise.model import Schedule, Workload
 
 
 def missed(schedule: Schedule) -> BoolArray:
-    """Return (n_job,) jobs that ended after their deadline, or never; raise InputError if the workload has no deadlines."""
+    """Return an (n_job,) mask of jobs that ended late or never; raise InputError if the workload has no deadlines."""
     return late(schedule.workload, schedule.job_end, schedule.done)
 
 
 def late(workload: Workload, end: IntArray, done: BoolArray) -> BoolArray:
-    """Return (n_job,) jobs that are not `done`, (n_job,), or whose `end`, (n_job,) ns, is after their deadline.
+    """Return an (n_job,) mask of jobs that are not `done`, (n_job,), or whose `end`, (n_job,) ns, is after their deadline.
 
     Raises InputError if the workload has no deadlines.
     """
@@ -55,7 +55,7 @@ def _percent(marked: BoolArray, population: BoolArray | None) -> float:
 
 
 def violated(schedule: Schedule, *, queueing: bool = False) -> BoolArray:
-    """Return (n_job,) jobs that took longer than their goal, the attribute "goal" in ns.
+    """Return an (n_job,) mask of jobs that took longer than their goal, the attribute "goal" in ns.
 
     The time counts from the start of the job or, with `queueing`, from its submission. Raises InputError if the workload has
     no goals.

@@ -11,7 +11,7 @@ from poolwise.quantities import HOUR
 
 
 def ran_out_of_memory(schedule: Schedule) -> BoolArray:
-    """Return (n_run,) runs that were terminated for lack of memory."""
+    """Return an (n_run,) mask of the runs that were terminated for lack of memory."""
     return np.array([outcome is Outcome.OUT_OF_MEMORY for outcome in schedule.outcome], dtype=np.bool_)
 
 

@@ -57,12 +57,12 @@ def amounts_in_steps(times: IntArray, begin: IntArray, end: IntArray, amount: Fl
 
 
 def after_warm_up(outcomes: Outcomes, warm_up: int) -> BoolArray:
-    """Return (n_job,) all but the first `warm_up` submitted jobs, finished or not."""
+    """Return an (n_job,) mask of all but the first `warm_up` submitted jobs, finished or not."""
     return np.arange(len(outcomes)) >= warm_up
 
 
 def paper_population(outcomes: Outcomes, warm_up: int, window: Window | None = None) -> BoolArray:
-    """Return (n_job,) jobs after the warm-up that end inside the window (`Window.of` by default).
+    """Return an (n_job,) mask of the jobs after the warm-up that end inside the window (`Window.of` by default).
 
     This is the paper's rule. It excludes jobs that a policy delays until the end, so it favors policies that delay jobs.
     """
@@ -72,7 +72,7 @@ def paper_population(outcomes: Outcomes, warm_up: int, window: Window | None = N
 
 
 def common_population(runs: Iterable[Outcomes], warm_up: int) -> BoolArray:
-    """Return (n_job,) jobs after the warm-up that finished in all compared runs; none of these was rejected in any run.
+    """Return an (n_job,) mask of the jobs after the warm-up that finished in all compared runs, and so were never rejected.
 
     Raises InputError if there are no runs, or if they do not have the same jobs.
     """

@@ -78,7 +78,7 @@ def study_decision(result: StudyResult, sweep: Sweep, recommendation: Recommenda
 
 
 def population_of(result: StudyResult, cells: Sequence[CellResult], waits: PairedWaits, condition: str) -> str:
-    """State the measured jobs of a setting's cells, one per seed, and how many of them the waits cover."""
+    """State which jobs are measured in the cells of a setting, one cell per seed, and how many of them the waits cover."""
     text = result.population_text()
     if len(cells) > 1:
         text = f"{text[:-1]}, in each of {len(cells)} seeds."
@@ -98,7 +98,7 @@ def today_of(today: Cell | None, path: str) -> str:
 
 
 def _size_today(today: Cell | None, sweep: Sweep) -> str:
-    """Return the size of the machine of a run of today's configuration if it has one, else as `today_of` does."""
+    """Return the size of the machine in a run of today's configuration, or else the result of `today_of`."""
     if today is not None and sweep.noun.counted:
         with suppress(InputError):
             return sweep.noun.phrase(str(Document(Path(), {"machine": today.machine_tables}).get(sweep.x_name)))

@@ -19,9 +19,9 @@ from poolwise.studies import StudyResult
 
 GOAL = "mean_bounded_slowdown"
 ADDED_WAIT = "discrimination_s"
-"""Total wait added compared with FCFS without backfilling: decides among orders that are not distinguishable."""
+"""Metric that decides among indistinguishable orders: total wait added compared with FCFS without backfilling."""
 ENOUGH = 0.10
-"""A size is enough if none rejects fewer jobs and its best mean bounded slowdown is within this share of the lowest."""
+"""A size is enough if no size rejects fewer jobs and its best mean bounded slowdown is within this fraction of the lowest."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Report parts for studies of shared nodes: stranded resources, and returns and costs of other machines.
+"""Report parts for studies of shared nodes: stranded resources, and the benefits and costs of other machines.
 
 All values are means over seeds with Student's interval; differences are paired, since all runs of a seed have the same jobs.
 With one seed, differences in slowdown have the interval of a block bootstrap over the jobs.

@@ -46,7 +46,7 @@ def write_study_report(result: StudyResult, path: Path) -> None:
 
 
 def study_answer(result: StudyResult, first: Sequence[str] | None = None) -> Answer:
-    """Return the answer of a study; by default, diagnostics of its workload are the sentences to read with it."""
+    """Return the answer of a study, with the sentences to read `first`: by default, the diagnostics of its workload."""
     sweep = Sweep.of(result)
     choice = answer(result, sweep)
     sample = sweep.sample(GOAL, 0 if choice is None else choice.at)

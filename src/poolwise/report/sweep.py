@@ -87,7 +87,7 @@ class Sweep:
         return self.noun.phrase(self.labels[at]) if self.x_name else ""
 
     def size(self, at: int) -> str:
-        """Return a size as short as it can be understood: with its unit, such as "8 GiB", or a plain number with its noun."""
+        """Return a size in its shortest clear form: with its unit, such as "8 GiB", or a plain number with its noun."""
         return self.labels[at] if self.unit else self.noun.setting(self.labels[at])
 
     def where(self, at: int) -> str:
@@ -119,7 +119,7 @@ def value_label(path: str, value: object) -> str:
 
 
 def _scheduler_label(result: StudyResult, cell: CellResult) -> str:
-    """Return the listed values of the scheduler of a cell, its order if the study lists none: the label of a single series."""
+    """Return the label of a single series: the listed values of the scheduler of a cell, or its order if none are listed."""
     listed = [value_label(path, value) for path, value in cell.parameters.items() if path.startswith("scheduler")]
     scheduler = result.simulated(cell).scheduler
     return ", ".join(listed) or order_name(str(scheduler.order or scheduler.kind))

@@ -41,7 +41,7 @@ from poolwise.short_repr import short_repr
 @register("schedulers", "batch")
 @dataclass(frozen=True)
 class BatchScheduler(Scheduler):
-    """Places all waiting jobs together on shared nodes and one memory pool, as IRoP's problem over the free resources.
+    """Places all waiting jobs together on shared nodes and one memory pool, by solving IRoP's problem on the free resources.
 
     Nodes have cores, memory and the attributes frequency, static and dynamic (energy). Jobs request cores and memory and may
     have the attributes frequency, tolerance, priority and profile. Jobs without a place wait, lowest priority first; jobs
@@ -178,7 +178,7 @@ class BatchDispatcher(Dispatcher):
 
     @property
     def _limit(self) -> Limit:
-        """The limit of one placement: of work, except for `place`, whose settings `guard` and `pace` apply to seconds."""
+        """Effort limit of one placement: an amount of work or, for `place`, seconds, to which its `guard` and `pace` apply."""
         effort = self.scheduler.effort_s
         return Limit(effort) if self.scheduler.method == "place" else Limit.by_work(effort)
 

@@ -120,7 +120,7 @@ class DispatchDispatcher(Dispatcher):
         return Decisions((*waits, *started), units.ask_at if units.ask_at < NEVER else None, reasons)
 
     def _reasons(self, explain: Collection[int], queue: Queue, snapshot: Snapshot, started: list[Start]) -> dict[int, Reason]:
-        """Return the reason: no idle unit may run the job's tasks after the starts, or the policy waits for a better unit."""
+        """Return why jobs wait: after the starts, no idle unit may run their tasks, or the policy waits for a better unit."""
         assert self._cache is not None
         units, starts, reasons, ahead = self._cache.units, Counter[int](), dict[int, Reason](), 0
         for start in started:

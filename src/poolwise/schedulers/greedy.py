@@ -66,7 +66,7 @@ class LeastAllocated(Greedy):
 @register("schedulers", "local_first_random")
 @dataclass(frozen=True)
 class LocalFirstRandom(Greedy):
-    """Like least allocated; if no node has all devices free, the missing ones come from random other nodes."""
+    """Places tasks as `LeastAllocated` does; if no node has all devices free, the missing ones come from random other nodes."""
 
     pooled = True
 

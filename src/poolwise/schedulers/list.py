@@ -196,10 +196,7 @@ class ListDispatcher(Dispatcher):
         return Decisions((*unfit, *chosen), self._next_wakeup(snapshot, cycle) if len(starts) < len(queue) else None, reasons)
 
     def _unfit(self, never: dict[int, Refusal]) -> tuple[Wait, ...]:
-        """Return the reasons of waiting jobs that do not fit on the empty machine.
-
-        Those of the last pass if nothing has changed.
-        """
+        """Return the waiting jobs that do not fit on the empty machine, with reasons; reuse an equal last result."""
         if never != self._last_unfit[0]:
             self._last_unfit = never, tuple(Wait(job, refusal) for job, refusal in never.items())
         return self._last_unfit[1]

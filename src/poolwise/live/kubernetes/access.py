@@ -52,7 +52,7 @@ class Access:
 
     @classmethod
     def from_kubeconfig(cls, *files: Path) -> Access:
-        """Read the current context of kubeconfig files, of which the first one with an entry wins, as in kubectl.
+        """Read the current context of kubeconfig files; as in kubectl, the first file that has an entry wins.
 
         Missing files are skipped if another exists. Raises InputError if none exists, or for incomplete or unsupported content.
         """
@@ -117,7 +117,7 @@ def _proxy(cluster: Any, file: Path) -> str | None:
 
 
 def _tls(cluster: Any, at: Path, user: Any, file: Path) -> ssl.SSLContext | None:
-    """Return the context of a cluster and a user; `at` and `file` define them, None for a server without TLS."""
+    """Return the TLS context of a cluster and a user defined in the files `at` and `file`; None for a server without TLS."""
     if not cluster["server"].startswith("https:"):
         return None
     if cluster.get("insecure-skip-tls-verify"):

@@ -107,7 +107,7 @@ class ClusterActions(Actions):
             self._releasing.discard((claim.metadata.uid, consumer))
 
     async def _create_with_retry(self, claim: ExtendedClaim) -> None:
-        """Retry until the claim exists or the pod is gone: a quota or a missing permission may be fixed."""
+        """Retry until the claim exists or the pod is gone: an exhausted quota or a missing permission may be fixed."""
         while True:
             try:
                 await self._watch_client.writer.retry(lambda: self._create_once(claim))

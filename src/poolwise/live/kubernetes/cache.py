@@ -102,7 +102,7 @@ class ClusterCache:
     def apply_event(self, event: WatchEvent[Any] | Synced) -> None:
         """Apply a watch event, or the completion of a list.
 
-        A new list may contain an object that has taken the name of another, whose deletion was not watched.
+        A new list may contain an object that has taken the name of another whose deletion the watch did not report.
         """
         if isinstance(event, Synced):
             self._forget(event)

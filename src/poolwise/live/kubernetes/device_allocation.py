@@ -125,7 +125,7 @@ def _taken_amounts(
 
 
 def _round_amount(capacity: Capacity, requested: str | None) -> Fraction | None:
-    """Return the amount taken for a request, rounded by the request policy; without one, the request itself, or all."""
+    """Return the amount taken for a request, rounded by the request policy if there is one; all if nothing is requested."""
     policy, whole = capacity.request_policy, parse_quantity(capacity.value)
     if policy is None:
         return whole if requested is None else parse_quantity(requested)

@@ -124,7 +124,7 @@ class JobColumns:
         self._logged |= names
 
     def _requests_of(self, job: PodJob) -> dict[str, int]:
-        """Return what one task requests of its node and of devices by type; of pods with different claims, the least."""
+        """Return the requests of one task for node resources and devices by type; if claims of pods differ, the smallest."""
         first, *others = (self._claimed_devices(keys, job.unallocated) for keys in job.claims)
         requested = Counter({"cores": 0, **job.demand.amounts})
         requested.update({name: min([amount, *(claimed[name] for claimed in others)]) for name, amount in first.items()})

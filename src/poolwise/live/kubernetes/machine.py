@@ -40,7 +40,7 @@ class ClusterLayout(Section):
     """Operator settings for a cluster that its objects do not contain, and the keys of their file."""
 
     version: int = 1
-    allocation: NodeView | None = None  # whether pods share nodes or take them whole; None: what the scheduler supports
+    allocation: NodeView | None = None  # whether pods share nodes or take them whole; None: as the scheduler supports
     rack_label: str = RACK_LABEL  # node label with the name of the rack
     link: Bandwidth = 0  # bandwidth of each node's link (MB/s) where none is measured, 0 without a network
 

@@ -48,7 +48,7 @@ def tolerates_taint(toleration: Toleration, taint: Taint) -> bool:
 
 
 def taints_of(node: Node) -> list[Taint]:
-    """Return the taints of a node, including that of a cordoned one."""
+    """Return the taints of a node, including the implicit taint of a cordoned node."""
     return [*node.spec.taints, _UNSCHEDULABLE] if node.spec.unschedulable else node.spec.taints
 
 
@@ -83,7 +83,7 @@ class NodeConstraints(msgspec.Struct, frozen=True):
         )
 
     def tolerates(self, node: Node) -> bool:
-        """Return whether the tolerations cover the taints of a node, except that of a cordoned one."""
+        """Return whether the tolerations cover the taints of a node, except the taint of a cordoned node."""
         return untolerated_taint(node.spec.taints, _tolerations(self.tolerations)) is None
 
 

@@ -173,7 +173,7 @@ class PodJobs:
         return job
 
     def end(self, job: PodJob) -> None:
-        """Remove a job; a pod that has taken the key of one of its pods keeps its own."""
+        """Remove a job; a pod that has taken the key of one of its pods keeps its own job."""
         for key, claims in zip(job.pods, job.claims, strict=True):
             current, kept = self.by_pod.get(key), tuple[str, ...]()
             if current is job:
@@ -189,7 +189,8 @@ class PodJobs:
     def _job_of(self, key: str) -> PodJob | None:
         """Return the job of the pod under a key.
 
-        The job of an earlier pod of that key does not count once it runs; while other pods of it are being bound, it does.
+        The job of an earlier pod of that key does not count once it runs, but it does while other pods of that job are being
+        bound.
         """
         job, pod = self.by_pod.get(key), self.cache.pods.get(key)
         if job is None or job.run is None or pod is None or pod.metadata.uid in job.uids:

@@ -212,10 +212,10 @@ class PodRuns:
     def on_pod_terminated(self, key: str) -> list[Event]:
         """End the runs with a pod of this key if all their pods have terminated and their claims are not reserved for them.
 
-        There is more than one if the pod is the successor of one whose run has not ended.
+        There are several such runs if the pod is the successor of one whose run has not ended.
 
-        The resources of a run return together, as policies expect: otherwise another job could overtake one that needs a node
-        and devices, between the termination of the pod and the deallocation of its devices.
+        The resources of a run are released together, as policies expect. Otherwise, between the termination of a pod and the
+        deallocation of its devices, another job could overtake one that needs both a node and devices.
         """
         return [event for number in sorted(self._runs_of.get(key, ())) for event in self._end_if_terminated(number, key)]
 

@@ -102,7 +102,7 @@ class Reconciler:
                 self._release(claim, users[uid])
 
     def _release(self, claim: ResourceClaim, users: Iterable[Pod]) -> None:
-        """Evict the pods of a claim that are ours, or release their reservations if they are not bound."""
+        """Evict this scheduler's pods that use a claim, or release their reservations if they are not bound."""
         for pod in filter(self.runs.cache.is_managed, users):
             if self._is_bound(pod) and not pod.terminated:
                 self.runs.actions.stop([pod], "a device is allocated to two claims")
@@ -132,7 +132,7 @@ class Reconciler:
         return [pod for pod in self.runs.cache.pods.values() if pod.metadata.uid in uids]
 
     def _is_bound(self, pod: Pod) -> bool:
-        """Return whether a pod has a node, also if the watch has not shown its binding by this scheduler yet."""
+        """Return whether a pod has a node, even if the watch has not yet reported that this scheduler bound it."""
         return bool(pod.spec.node_name) or pod.metadata.uid in self.runs.state.run_pods
 
     def _release_order(self, claim: ResourceClaim, users: list[Pod]) -> tuple[bool, str]:

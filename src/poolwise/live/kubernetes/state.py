@@ -132,7 +132,8 @@ class ClusterState:
     def add_jobs(self, jobs: Sequence[PodJob]) -> bool:
         """Append jobs to the table, or return False, without a change, if the machine must be rebuilt for them.
 
-        It must if the table lacks a column or node set, or if they tolerate a device taint that no earlier job tolerated.
+        A rebuild is necessary if the table lacks a column or node set, or if the jobs tolerate a device taint that no earlier
+        job did.
         """
         if not self._columns.supports(jobs) or not self._tolerations(jobs) <= self._tolerated:
             return False
@@ -185,7 +186,7 @@ class ClusterState:
         return changed
 
     def _is_unavailable(self, node: str) -> bool:
-        """Return whether runs neither hold a whole node nor can get it."""
+        """Return whether no run holds a whole node or can get it."""
         if node in self.mapping.unschedulable:
             return node not in self.run_pods_on and not any(map(self.has_run, self.cache.on_node.get(node, ())))
         return self.used_by_others(node)
@@ -219,7 +220,7 @@ class ClusterState:
         return changed
 
     def _remaining(self, device: InventoryDevice, owner: int) -> IntArray:
-        """(n_resource,) free amounts of a device; the negative of what runs hold if it is not to be used afterwards."""
+        """(n_resource,) free amounts of a device; minus the amounts that runs hold if it must not be used afterwards."""
         usage, none = self.cache.usage, np.zeros(self.capacity.shape[1], dtype=np.int64)
         has: IntArray = self.mapping.machine.capacity[owner].copy()
         if device.id in self.avoided or untolerated_taint(self.cache.inventory.taints(device), self._tolerated) is not None:

@@ -41,7 +41,7 @@ OPTIONAL_KINDS: tuple[tuple[type, tuple[str, ...]], ...] = (
 )
 """Kinds that a cluster may not serve or permit, with their paths, the preferred version first."""
 _FORBIDDEN, _NOT_FOUND = 403, 404
-_LEAST_RETRY = 0.5  # seconds between attempts after a temporary error, if the server asks for no more
+_LEAST_RETRY = 0.5  # seconds between attempts after a temporary error, unless the server requests a longer wait
 _PERMISSION_INTERVAL = 30.0  # seconds between attempts to read an optional kind that the role does not permit
 _FORBIDDEN_TIMEOUT = 5.0  # seconds for which a denied request is retried: the server may not have loaded its roles yet
 _CONNECT_TIMEOUT = 20.0  # seconds for which an unresponsive server is retried at startup

@@ -53,7 +53,7 @@ def run_client(*command: str, timeout: float = TIMEOUT_S) -> str:
 
 @contextmanager
 def logged_timeouts() -> Iterator[None]:
-    """Log a SlurmTimeoutError instead of raising it, where the next poll shows the outcome or the caller tries again."""
+    """Log a SlurmTimeoutError instead of raising it, if the next poll shows the outcome or the caller retries."""
     try:
         yield
     except SlurmTimeoutError as error:

@@ -29,13 +29,13 @@ REORDER_INTERVAL = 30 * SECOND  # interval (ns) after which priorities that depe
 
 @dataclass(frozen=True)
 class Ranking(Scheduler):
-    """Queue order of a scheduler as a scheduler of its own: it starts no job and lists the waiting ones, the first first."""
+    """Scheduler that only applies the queue order of another one: it starts no job, and lists the waiting jobs in order."""
 
     order: QueuePolicy
 
     @classmethod
     def of(cls, scheduler: Scheduler) -> Ranking:
-        """Return the queue order of a scheduler; raises InputError if it has none."""
+        """Build from the queue order of a scheduler; raises InputError if it has none."""
         rule = rule_of(scheduler)
         if rule is None:
             problem = "order mode requires a scheduler with a queue order and backfilling"

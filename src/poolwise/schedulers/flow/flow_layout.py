@@ -38,7 +38,7 @@ class FlowLayout(SharedNodes):
     @classmethod
     @lru_cache(maxsize=8)  # a machine is compared by identity
     def of(cls, machine: Machine, kinds: tuple[str, ...] = ()) -> FlowLayout:
-        """Build the view; `kinds` are device types, all of the machine (by name) if none are given.
+        """Build the view; `kinds` are device types, by default all those of the machine in order of name.
 
         Raises InputError for a machine without shared nodes, and UnknownNameError for a kind that it lacks.
         """
