@@ -9,8 +9,8 @@ package (a folder of this package) has a cache folder named by a hash of all its
 NumPy, the way of compilation and the CPU. A cached kernel is therefore never stale, and every checkout with the same sources
 loads it.
 
-A platform wheel carries kernels compiled for the CPUs of `GENERIC`. They are loaded where the CPU and all versions match;
-otherwise kernels are compiled as from a checkout.
+A platform wheel carries kernels compiled for the CPUs of `GENERIC`. They are loaded if the CPU and all versions match;
+otherwise kernels are compiled as they are in a checkout.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def kernel(function: F) -> F:
 def entry(function: F) -> F:
     """Decorate a kernel that allocates nothing: the caller owns all arrays, so their references need not be counted.
 
-    Numba counts the references to each array of a named tuple whenever the tuple is passed to a call. With dozens of arrays per
+    Numba counts the references to each array of a named tuple whenever a call receives the tuple. With dozens of arrays per
     tuple, that takes half the runtime. The steps receive named tuples by reference: see `references`.
     """
     return _entry(function, "entry")
@@ -106,7 +106,7 @@ def _with_references(function: F) -> F:
 
 
 def _call_body(*arguments: object) -> object:
-    """Code of a function whose global names are those of `_with_references`."""
+    """Code of a function that refers to names defined by `_with_references`."""
     return body(*by_reference(arguments))  # type: ignore[name-defined]  # noqa: F821
 
 
@@ -174,7 +174,7 @@ def _mark(kind: str) -> str:
 
 
 def _folders(package: str) -> tuple[Path, ...]:
-    """Return the folders that may hold compiled kernels of a package: the user's, and that of the wheel if it fits this CPU."""
+    """Return the folders with compiled kernels of a package: the user's folder, and the wheel's folder if it suits this CPU."""
     shipped = SHIPPED / f"{package}-{_fingerprint(package, GENERIC, GENERIC_FEATURES)}"
     return (cache_folder(package), *((shipped,) if _runs_shipped() and shipped.is_dir() else ()))
 

@@ -53,7 +53,7 @@ class KernelCache(_Cache):
         return None
 
     def save_overload(self, signature: Any, result: Any) -> None:
-        """Write a compiled version, completely or not at all."""
+        """Write a compiled version atomically."""
         if not self._enabled or result.library.has_dynamic_globals:
             return
         file = self._file(self._folders[0], signature)

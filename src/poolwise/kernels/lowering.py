@@ -1,4 +1,4 @@
-"""Translation of kernels from Numba's intermediate representation to that of LLVM, with fewer instructions than Numba writes.
+"""Translation of kernels from Numba's to LLVM's intermediate representation, with fewer instructions than Numba generates.
 
 Numba copies an array's seven words to the stack for each access of an element, and computes its address from all of them: 27
 instructions, of which LLVM keeps two. Writing, printing and reading them takes more time than optimizing them away.

@@ -2,8 +2,8 @@
 
 It controls the translation of kernels to machine code: a kernel and its steps are compiled together, once.
 
-By default Numba optimizes each function together with all its callees and translates it to machine code, then its caller does
-the same again: a function six calls deep passes through LLVM seven times. A step is never run on its own, so it is left
+By default, Numba optimizes each function together with all its callees and translates it to machine code, then repeats this for
+its caller: a function six calls deep passes through LLVM seven times. A step is never run on its own, so it is left
 untranslated until the kernel that calls it is complete. Since a step then has no other callers, LLVM may change its calling
 convention: it drops arguments that the step does not read, and passes fields in registers.
 """

@@ -40,7 +40,7 @@ def _with_namespaces(value: Any, copies: list[tuple[Any, SimpleNamespace]]) -> A
 
 
 class _Translation:
-    """Translates each kernel to a Python function once, however often and from wherever it is called."""
+    """Translates each kernel to a Python function only once, regardless of how many callers it has."""
 
     def __init__(self) -> None:
         self._made: dict[int, Any] = {}

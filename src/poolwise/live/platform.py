@@ -17,8 +17,8 @@ from poolwise.model.state import InitialRun, MachineState
 class LivePlatform(Platform, Protocol):
     """A real cluster.
 
-    Its first batch of events reports all waiting jobs as arrivals. Its time 0 is the epoch of its job table. Job names are
-    those that the cluster's users see.
+    Its first batch of events reports all waiting jobs as arrivals. Its time 0 is the epoch of its job table. Job names are the
+    names that the cluster's users see.
     """
 
     def stop(self) -> None:

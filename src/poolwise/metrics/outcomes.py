@@ -224,7 +224,7 @@ def _nodes_held(schedule: Schedule) -> FloatArray:
 
 
 def _machine_facts(machine: Machine) -> dict[str, Any]:
-    """Return the machine facts of `Outcomes`; a shared node has its own memory capacity, whole nodes have `per_node`."""
+    """Return the machine facts of `Outcomes`; a shared node has its own memory capacity, and whole nodes have `per_node`."""
     owners = machine.of_kind(Kind.NODE)
     count = machine.capacity[owners, machine.resource("nodes")] if "nodes" in machine.resources else np.zeros_like(owners)
     own = _column(machine, "memory")

@@ -70,7 +70,7 @@ def _of_load(machine: Machine) -> FloatArray:
 
 
 def multiplicity(machine: Machine) -> IntArray:
-    """Return (n_owner,) number of identical units that an owner represents: the whole nodes of a rack are one owner."""
+    """Return the (n_owner,) numbers of identical units that each owner represents: the whole nodes of a rack are one owner."""
     whole = machine.capacity[:, machine.resource("nodes")] if "nodes" in machine.resources else 0
     return np.asarray(np.where((machine.kind == Kind.NODE) & (whole > 0), whole, 1), dtype=np.int64)
 

@@ -1,4 +1,4 @@
-"""All metrics of one run under stable names: the standard metrics of every run, and further requested ones."""
+"""All metrics of one run under stable names: the standard metrics of every run, and any metrics requested in addition."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ MAX_LABELS = 6
 
 
 def memory_figures(result: StudyResult, sweep: Sweep, recommendation: Recommendation) -> Iterator[Figure]:
-    """Yield memory utilization over time and in bins of 10 %, and degradation in bins of 5 %; only those that exist."""
+    """Yield memory utilization over time and in bins of 10 %, and degradation in bins of 5 %, if available."""
     cell = sweep.cells[recommendation.series, recommendation.at][0]
     run = recommendation.series
     where = sweep.where(recommendation.at)

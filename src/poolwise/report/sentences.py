@@ -83,7 +83,7 @@ def because(recommendation: Recommendation, sweep: Sweep) -> list[str]:
 
 
 def _slowdown(recommendation: Recommendation) -> Iterator[str]:
-    """Describe the median before the mean, since few jobs can dominate a mean, and the share of jobs above the mean."""
+    """Describe the median, then the mean, which few jobs can dominate, and the share of jobs above the mean."""
     median, above = float(np.median(recommendation.slowdown)), float((recommendation.slowdown > recommendation.value).mean())
     half = "no longer than their runtime" if median < 1 + SAME else f"at most {format_number(median)} times their runtime"
     yield (
@@ -194,7 +194,7 @@ def tradeoffs(recommendation: Recommendation, sweep: Sweep) -> list[str]:
 
 
 def certainty_sentences(recommendation: Recommendation, sweep: Sweep, seeds: int) -> list[str]:
-    """Describe the intervals, and what they do not cover."""
+    """Describe the intervals and the effects that they do not cover."""
     sentences = []
     if (rival := recommendation.runner_up) is not None and rival.interval is not None:
         sentences.append(f"{rival.alternative} at the same size: {_verdict(rival)}")

@@ -1,4 +1,4 @@
-"""Batch scheduling that also resizes running jobs: they give up local memory for waiting jobs and regain what remains.
+"""Batch scheduling that also resizes running jobs: they give up local memory for waiting jobs and regain any that remains.
 
 Follows Sefati et al., IRoP, conclusion: an agent that watches slowdowns and reallocates memory. Each job stays within its
 tolerance, equation (6), as loads change.
@@ -68,7 +68,7 @@ class KeepToleranceDispatcher(BatchDispatcher):
     """Stateless dispatcher of `KeepTolerance`."""
 
     def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Decisions:
-        """Place the queue as if running jobs had given up local memory, then distribute what remains."""
+        """Place the queue as if running jobs had given up local memory, then distribute the memory that remains."""
         jobs = self._running(snapshot)
         free, local = snapshot.free.copy(), {job.run.id: job.local for job in jobs}
         pool, memory = self.layout.pool, self.layout.memory

@@ -166,7 +166,7 @@ class ListDispatcher(Dispatcher):
         return {job: end + policy.requeue_delay for job, end in ended if job in queue}
 
     def _schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Decisions:
-        """Decide on the jobs that were not requeued a short time ago."""
+        """Decide on the jobs that were not requeued recently."""
         barred = self.barred.refusals(queue, snapshot, self.scheduler.admission.never)
         never = self.fitting.refusals(queue, snapshot, self._refusal, self._signatures)
         rejects = {job: refusal.reason for job, refusal in barred.items()}
@@ -259,7 +259,7 @@ class ListDispatcher(Dispatcher):
         return admitted
 
     def _reason(self, cycle: SchedulingPass, job: int, starts: tuple[Start, ...], after: Snapshot) -> Reason:
-        """Return the recorded reason, by default what the job lacks after all starts, with the number of jobs ahead of it."""
+        """Return the recorded reason, by default the job's shortage after all starts, with the number of jobs ahead of it."""
         if job not in cycle.reasons and not isinstance(cycle.place(job, after), Refusal):
             cycle.record(job, WaitCause.UNREPORTED, f"it fits, and {type(self.scheduler.backfill).__name__} gives no reason")
         ranked = cycle.ranked()

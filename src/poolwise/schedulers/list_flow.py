@@ -28,10 +28,10 @@ from poolwise.short_repr import short_repr
 class ListFlow(Scheduler):
     """Order and backfill choose the jobs to start, as in list scheduling; one minimum-cost flow then places all of them.
 
-    The flow gives each job its node and devices. The placement policy adds the rest: the split of memory between node and
-    pool, and composed NVMe. If the rest of a job does not fit there, the placement policy places the job alone. If that also
-    fails for one job, or if the flow cannot place all jobs, all of them start where the placement policy had put them. A
-    backfilled job may therefore run elsewhere, and longer, than the backfill expected.
+    The flow gives each job its node and devices. The placement policy adds the rest: the split of memory between node and pool,
+    and composed NVMe. If the rest of a job does not fit there, the placement policy places the job alone. If that also fails
+    for one job, or if the flow cannot place all jobs, all of them start where the placement policy placed them. A backfilled
+    job may therefore run elsewhere, and longer, than the backfill expected.
 
     Parameters
     ----------

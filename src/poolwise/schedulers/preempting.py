@@ -1,7 +1,7 @@
 """Choice of the runs that a list scheduler stops for a waiting job, among those that a preemption policy allows.
 
 Source: Slurm's `_run_now` in src/plugins/select/cons_tres/job_test.c. Slurm stops every chosen run that shares a node with the
-placement of the job. Poolwise stops only those whose resources the placement needs, which differs where nodes are shared.
+placement of the job. Poolwise stops only the runs whose resources the placement needs, which differs if nodes are shared.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from poolwise.model.node_count import used_nodes
 def place_by_stopping(
     policy: PreemptionPolicy, cycle: SchedulingPass, job: int, snapshot: Snapshot
 ) -> tuple[Placement, tuple[Stop, ...]] | None:
-    """Place a job that does not fit in a state, as if runs had stopped; return its placement and the stops that it needs.
+    """Place a job that does not fit, assuming that some runs are stopped; return its placement and the stops that it needs.
 
     Candidates stop in the order of the policy until the job fits. The last of them moves to the front, followed by those on
     the most nodes of the placement, and the search repeats, so that small gaps do not cost many runs.

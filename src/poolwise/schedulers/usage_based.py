@@ -26,13 +26,13 @@ from poolwise.short_repr import short_repr
 @register("schedulers", "by_use")
 @dataclass(frozen=True)
 class UsageBased(ListScheduler):
-    """List scheduling that measures memory use at intervals and reclaims what exceeds the use plus a margin.
+    """List scheduling that measures memory use at intervals and reclaims memory in excess of the use plus a margin.
 
     A job starts with all the memory that it requested. A run that needs more than it holds receives it at once if pools have
     it, up to the request; all other runs are then measured again. If pools have none, the run stalls until memory is released.
-    Once a run has stalled for `patience_s`, it is stopped; among several such runs, the one that started last. A job that has
-    already been stopped holds all the memory that it requested, so that it is not stopped twice. Without measurements of memory
-    use, this is list scheduling.
+    Once a run has stalled for `patience_s`, it is stopped; if there are several such runs, the last started is stopped. A job
+    that has already been stopped holds all the memory that it requested, so that it is not stopped twice. Without measurements
+    of memory use, this is list scheduling.
 
     Parameters
     ----------

@@ -80,7 +80,7 @@ class _WarmUpDispatcher(Dispatcher):
     _first: set[int] = field(default_factory=set)  # ids: live platforms give the rows of finished jobs to later ones
 
     def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Decisions:
-        """Delegate to a scheduler; in the pass that starts the last warm-up job, `then` schedules what remains."""
+        """Delegate to a scheduler; in the pass that starts the last warm-up job, `then` schedules the remaining jobs."""
         table = queue.table
         if self._over:
             return self.then.schedule(queue, snapshot, changes)

@@ -21,9 +21,9 @@ class JobTimes:
     """Times of the jobs of a table, (n_row,) each, in ns.
 
     Submit times count from an arbitrary zero, and unknown durations are 0. `requested` times are at least the duration;
-    `recorded` are those of the log, `units.UNKNOWN` where it has none. `attributes` has "wait_s", the recorded waits (NaN where
-    unknown), if the table has any. `repairs` maps each reason to the rows whose values are replaced for it; `mismatched` rows
-    have a duration that differs from the time between start and end.
+    `recorded` are the requested times in the log, `units.UNKNOWN` if missing. `attributes` has "wait_s", the recorded waits
+    (NaN where unknown), if the table has any. `repairs` maps each reason to the rows whose values are replaced for it;
+    `mismatched` rows have a duration that differs from the time between start and end.
     """
 
     submit: Times

@@ -1,4 +1,4 @@
-"""Conversion of logs with nonstandard columns or units to plain Standard Workload Format, row by row."""
+"""Row-by-row conversion of logs with nonstandard columns or units to plain Standard Workload Format."""
 
 from __future__ import annotations
 

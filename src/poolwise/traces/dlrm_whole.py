@@ -20,7 +20,8 @@ def whole_instances(
     `most_cores`; the CPU instances that exceed this, the last ones in row order, remain separate.
 
     `app`, `is_gpu` and `seconds` are the application, role and runtime (n_row,); `amounts` maps resources, including "cores",
-    to base units. Returns the amounts with the shares added, rounded up, and an (n_row,) mask of the merged CPU instances.
+    to base units. Returns the amounts with the shares added, rounded up, and an (n_row,) mask of the CPU instances that were
+    merged.
     """
     names, number = np.unique(app, return_inverse=True)
     gpu_time = np.bincount(number, seconds * is_gpu, len(names))

@@ -48,9 +48,9 @@ class MappedTable(TraceFormat):
 
     The table must have submit (or start), duration (or start and end), and nodes, cores or gpus. On a machine that allocates
     whole nodes, a job takes the number of nodes in the table, or else as many as its cores and GPUs need. On shared nodes, it
-    takes the number of nodes in the table, by default one, with an equal part of its cores and GPUs on each; more if a part has
-    more cores than any node. Jobs without submit time, runtime or processors are excluded and counted. So are unreadable rows,
-    unless `strict` is set.
+    takes the number of nodes in the table, by default one, with an equal part of its cores and GPUs on each; it takes more
+    nodes if a part has more cores than any node. Jobs without submit time, runtime or processors are excluded and counted. So
+    are unreadable rows, unless `strict` is set.
 
     Parameters
     ----------
@@ -239,7 +239,7 @@ def _ids(cells: JobCells, notes: _Notes) -> tuple[IntArray | None, dict[str, NDA
 
 
 def _request(counts: Mapping[str, IntArray], memory: FloatArray, per_node: bool, machine: Machine) -> Request:
-    """Return the requests of jobs: the table's nodes on whole-node machines, else what their cores and GPUs need."""
+    """Return the requests of jobs: on machines with whole nodes, the table's nodes, else as many as cores and GPUs need."""
     mebibytes = round_up(memory).astype(np.int64)
     none = np.zeros(len(memory), dtype=np.int64)
     if "nodes" in counts and "nodes" in machine.resources:

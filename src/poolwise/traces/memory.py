@@ -18,7 +18,7 @@ LARGEST = 2**31
 
 
 def check_memory(scale: float, unknown: str) -> None:
-    """Raise InputError for an invalid scale factor or substitute of unknown memory."""
+    """Raise InputError for an invalid scale factor or an invalid substitute for unknown memory."""
     if not (math.isfinite(scale) and scale > 0):
         raise InputError(f"invalid memory scale {scale}", field="memory_scale", remedy="use a number above 0")
     parse_memory_unknown(unknown)
@@ -44,7 +44,7 @@ def parse_memory_unknown(unknown: str) -> int | None:
 
 
 def with_unknown(memory: IntArray, is_known: BoolArray, unknown: str, repaired: dict[str, int]) -> IntArray:
-    """Return (n_job,) MiB with the substitute where the memory is not known, and count these jobs as repaired."""
+    """Return (n_job,) MiB, with the substitute for unknown memory, and count these jobs as repaired."""
     amount = parse_memory_unknown(unknown)
     if amount is None or is_known.all():
         return memory

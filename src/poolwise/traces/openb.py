@@ -35,10 +35,10 @@ class OpenB(TraceFormat):
 
     A pod is a job of one task, submitted at its creation, that runs from its scheduling to its deletion. Pods that were never
     scheduled are excluded and counted. Pods that run until the last deletion, where the trace was cut off, are counted as
-    repaired because they may have run longer. The trace has no time limits: the requested time is the runtime.
-    Jobs request num_gpu x gpu_milli thousandths of GPUs, as "gpu_milli" if nodes or devices have it, else as whole "gpu"; and
-    "cpu_milli", else whole "cores". The number at the end of the name is the id. Attributes are gpu_spec, qos, pod_phase and
-    num_gpu (as "gpus": the number of GPUs that the thousandths refer to).
+    repaired because they may have run longer. The trace has no time limits: the requested time is the runtime. Jobs request
+    num_gpu x gpu_milli thousandths of GPUs: "gpu_milli" if nodes or devices have this resource, else whole "gpu". Likewise,
+    they request "cpu_milli", else whole "cores". The number at the end of the name is the id. Attributes are gpu_spec, qos,
+    pod_phase and num_gpu (as "gpus": the number of GPUs that the thousandths refer to).
     """
 
     def recognizes(self, path: Path) -> bool:

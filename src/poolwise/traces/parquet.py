@@ -73,7 +73,7 @@ def parquet_names(path: Path) -> Sequence[str]:
 
 
 def _check(path: Path) -> None:
-    """Raise InputError for a file that would crash the process that reads it."""
+    """Raise InputError for a file that would crash a process that reads it."""
     content = path.read_bytes()
     if problem := _format_problem(content) or _crash_problem(path, hashlib.sha256(content).hexdigest()):
         raise InputError(problem, file=path, remedy=_REMEDY)

@@ -1,4 +1,4 @@
-"""Options of sbatch, as job streams of the Slurm simulator contain them.
+"""Options of sbatch in job streams of the Slurm simulator.
 
 Source: sbatch(1) of Slurm 23.02; `contribs/sim/sim_events.c` of the Slurm simulator of UB CCR (N. Simakov et al., "Slurm
 Simulator: Improving Slurm Scheduler Performance on Large HPC Systems by Utilization of Multiple Controllers and Node Sharing",
@@ -17,7 +17,7 @@ READ: Final = {
     "mem-per-cpu": "", "constraint": "C", "licenses": "L",
     "sim-walltime": "", "sleep": "", "cancel-in": "", "jid": "", "job-id": "j",
 }  # fmt: skip
-"""Long names of the options that a trace reads -> their short names. The last five are those of the simulator."""
+"""Long names of the options that a trace reads -> their short names. The last five are options of the simulator."""
 VALUED: Final = {
     "begin": "b", "bb": "", "bbf": "", "batch": "", "chdir": "D", "clusters": "M", "comment": "", "container": "",
     "core-spec": "S", "cores-per-socket": "", "cpu-freq": "", "cpus-per-gpu": "", "deadline": "", "delay-boot": "",

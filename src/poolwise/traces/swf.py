@@ -135,7 +135,7 @@ class SWF(TraceFormat):
         return np.ceil(log.processors).astype(np.int64)
 
     def _memory_per_node(self, log: SwfRows, kilobytes: FloatArray, cores: IntArray) -> IntArray:
-        """Return (n_row,) MiB on each node of a job, which has `cores` processors there."""
+        """Return (n_row,) MiB on each node of a job that uses `cores` processors per node."""
         memory = round_up(kilobytes * np.minimum(log.processors, cores) / 1024 * self.memory_scale)
         for column in _COLUMNS[self.memory_field]:
             log.refuse(

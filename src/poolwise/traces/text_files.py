@@ -37,7 +37,7 @@ def read_text(path: Path) -> str:
 
 
 def stem(path: Path) -> str:
-    """Return the name of a trace: that of its file without ".gz" and the extension."""
+    """Return the name of a trace: the file name without ".gz" and the extension."""
     return path.name.removesuffix(".gz").rpartition(".")[0] or path.name
 
 

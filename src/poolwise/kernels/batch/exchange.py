@@ -1,6 +1,6 @@
 """Exact exchange of items between many bins at once: each bin gives up one item, and these items are reassigned optimally.
 
-A bin takes back at most one item, so the cost of an item in a bin does not depend on the other items, and the optimum is a
+Each bin takes back at most one item. The cost of an item in a bin thus does not depend on the other items, and the optimum is a
 linear assignment. The current assignment is feasible, so an exchange never increases the cost. Source: shortest augmenting
 paths with dual variables (Kuhn 1955; Jonker, Volgenant 1987).
 """

@@ -85,7 +85,7 @@ def guide(c: FillCosts, rounds: int, best_price: FloatArray, best_rent: FloatArr
 
 
 def priced(c: FillCosts, price: FloatArray, rent: FloatArray, share: float) -> FillCosts:
-    """Return costs that charge items for load and room at a share of their prices, and less for opening a bin."""
+    """Return costs that charge each item a share of the prices of its load and room, and charge less for opening a bin."""
     per_load = share * np.maximum(c.opening + rent - price * c.room, 0.0) / np.maximum(c.capacity, 1)
     per_room = share * price
     over = c.gain > per_room[:, None]

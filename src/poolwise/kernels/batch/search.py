@@ -118,7 +118,7 @@ def put(c: FillCosts, b: Bins, s: int, w: int) -> None:
 
 @entry
 def put_all(c: FillCosts, b: Bins, slot: IntArray) -> None:
-    """Add each item to its slot, `slot` (n,); those with -1 stay outside."""
+    """Add each item to its slot, `slot` (n,); items with -1 stay outside."""
     for w in range(len(slot)):
         if slot[w] >= 0:
             put(c, b, slot[w], w)

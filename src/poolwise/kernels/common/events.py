@@ -1,4 +1,4 @@
-"""Parts of the event loop that racks and shared nodes have in common.
+"""Parts of the event loop that the kernels for racks and for shared nodes share.
 
 `state` is a `RackState` or a `SharedState`: their queue, runs and scalars have the same layout.
 """

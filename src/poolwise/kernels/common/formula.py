@@ -23,7 +23,7 @@ class FormulaRules(NamedTuple):
 
 
 class FormulaStatus:
-    """Scalars that change from one recalculation to the next: a record, see `kernels.common.state.record`."""
+    """Record of the scalars that change from one recalculation to the next; see `kernels.common.state.record`."""
 
     usage_at: int  # ns up to which usage has been counted
     active: int  # runs in `Formula.active`

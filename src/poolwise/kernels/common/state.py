@@ -116,7 +116,7 @@ class IntervalRules(NamedTuple):
 
 
 class Now:
-    """Scalars of a replay that change: a record of int64 fields, see `record`."""
+    """Record of the changing scalars of a replay, as int64 fields; see `record`."""
 
     time: int
     next: int  # row of the next arrival

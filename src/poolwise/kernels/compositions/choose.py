@@ -54,7 +54,7 @@ def _first_node(cores: int, state: CompositionState) -> int:
 
 @step
 def _emptiest_node(cores: int, state: CompositionState) -> int:
-    """Return the node with room and the greatest share of free cores, the lowest on ties, -1 if there is none."""
+    """Return the node with the greatest share of free cores among those with room, the lowest on ties, -1 if there is none."""
     best, most = -1, -1.0
     for node in range(state.cores.size):
         share = state.cores[node] / max(state.devices.installed[node], 1)
@@ -88,7 +88,7 @@ def _joinable_time(lead: int, shape: int, deadline: int, state: CompositionState
 
 @step
 def _fewest(place: int, shape: int, devices: DeviceArrays, shapes: NeedArrays) -> int:
-    """Return how many free devices of a location a need takes at least; 0 if all of them together cannot cover it."""
+    """Return the minimum number of free devices of a location that cover a need; 0 if all of them together do not."""
     bandwidth, storage = shapes.bandwidth[shape], shapes.storage[shape]
     count = 1
     if bandwidth > 0:
@@ -185,7 +185,7 @@ def _fastest(shape: int, deadline: int, late: bool, first: int, state: Compositi
 
 @step
 def _helpful(place: int, shape: int, deadline: int, late: bool, state: CompositionState) -> int:
-    """Return the free devices up to which each one reduces the time; the fewest if that is too late, 0 if all are too few."""
+    """Return how many free devices to compose: as many as each reduce the time, or the fewest if too late; 0 if too few."""
     shapes, devices, rules, now = state.shapes, state.devices, state.rules, state.now.time
     fewest = _fewest(place, shape, devices, shapes)
     if fewest == 0 or late:

@@ -124,7 +124,7 @@ def _start_waiting(state: CompositionState) -> None:
 
 @step
 def _try_start(job: int, late: bool, state: CompositionState) -> bool:
-    """Start a job if it fits; otherwise mark its class as refused, unless only its own deadline prevents the start."""
+    """Start a job if it fits; otherwise mark its class as refused, unless it would fit without its deadline."""
     shapes, refused = state.shapes, state.refused
     shape = state.jobs.shape[job]
     if choose_placement(shape, NEVER if late else state.jobs.deadline[job], late, state):
@@ -211,7 +211,7 @@ def _compose(shape: int, state: CompositionState) -> int:
 
 @step
 def _reserve(run: int, lead: int, shape: int, state: CompositionState) -> None:
-    """Record what a run reserves of each device, from the lowest on; a run with a sharing table reserves no bandwidth."""
+    """Record the amounts that a run reserves on each device, lowest first; a run with a sharing table reserves no bandwidth."""
     compositions, runs, shapes, rules = state.compositions, state.runs, state.shapes, state.rules
     row = runs.offset[run + 1]
     bandwidth = shapes.bandwidth[shape] if shapes.most[shape] == 0 else 0
@@ -232,7 +232,7 @@ def _reserve(run: int, lead: int, shape: int, state: CompositionState) -> None:
 
 @step
 def _commit_starts(state: CompositionState) -> None:
-    """Set the pace of the runs that the pass has started, in their order, then that of all that share devices with them."""
+    """Set the pace of the runs started in the pass, in their order, then the pace of all runs that share devices with them."""
     jobs, runs, compositions, now = state.jobs, state.runs, state.compositions, state.now
     for run in range(now.committed, now.started):
         shape, lead = jobs.shape[runs.job[run]], runs.lead[run]

@@ -26,7 +26,7 @@ class ArrivingJobs(NamedTuple):
 
 
 class NeedArrays(NamedTuple):
-    """Needs that several jobs share, (n_shape,) each unless stated otherwise."""
+    """Distinct needs of jobs, (n_shape,) each unless stated otherwise."""
 
     cores: IntArray
     bandwidth: IntArray  # MB/s
@@ -120,7 +120,7 @@ class CompositionRules(NamedTuple):
 
 
 class CompositionNow:
-    """Scalars of a replay that change: a record of int64 fields."""
+    """Record of the changing scalars of a replay, as int64 fields."""
 
     time: int
     next: int  # row of the next arrival

@@ -97,7 +97,7 @@ class TaskRunArrays(NamedTuple):
 
 
 class GraphArrays(NamedTuple):
-    """Rows that wait for others: counts of what is missing, and the successors of each row."""
+    """Rows that wait for other rows: the number of unfinished predecessors and tasks of each row, and its successors."""
 
     # (n_job,) each
     missing: IntArray  # rows that it waits for and that have not finished, plus one until it is submitted
@@ -114,7 +114,7 @@ class GraphArrays(NamedTuple):
 
 
 class DispatchNow:
-    """Scalars of a replay that change: a record of int64 fields."""
+    """Record of the changing scalars of a replay, as int64 fields."""
 
     time: int
     next: int  # row of the next arrival

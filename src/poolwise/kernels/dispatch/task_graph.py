@@ -66,7 +66,7 @@ def _end(unit: int, time: int, idle: IdleArrays, ends: Ends, graph: GraphArrays)
 
 @step
 def _release(job: int, graph: GraphArrays) -> None:
-    """Count down what a row waits for; add it to the heap of ready rows if that was the last."""
+    """Decrement the number of rows that a row waits for; add it to the heap of ready rows once none is left."""
     graph.missing[job] -= 1
     if graph.missing[job] > 0:
         return

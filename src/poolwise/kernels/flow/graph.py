@@ -123,10 +123,10 @@ def add_capacity(g: ResidualGraph, arcs: IntArray, amount: IntArray) -> None:
 
 @entry
 def set_new_prices(g: ResidualGraph, nodes: IntArray, fresh: BoolArray) -> None:
-    """Set prices of new nodes, one after the other, that satisfy the optimality condition where their neighbors allow it.
+    """Set the prices of new nodes one by one so that they satisfy the optimality condition, if their neighbors allow it.
 
-    It sets the least such price; if there is none, it favors the side that could move more flow. `fresh` (n,) marks nodes
-    whose prices are not set yet; it becomes False for the given nodes.
+    Each price is the lowest that does; if there is none, the price favors the side that could move more flow. `fresh` (n,)
+    marks nodes whose prices are not set yet; it becomes False for the given nodes.
     """
     for k in range(len(nodes)):
         u = nodes[k]

@@ -35,7 +35,7 @@ MAX_POOL_PER_NODE = 2**32
 
 @step
 def prepare_bounds(head: int, state: RackState) -> None:
-    """Compute what `classify` reads, given the head's extra nodes and memory (`reservation.compute_extra`).
+    """Compute the inputs of `classify` from the head's extra nodes and memory (`reservation.compute_extra`).
 
     It writes `racks.rank`, `racks.whole` and three scalars: `now.free`, the free nodes; `.pool_per_node`, the MiB per node that
     every pool can lend to all free nodes of its rack; `.long_split`, the most nodes of a long candidate over several racks that
@@ -148,8 +148,8 @@ def classify_all(n: int, remote: int, most_nodes: int, most_remote: int, short: 
 def _might_fit(n: int, remote: int, of_nodes: int, of_memory: int, racks: RackArrays) -> bool:
     """Return whether all racks together might hold n nodes that use `remote` MiB each, by two columns of `racks.whole`.
 
-    The columns for long jobs bound what each rack can give up, so a job over several racks that exceeds them cannot start
-    either. The quotient may be rounded up, which only excludes fewer jobs and avoids an integer division.
+    For long jobs, the columns bound how much each rack can give up, so a job over several racks that exceeds them cannot start.
+    The quotient may be rounded up, which only excludes fewer jobs and avoids an integer division.
     """
     nodes, part = 0, (1 + 1e-12) / max(remote, 1)
     for i in range(racks.whole.shape[0]):

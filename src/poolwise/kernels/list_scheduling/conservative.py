@@ -81,7 +81,7 @@ def conservative_pass(state: RackState, profile: ProfileArrays) -> None:
 
 @inlined
 def _refresh_profile(state: RackState, profile: ProfileArrays) -> None:
-    """Advance the profile and the reservations of the last pass to now, or rebuild them where they are not valid.
+    """Advance the profile and the reservations of the last pass to now, or rebuild them if they are invalid.
 
     They are invalid after a change of capacity, and while a run is overdue, since each pass expects it to end at another time.
     They are also invalid in scope "system" and on mixed nodes: see `reservation_cache`.

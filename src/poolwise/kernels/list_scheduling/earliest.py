@@ -13,7 +13,7 @@ from poolwise.quantities import HORIZON
 
 @inlined
 def shortest(job: int, jobs: JobArrays, rules: Rules) -> int:
-    """Return the length (ns) of a job's interval; its lower bound where it depends on the placement."""
+    """Return the length (ns) of a job's interval, or a lower bound if it depends on the placement."""
     if varies(job, jobs, rules):
         return int(jobs.expected_work[job])
     return int(max(jobs.expected_work[job], jobs.length[job]))
@@ -73,7 +73,7 @@ def _has_enough(k: int, n: int, remote: int, profile: ProfileArrays) -> bool:
 
 @inlined
 def _lengthen(covered: int, middle: int, b: int, profile: ProfileArrays) -> None:
-    """Add the lows from position `covered` to before b to the later part of the window, which begins at position `middle`."""
+    """Add the lows at positions `covered` to b - 1 to the later part of the window, which begins at position `middle`."""
     for j in range(covered, b):
         m = profile.low[j]
         for r in range(profile.recent_free.size):

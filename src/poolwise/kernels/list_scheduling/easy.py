@@ -42,7 +42,7 @@ def any_fits(state: RackState) -> bool:
 def prefilter(state: RackState) -> int:
     """Choose the positions of waiting jobs that may fit now, by necessary conditions; return how many.
 
-    One branch-free loop, because the branches would be mispredicted too often.
+    This is one branch-free loop, because branches would be mispredicted too often.
     """
     racks, waiting = state.racks, state.waiting
     free, most, memory = total(racks.free), 0, 0  # upper bounds: nodes, MiB of one node, MiB of a job
@@ -176,7 +176,7 @@ def is_settled(head: int, state: RackState) -> bool:
 
 @inlined
 def _filter_by_extra(count: int, state: RackState) -> int:
-    """Keep those of the first `count` chosen positions whose jobs might not delay the head; return how many."""
+    """Keep the positions among the first `count` chosen ones whose jobs may leave the head undelayed; return how many."""
     now, waiting = state.now, state.waiting
     window, nodes, memory, most = now.window, now.extra_nodes, now.extra_memory, now.extra_per_node
     remaining = 0

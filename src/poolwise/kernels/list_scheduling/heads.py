@@ -100,7 +100,7 @@ def _line_up_candidates(state: RackState, heads: RackHeadArrays) -> int:
 
 @inlined
 def _reserve(k: int, state: RackState, heads: RackHeadArrays) -> None:
-    """Find the shadow time of a head, and what is free then."""
+    """Find the shadow time of a head, and the capacity that is free then."""
     racks, now, free, pool = state.racks, state.now, heads.shadow_free[k], heads.shadow_pool[k]
     copy(racks.free, free)
     copy(racks.unlimited_pool if state.rules.nodes_only else racks.pool, pool)
@@ -112,7 +112,7 @@ def _reserve(k: int, state: RackState, heads: RackHeadArrays) -> None:
 def _delays_none(job: int, count: int, state: RackState, heads: RackHeadArrays) -> bool:
     """Return whether a job at the placement found last delays none of the heads with which it competes.
 
-    If so, it is subtracted from what is free at the shadow times beyond which it runs.
+    If so, subtract it from the capacity that is free at each shadow time beyond which it runs.
     """
     jobs, racks, rules = state.jobs, state.racks, state.rules
     length = expected(job, jobs, racks.take, racks.borrow, rules)

@@ -21,7 +21,7 @@ ALL, HELD, NEW = range(3)
 
 @step
 def incremental_pass(state: RackState, profile: ProfileArrays, held: ReservationArrays) -> None:
-    """Move reservations forward, make those of new jobs, and start the jobs whose reservations begin now."""
+    """Move reservations forward, reserve for new jobs, and start the jobs whose reservations begin now."""
     order, now = state.order, state.now
     build_profile(state, profile)
     waiting = now.waiting

@@ -9,7 +9,7 @@ from poolwise.kernels.common.state import IntervalRules
 
 
 class IntervalStatus:
-    """Scalars that change from pass to pass: a record, see `kernels.common.state.record`."""
+    """Record of the scalars that change from pass to pass; see `kernels.common.state.record`."""
 
     wake: int  # ns of the next pass if nothing happens before, NEVER for none
     counted: int  # 1 while the counts of demands are those of the queue

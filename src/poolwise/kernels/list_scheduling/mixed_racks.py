@@ -140,7 +140,7 @@ def want_memory(job: int, mixed: MixedArrays, take: IntArray, wanted: IntArray) 
 def slowdown_by_node(
     job: int, near: float, far: float, mixed: MixedArrays, take: IntArray, borrow: IntArray, spread: int
 ) -> float:
-    """Return the slowdown of a job whose nodes have different shares of remote memory: that of the slowest, or the mean."""
+    """Return the slowdown of a job whose nodes have different shares of remote memory: of the slowest node, or the mean."""
     wanted = mixed.scratch
     want_memory(job, mixed, take, wanted)
     all_near, worst, total, nodes = True, 0.0, 0.0, 0

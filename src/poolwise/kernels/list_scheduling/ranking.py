@@ -63,7 +63,7 @@ def _insert(job: int, order: Order, now: RackNow, intervals: IntervalArrays) -> 
 
 @step
 def start_ranked(at: int, state: RackState, intervals: IntervalArrays) -> None:
-    """Remove the job at a position of the ranking, which has started, from the ranking and the queue."""
+    """Remove a started job, given by its position in the ranking, from the ranking and the queue."""
     rank, status = intervals.rank, intervals.status
     job = rank.job[at]
     for k in range(at + 1, status.ranked):
@@ -76,7 +76,7 @@ def start_ranked(at: int, state: RackState, intervals: IntervalArrays) -> None:
 
 @step
 def rank_first(wanted: int, state: RackState, intervals: IntervalArrays) -> int:
-    """Let the ranking hold the first `wanted` waiting jobs, or all; return how many of them there are."""
+    """Make the ranking hold the first `wanted` waiting jobs, or all; return how many of them there are."""
     rank, status, now = intervals.rank, intervals.status, state.now
     wanted = min(wanted, now.waiting)
     if status.current == 0 or status.ranked < wanted:

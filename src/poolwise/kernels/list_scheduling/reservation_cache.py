@@ -8,8 +8,8 @@ reservation. Losses come from jobs that moved in front of it. Intervals are merg
 recomputed needlessly, but never too seldom.
 
 A job in scope "rack" has an interval of fixed length. In an interval without changes, or with changes only on racks that it
-does not use, its placement is the same: a chosen rack stays the choice if others have less. On mixed nodes neither holds, and
-each pass recomputes all reservations.
+does not use, its placement is the same: a chosen rack is still chosen if other racks have less. On mixed nodes neither holds,
+and each pass recomputes all reservations.
 """
 
 from __future__ import annotations
@@ -137,13 +137,13 @@ def racks_used(job: int, cache: ReservationCacheArrays) -> int:
 
 @inlined
 def may_begin_earlier(job: int, now: RackNow, cache: ReservationCacheArrays) -> bool:
-    """Return whether more may be free in a job's interval or in one of its length that begins before it."""
+    """Return whether more may be free in a job's interval, or in an earlier interval of the same length."""
     return bool(cache.gain_until[job] > now.time and cache.gain_from[job] < cache.end[job])
 
 
 @inlined
 def may_be_affected(job: int, cache: ReservationCacheArrays) -> bool:
-    """Return whether more or less may be free in a job's interval where it matters for its placement."""
+    """Return whether free capacity may have changed in a job's interval in a way that affects its placement."""
     begin, end = cache.start[job], cache.end[job]
     if cache.gain_until[job] > begin and cache.gain_from[job] < end:
         return True

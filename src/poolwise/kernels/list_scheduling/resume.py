@@ -15,7 +15,7 @@ def resume(state: RackState, take: IntArray, borrow: IntArray) -> bool:
     """Restore the runs in `runs.job` and `.start` at `now.time`, and end those that end at that time.
 
     `take` and `borrow`, (n_run, n_rack) each, are their nodes and MiB; `state.queue` has the waiting jobs. Return False if a
-    run would have ended before.
+    run would have ended before that time.
     """
     runs, now = state.runs, state.now
     time, nothing_ends = now.time, True

@@ -99,7 +99,7 @@ def is_overdue(state: RackState) -> bool:
 
 @step
 def first_due(time: int, count: int, state: RackState) -> int:
-    """Return the position in `due.run`, of `count`, of the first run expected to end before a time; `count` if none."""
+    """Return the position, among `count` in `due.run`, of the first run expected to end before a time; `count` if none."""
     low, high = 0, count
     while low < high:
         middle = (low + high) >> 1

@@ -174,7 +174,7 @@ class StepArrays(NamedTuple):
 
 
 class ProfileStatus:
-    """Scalars of a profile that change: a record, see `kernels.common.state.record`."""
+    """Record of the changing scalars of a profile; see `kernels.common.state.record`."""
 
     instants: int  # instants in use
     present: int  # the instant that is now, those before it are past
@@ -235,7 +235,7 @@ class DueArrays(NamedTuple):
 
 
 class RackNow(Now):
-    """Scalars of a replay on racks that change."""
+    """Changing scalars of a replay on racks."""
 
     shadow_tracked: int  # 1 while `RackArrays.shadow_free` and `.shadow_pool` are updated from head to head
     extra_nodes: int  # extra capacity beyond the head's reservation: see `reservation.compute_extra`

@@ -85,7 +85,7 @@ def _window_end(now: SharedNow, rules: IntervalRules) -> int:
 
 @inlined
 def next_tested(at: int, state: SharedState, intervals: SharedIntervals) -> int:
-    """Return the job at a position by priority, given that those before it have been returned."""
+    """Return the job at a position by priority, given that the jobs before it have been returned."""
     line, status = intervals.line, intervals.status
     if at == status.tested:
         line.tested[at] = heap.pop(line.heap, status.left, state.order.key)
@@ -166,8 +166,8 @@ def reserve(job: int, state: SharedState, windows: WindowArrays, intervals: Shar
 def _expected_start(job: int, state: SharedState, windows: WindowArrays, intervals: SharedIntervals) -> int:
     """Return the expected start (ns) of a job that does not start now, -1 if none is known; its nodes are `ahead.chosen`.
 
-    A job starts before the instant from which it is tried next. So it is only tried from an instant if enough nodes can hold a
-    part by the next one, and are not reserved from before the next one on. Windows may close some of these nodes to the job.
+    A job starts before the instant from which it is tried next. So it is tried from an instant only if, by the next one, enough
+    nodes can hold a part and are no longer reserved. Windows may close some of these nodes to the job.
     """
     kind, segments, status, is_first = state.jobs.kind[job], intervals.segments, intervals.status, True
     now, limit, parts, area = second(state.now), state.jobs.length[job], state.kinds.parts[kind], intervals.trial.area
@@ -276,8 +276,8 @@ def _first_fit(begin: int, later: int, parts: int, state: SharedState, intervals
     """Return the first start (ns), at least `begin`, at which a job fits on nodes that are not reserved as runs end.
 
     Return -1 if it never fits, or only after `later`, unless that is -1. Ends are tried in groups, see
-    `BackfillPlan._tested_instants`: a group consists of the ends up to the last of its period; if that is on reserved nodes
-    only, up to the next that is not. Without `rules.groups_ends`, each end is a group.
+    `BackfillPlan._tested_instants`: a group consists of the ends up to the last of its period; if that end is on reserved nodes
+    only, the group extends to the next end that is not. Without `rules.groups_ends`, each end is a group.
     """
     releases, status = intervals.releases, intervals.status
     runs = status.runs
@@ -312,7 +312,7 @@ def _first_fit(begin: int, later: int, parts: int, state: SharedState, intervals
 
 @step
 def _ends_wanted(parts: int, intervals: SharedIntervals) -> int:
-    """Return the number of ends after which enough nodes that are not reserved can hold a part, NEVER if they never can."""
+    """Return the number of ends after which enough unreserved nodes can hold a part, NEVER if they never can."""
     trial = intervals.trial
     _begin_least(parts, trial.least)
     for word in range(trial.held.size):

@@ -1,4 +1,4 @@
-"""Starts in priority order, in which a job that does not fit blocks the nodes of its partitions for those behind it.
+"""Starts in priority order, in which a job that does not fit blocks the nodes of its partitions for the jobs behind it.
 
 Equals `policies.backfill.none.start_in_order` on nodes without memory pools.
 """

@@ -1,7 +1,7 @@
 """Choice of nodes for the parts of a job: equals `policies.placement.nodes`, node by node.
 
-Nodes that need no pool memory are chosen first, in the order of the placement. Only if they are too few are all nodes ordered
-by the memory that they would borrow; Slurm's placements have no kernel then.
+Nodes that need no pool memory are chosen first, in the order of the placement. If there are too few, all nodes are ordered by
+the memory that they would borrow; Slurm's placements have no kernel in this case.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def choose(kind: int, rules: SharedRules, kinds: KindArrays, nodes: NodeArrays) 
 
 @step
 def missing_nodes(kind: int, kinds: KindArrays, nodes: NodeArrays) -> int:
-    """Return how many more nodes would have to hold a part for a job to fit, 0 if it fits; the placement does not matter."""
+    """Return how many more nodes must be able to hold a part for a job to fit, 0 if it fits; the placement does not matter."""
     short = kinds.parts[kind] - _first(kind, kinds, nodes)
     if short > 0 and borrows(kind, kinds, nodes) and _choose_borrowing(kind, FIRST_FIT, kinds, nodes):
         return 0
@@ -297,7 +297,7 @@ def _rank(kind: int, placement: int, fitting: int, kinds: KindArrays, nodes: Nod
 
 @step
 def _rank_racks(wanted: int, fitting: int, nodes: NodeArrays) -> None:
-    """Rank the racks by how many of the nodes that borrow least each contains; write -1 - rank of each to `tally`."""
+    """Rank the racks by their numbers of nodes that borrow least; write -1 - rank of each rack to `tally`."""
     line, key, chosen = nodes.line, nodes.key, nodes.chosen
     for k in range(fitting):
         chosen[k] = line[k]

@@ -130,7 +130,7 @@ def _insert(k: int, line: IntArray, order_key: FloatArray) -> int:
 
 @inlined
 def _continues(first: int, state: SharedState, profile: ProfileSteps) -> bool:
-    """Return whether the profile still holds: nothing has changed but for jobs that joined from position `first` on.
+    """Return whether the profile still holds: nothing has changed except that jobs have joined at position `first` or later.
 
     As time passes without an end of a run, reservations stay where they are.
     """
@@ -143,7 +143,7 @@ def _continues(first: int, state: SharedState, profile: ProfileSteps) -> bool:
 
 @inlined
 def _find(job: int, kind: int, length: int, state: SharedState, ahead: NodeArrays, profile: ProfileSteps) -> int:
-    """Find the earliest interval for a job that does not keep its reservation; return its start (ns), choose its nodes."""
+    """Find the earliest interval for a job that does not keep its reservation; choose its nodes and return its start (ns)."""
     nodes, status, parts = state.nodes, profile.kept.status, state.kinds.parts[kind]
     if state.rules.placement == FIRST_FIT and parts == 1:
         time = move_part(profile, nodes)

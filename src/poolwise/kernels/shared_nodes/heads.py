@@ -181,7 +181,7 @@ def _is_lost(n: int, kind: int, k: int, state: SharedState, heads: HeadArrays) -
 
 @inlined
 def _subtract(job: int, kind: int, count: int, state: SharedState, heads: HeadArrays) -> None:
-    """Remove the nodes that a job about to start takes from each head beyond whose shadow time it runs."""
+    """For each head beyond whose shadow time a starting job runs, remove the nodes that the head loses to the job."""
     for k in range(count):
         if state.jobs.length[job] <= heads.window[k]:
             continue

@@ -12,7 +12,7 @@ from poolwise.kernels.shared_nodes.state import CounterArrays, NodeArrays
 
 
 class SharedIntervalStatus:
-    """Scalars that change from pass to pass: a record, see `kernels.common.state.record`."""
+    """Record of the scalars that change from pass to pass; see `kernels.common.state.record`."""
 
     wake: int  # ns of the next pass if nothing happens before, NEVER for none
     runs: int  # runs in `SharedReleases`
@@ -53,7 +53,7 @@ class LineArrays(NamedTuple):
 
 
 class ComponentArrays(NamedTuple):
-    """Components: sets of nodes whose partitions share nodes, perhaps through others. Jobs of two components never compete."""
+    """Components: sets of nodes whose partitions overlap, perhaps through others. Jobs of two components never compete."""
 
     of_set: IntArray  # (n_set,) component of each set of nodes
     # (n_component,) position in `LineArrays.candidate` of a job that could start now, their number if there is none; and the

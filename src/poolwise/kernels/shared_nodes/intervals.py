@@ -65,7 +65,7 @@ def _starts_bar_others(state: SharedState, windows: WindowArrays, intervals: Sha
 
 @inlined
 def _line_up_others(state: SharedState, intervals: SharedIntervals) -> int:
-    """Write the jobs behind those of `_line_up_best` with nodes that are not blocked to `line.heap`; return their number."""
+    """Write the jobs after the first ones of `_line_up_best` that have unblocked nodes to `line.heap`; return their number."""
     line, status = intervals.line, intervals.status
     for k in range(status.best):
         line.is_best[line.best[k]] = True
@@ -90,8 +90,8 @@ def _line_up_best(state: SharedState, intervals: SharedIntervals) -> int:
 def _see_changes(state: SharedState, windows: WindowArrays, intervals: SharedIntervals) -> None:
     """Note whether jobs, free capacity, priorities or closed nodes have changed since the passes noted in `status`.
 
-    If not, jobs that did not start in order do not start, and none behind the reservations of a plan that still holds: as time
-    passes, a job only ends later. A job for which a window closes nodes may no longer block others.
+    If not, jobs that did not start in order still do not start, nor do jobs behind the reservations of a plan that still holds,
+    because the passing of time only makes a job end later. A job for which a window closes nodes may no longer block others.
     """
     status, now = intervals.status, state.now
     if (
@@ -238,7 +238,7 @@ def _is_within_limits(job: int, groups: GroupArrays) -> bool:
 
 @step
 def _find_best(state: SharedState, intervals: SharedIntervals) -> None:
-    """Write the first jobs by priority to `line.best`: those of this pass, or more if they can serve later ones."""
+    """Write the first jobs by priority to `line.best`: enough for this pass, or more if later passes can use them."""
     line, status, most, worst = intervals.line, intervals.status, intervals.rules.depth, -1
     if _keeps_best(state, intervals):
         if _stay_best(state, intervals):

@@ -71,7 +71,7 @@ def _reclass(n: int, before: int, after: int, nodes: NodeArrays) -> None:
 
 @step
 def rebuild(count: int, nodes: NodeArrays) -> None:
-    """Recompute the tree and the core classes from what the first `count` leaves have free; -1 leaves a node out."""
+    """Recompute the tree and the core classes from the free capacity of the first `count` leaves; -1 excludes a node."""
     top, leaves = nodes.top, nodes.top.shape[0] // 2
     for cores in range(nodes.with_cores.size):
         nodes.with_cores[cores] = 0
@@ -104,7 +104,7 @@ def _may_hold(t: int, kind: int, skip: int, kinds: KindArrays, nodes: NodeArrays
 
 @inlined
 def next_subtree(t: int) -> int:
-    """Return the root of the next subtree, in the order of the leaves, after that of a node; 0 if there is none."""
+    """Return the root of the subtree that follows the subtree of a node, in the order of the leaves; 0 if there is none."""
     while t & 1:
         t >>= 1
     return t + 1 if t > 0 else 0

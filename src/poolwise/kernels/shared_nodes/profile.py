@@ -56,7 +56,7 @@ def build_profile(state: SharedState, profile: ProfileSteps) -> None:
 
 @inlined
 def _reserve(n: int, room: int, profile: ProfileSteps) -> int:
-    """Give a node rows for some steps, behind those of all others; return the first."""
+    """Give a node rows for some steps, after the rows of all other nodes; return the first row."""
     first = profile.used[0]
     profile.used[0] += room
     profile.first[n], profile.room[n] = first, room
@@ -67,7 +67,7 @@ def _reserve(n: int, room: int, profile: ProfileSteps) -> int:
 def _after(n: int, at: int, time: int, profile: ProfileSteps) -> int:
     """Insert a step of a node after another, with the same free capacity; return its row.
 
-    A node without rows to spare moves to twice as many behind those of all others.
+    A node without a spare row moves to twice as many rows after the rows of all other nodes.
     """
     old, size = profile.first[n], profile.size[n]
     first = old
@@ -92,10 +92,7 @@ def _after(n: int, at: int, time: int, profile: ProfileSteps) -> int:
 
 @step
 def earliest(kind: int, length: int, since: int, until: int, state: SharedState, profile: ProfileSteps) -> int:
-    """Return the first time (ns) from `since` to `until` at which enough nodes can hold one part each for the entire length.
-
-    NEVER if there is none.
-    """
+    """Return the first time (ns) from `since` to `until` at which enough nodes can hold a part for the length, or NEVER."""
     kinds, nodes = state.kinds, state.nodes
     time, wanted, line, count = since, kinds.parts[kind], nodes.line, 0
     leaves, available, latest = nodes.top.shape[0] // 2, profile.available, until
@@ -158,7 +155,7 @@ def available_from(n: int, kind: int, length: int, time: int, latest: int, kinds
 
 @step
 def holds_throughout(n: int, time: int, kind: int, length: int, kinds: KindArrays, profile: ProfileSteps) -> bool:
-    """Return whether a node can hold a part from a time (ns) on for the length."""
+    """Return whether a node can hold a part for the entire length from a time (ns) on."""
     at = _current(n, time, profile)
     end = time + min(length, HORIZON - time)
     while profile.time[at] < end:

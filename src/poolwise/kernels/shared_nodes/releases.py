@@ -96,7 +96,7 @@ def _note_kind(n: int, kind: int, intervals: SharedIntervals) -> None:
 
 @step
 def next_touching(k: int, state: SharedState, intervals: SharedIntervals) -> int:
-    """Return the first run from the k-th one on that has a part on a node that is not reserved; the number of runs if none."""
+    """Return the first run, from the k-th on, with a part on a node that is not reserved; the number of runs if none."""
     while k < intervals.status.runs and not _touches(k, state, intervals):
         k += 1
     return k

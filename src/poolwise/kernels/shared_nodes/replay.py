@@ -61,7 +61,7 @@ def replay(
     intervals: SharedIntervals | None,
     heads: HeadArrays | None,
 ) -> int:
-    """Run until the events end (DONE) or the caller has to act; return values are those of `common.state`.
+    """Run until the events end (DONE) or the caller has to act; `common.state` defines the return values.
 
     COMPUTE_KEYS: write the keys of the waiting jobs. ROOM: give `runs.owner`, `.resource` and `.amount` at least `now.rows`
     rows and, if runs may be lost, all other columns of runs enough rows for the waiting jobs.

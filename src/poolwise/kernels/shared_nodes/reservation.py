@@ -116,7 +116,7 @@ def may_start(job: int, state: SharedState, windows: WindowArrays | None) -> boo
 
 @inlined
 def _ends_in_time(job: int, state: SharedState) -> bool:
-    """Return whether a job whose lower bound ends by the shadow time does so with the memory that it borrows."""
+    """Return whether a job that might end by the shadow time, by its lower bound, does so with the memory that it borrows."""
     jobs = state.jobs
     if jobs.near.size == 0:
         return True

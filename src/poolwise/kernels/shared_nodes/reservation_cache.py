@@ -1,9 +1,9 @@
 """Reservations of conservative backfilling, kept from pass to pass as long as nothing changes in front of them.
 
 A reservation depends on the runs and on the reservations of jobs of higher priority. So a pass notes the nodes on which either
-has changed, and from when until when they may have more free; a start at the reserved time, or an end as expected, changes
-nothing. A job keeps its reservation if its nodes can still hold it, and none of the changed nodes can hold a part of it earlier
-or is chosen in place of another node. If the order of the jobs changes, those behind the change reserve again.
+has changed, and the interval in which they may have more free capacity; a start at the reserved time, or an end as expected,
+changes nothing. A job keeps its reservation if its nodes can still hold it, and none of the changed nodes can hold a part of it
+earlier or is chosen in place of another node. If the order of the jobs changes, those behind the change reserve again.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def _see_own_nodes(job: int, made: int, state: SharedState, profile: ProfileStep
 
 @inlined
 def _may_gain(job: int, n: int, state: SharedState, profile: ProfileSteps) -> bool:
-    """Return whether what a node has more free than in the last pass may let it hold a part of a job by its reservation."""
+    """Return whether capacity freed on a node since the last pass may let it hold a part of a job by its reservation."""
     reservations, kind = profile.kept, state.jobs.kind[job]
     if reservations.freed_from[n] >= reservations.freed_until[n]:
         return False
@@ -158,7 +158,7 @@ def _compare(job: int, n: int, last: int, state: SharedState, profile: ProfileSt
 
 @step
 def _compare_any(job: int, n: int, state: SharedState, profile: ProfileSteps) -> None:
-    """Note whether a job may reserve otherwise because of a node that has changed, under any placement but first fit."""
+    """Note whether a changed node may change the reservation of a job, under any placement except first fit."""
     kinds, reservations, status, kind = state.kinds, profile.kept, profile.kept.status, state.jobs.kind[job]
     if not state.nodes.open[kinds.eligible[kind], state.nodes.top.shape[0] // 2 + n]:
         return
@@ -222,7 +222,7 @@ def note_reservation(job: int, time: int, state: SharedState, profile: ProfileSt
 
 @inlined
 def end_reserving(job: int, time: int, reserved: int, state: SharedState, profile: ProfileSteps) -> int:
-    """Mark a reservation as made in this pass, or forget that of a job that has just started; return how many there are."""
+    """Mark a reservation as made in this pass, or drop it if its job has just started; return the number of reservations."""
     now, reservations = state.now, profile.kept
     if time > now.time:
         reservations.made_at[job] = reservations.status.last

@@ -38,7 +38,7 @@ def _search_all(kind: int, kinds: KindArrays, nodes: NodeArrays) -> None:
 
 @inlined
 def _still_short(kind: int, state: SharedState) -> bool:
-    """Return whether a kind that did not fit still does not, since too few nodes released what a part needs."""
+    """Return whether a kind that did not fit still does not, because too few nodes have released enough for a part."""
     kinds, nodes = state.kinds, state.nodes
     for k in range(kinds.short_at[kind], state.now.released):
         kinds.short[kind] -= int(holds_part(nodes.released[k % nodes.released.size], kind, kinds, nodes))

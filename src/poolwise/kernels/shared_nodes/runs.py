@@ -35,7 +35,7 @@ def start(job: int, state: SharedState) -> None:
 
 @inlined
 def _record(n: int, kind: int, local: int, borrow: int, row: int, kinds: KindArrays, nodes: NodeArrays, runs: RunArrays) -> int:
-    """Record what one part uses, from row `row` on; return the next row. Devices are allocated here, the lowest first."""
+    """Record the amounts that one part uses, from row `row`; return the next row. Devices are allocated here, lowest first."""
     for k in range(nodes.order.size):
         d = nodes.order[k]
         amount = local if d == MEMORY else kinds.request[kind, d]

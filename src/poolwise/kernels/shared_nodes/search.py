@@ -63,7 +63,7 @@ def _is_settled(state: SharedState, windows: WindowArrays | None) -> bool:
 
     The head is the same, and so is the machine now and at the shadow time. The passing of time alone admits no candidate, since
     less is left until the shadow time. So only jobs that joined the queue at this instant are tested. However, an approaching
-    window may move a job to nodes where it leaves the head room.
+    window may move a job to other nodes, on which it leaves the head room.
     """
     queue, now = state.queue, state.now
     if windows is not None and now.time >= now.next_shift:

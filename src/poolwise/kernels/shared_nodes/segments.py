@@ -42,7 +42,7 @@ def add_reservation(begin: int, end: int, parts: int, now: int, intervals: Share
 
 @inlined
 def _note_reservation(n: int, since: int, until: int, intervals: SharedIntervals) -> None:
-    """Add a reservation between two times (ns) to those of a node, in order."""
+    """Insert a reservation between two times (ns) into the ordered reservations of a node."""
     segments, new = intervals.segments, intervals.status.reservations
     intervals.status.reservations += 1
     segments.since[new], segments.until[new] = since, until
@@ -83,7 +83,7 @@ def _insert(at: int, segments: SharedSegments, count: int) -> None:
 
 @inlined
 def free_from(n: int, begin: int, limit: int, intervals: SharedIntervals) -> int:
-    """Return the first time (ns), at least `begin`, from which a node is not reserved for the length of a limit."""
+    """Return the first time (ns), at least `begin`, from which a node stays unreserved for the length of a time limit."""
     segments = intervals.segments
     k = segments.first[n]
     while k >= 0:

@@ -147,7 +147,7 @@ class TimelineArrays(NamedTuple):
 
 
 class NodeReservationStatus:
-    """Scalars of the kept reservations: a record, see `kernels.common.state.record`."""
+    """Record of the scalars of the kept reservations; see `kernels.common.state.record`."""
 
     last: int  # number of this pass, or else the last one that built the profile; -1 before the first one
     outages: int  # `now.changes` in the last pass
@@ -277,7 +277,7 @@ class PartArrays(NamedTuple):
 
 
 class SharedNow(Now):
-    """Scalars of a replay on shared nodes that change."""
+    """Changing scalars of a replay on shared nodes."""
 
     ready_kind: int  # kind for which `TimelineArrays.ready` is valid, -1 for none
     stale: int

@@ -1,4 +1,4 @@
-"""Timeline of each node: expected ends of its runs, and when it can hold a part of the job that has a reservation."""
+"""Timeline of each node: the expected ends of its runs, and when it can hold a part of the job with the reservation."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ class Reservations:
         """Remove a pod (uid) from a claim's reservations; the last removal also deallocates the devices.
 
         Another process may schedule the same pods. The reservation therefore remains if that process has bound the pod, or if
-        it has allocated other devices than those of `allocation`.
+        it has allocated different devices than `allocation`.
         """
         while True:
             now = await self._writer.retry(lambda: self._writer.read_claim(claim))

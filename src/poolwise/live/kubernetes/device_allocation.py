@@ -148,7 +148,7 @@ def _round_amount(capacity: Capacity, requested: str | None) -> Fraction | None:
 def allocate(
     claims: Sequence[ResourceClaim], node: Node, devices: Devices, preferred: Sequence[DeviceId] = ()
 ) -> list[list[ChosenDevice]] | str:
-    """Choose devices for claims without an allocation, or return what is short; the usage does not change.
+    """Choose devices for claims without an allocation, or return the shortage; the usage does not change.
 
     Preferred devices are tried first. Raises InputError for an invalid CEL expression.
     """
@@ -288,7 +288,7 @@ def allocation_of(claim: ResourceClaim, chosen: Sequence[ChosenDevice], node: No
 
 
 def _config(claim: ResourceClaim, chosen: Sequence[ChosenDevice], devices: Devices) -> list[dict[str, Any]]:
-    """Return the configurations of the device classes, then those of the claim, with the requests that they apply to."""
+    """Return the configurations of the device classes, then of the claim, each with the requests to which it applies."""
     entries: list[dict[str, Any]] = []
     for name in dict.fromkeys(choice.request for choice in chosen):
         wanted = next(choice.wanted for choice in chosen if choice.request == name)

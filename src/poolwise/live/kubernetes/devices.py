@@ -39,7 +39,7 @@ class InventoryDevice:
     capacity: bytes  # its capacities as JSON, equal for devices with the same ones
 
     def serves(self, node: Node) -> bool:
-        """Return whether it can be used on a node."""
+        """Return whether the device can be used on a node."""
         if self.node_name is not None:
             return self.node_name == node.metadata.name
         return selector_matches(self.selector, node)
@@ -144,7 +144,7 @@ class Inventory:
         return {id for id in before.keys() | self._taints.keys() if before.get(id) != self._taints.get(id)}
 
     def taints(self, device: InventoryDevice) -> Sequence[Taint]:
-        """Return the taints that a device's driver publishes and those of taint rules."""
+        """Return the taints of a device from its driver and from taint rules."""
         return self._taints.get(device.id, ())
 
     def _taint(self, device: InventoryDevice) -> None:
@@ -314,7 +314,7 @@ class DeviceUsage:
                 del self.consumed[share.id]
 
     def in_use(self, id: DeviceId) -> bool:
-        """Return whether any claim holds it or a share of it."""
+        """Return whether any claim holds a device or a share of it."""
         return id in self.whole or id in self.shares
 
     def fits(self, device: InventoryDevice, share: DeviceShare, inventory: Inventory) -> bool:

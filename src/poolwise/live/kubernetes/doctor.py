@@ -1,4 +1,4 @@
-"""Checks of a cluster before a scheduler is run on it: what would not work, and the remedy."""
+"""Checks of a cluster before a scheduler runs on it: obstacles, each with a remedy."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ class Doctor:
         return bool(msgspec.json.decode(answer)["status"].get("allowed"))
 
     async def _list(self, kind: type, path: str) -> None:
-        """Read all objects of a kind; the checks of rights and API groups report why that is impossible."""
+        """Read all objects of a kind; if that is impossible, the checks of rights and API groups report why."""
         try:
             content = msgspec.json.decode(await self.client.get(path), type=dict[str, msgspec.Raw])
         except ApiError as error:

@@ -68,7 +68,7 @@ class Feasibility:
         return self._reasons[key]
 
     def _node_reason(self, job: PodJob) -> str:
-        """Return why no node has the amounts; they are those of the job's largest pod, as when it is placed."""
+        """Return why no node has the amounts that the largest pod of a job needs, as its placement assumes for all pods."""
         amounts, shapes = job.demand.amounts, self._shapes_of(job.demand.constraints)
         if not self._state.mapping.nodes:
             return "the cluster has no nodes that could run jobs"
@@ -108,7 +108,7 @@ class Feasibility:
         return f"{why}, even if none were in use" if why else ""
 
     def _shortage(self, claims: Sequence[ResourceClaim], node: Node) -> str:
-        """Return what is short for claims on a node whose devices are not in use; "" also after too many evaluations."""
+        """Return the shortage for claims on a node with unused devices; "" if there is none, or after too many evaluations."""
         self._allocations += 1
         if self._allocations > MAX_ALLOCATIONS:
             return ""

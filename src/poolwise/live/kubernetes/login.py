@@ -1,4 +1,4 @@
-"""Credentials of a kubeconfig that expire: those of an exec plugin or an OpenID Connect provider.
+"""Expiring credentials of a kubeconfig, from an exec plugin or an OpenID Connect provider.
 
 The Kubernetes client library (extra `kubernetes-login`) runs the plugin and refreshes the provider's token.
 """

@@ -46,7 +46,7 @@ class LossMonitor:
             self._runs.clock.request_pass(min(pending))
 
     def _loss(self, active: ActiveRun) -> str | None:
-        """Return what a start has lost, None if it is complete or nothing is lost."""
+        """Return a description of the loss of a start, None if the start is complete or has lost nothing."""
         if active.is_bound:
             return None
         cache = self._runs.cache

@@ -224,7 +224,7 @@ class _Builder:
     def _common_size(self, nodes: Sequence[Node]) -> tuple[int, int]:
         """Return the cores and memory of each node of a rack: the smallest amounts of its most common kind of node.
 
-        Nodes of one kind differ by what their systems reserve. The extra capacity of larger nodes is ignored.
+        Nodes of one kind differ only in the amounts that their systems reserve. The extra capacity of larger nodes is ignored.
         """
         candidates = [node for node in nodes if node.metadata.name not in self.unschedulable] or nodes
         by_cores: dict[int, list[int]] = {}

@@ -89,7 +89,7 @@ def matching_failures(jobs: Iterable[PodJob], cache: ClusterCache, failures: Pla
 
 
 def request_key(job: PodJob, task: int, cache: ClusterCache) -> bytes:
-    """Return a key of what a pod and its claims request; b"" if a claim is allocated, deleted or missing."""
+    """Return a key of the requests of a pod and its claims; b"" if a claim is allocated, deleted or missing."""
     specs = []
     for key in job.claims[task]:
         claim = cache.claims.get(key)

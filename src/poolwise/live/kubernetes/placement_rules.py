@@ -1,4 +1,4 @@
-"""Placement rules of a pod, evaluated against the pods on nodes, those being bound, and those of the same decision."""
+"""Placement rules of a pod, evaluated against the pods on nodes, the pods being bound, and the other pods of the decision."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class PlacedPods:
         self.__dict__.pop("related", None)
 
     def rules_for(self, pod: Pod, constraints: NodeConstraints) -> PlacementRules | None:
-        """Return the rules that concern a pod, its own and those of the pods on nodes; None if there are none."""
+        """Return the rules that concern a pod, both its own and the rules of pods on nodes; None if there are none."""
         rules = self.cache.pod_rules.get(pod.metadata.key)
         if rules is None and not self.related and not self.cache.soft_tainted:
             return None

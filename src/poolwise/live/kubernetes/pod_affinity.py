@@ -38,7 +38,7 @@ def domain_of(term: PodAffinityTerm, node: Node) -> Domain | None:
 
 @dataclass
 class AffinityFilter:
-    """Domains from which the pods on nodes exclude a pod, and those to which its affinity attracts it."""
+    """Domains from which the pods on nodes exclude a pod, and domains to which its affinity attracts it."""
 
     terms: Sequence[PodAffinityTerm] = ()  # required affinity of the pod
     near: set[Domain] = field(default_factory=set)  # with a pod that all terms select

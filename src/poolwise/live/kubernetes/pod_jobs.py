@@ -375,7 +375,7 @@ class _NotReady(Exception):
 def _job_of(
     name: str, pods: Sequence[Pod], demand: PodDemand, claims: tuple[tuple[str, ...], ...], group: PodGroup | None
 ) -> PodJob:
-    """Return a job with the highest priority of its pods, or with that of its PodGroup if the group has one."""
+    """Return a job with the highest priority of its pods, or with the priority of its PodGroup if it has one."""
     first = max(pods, key=lambda pod: pod.spec.priority)
     priority, class_name = first.spec.priority, first.spec.priority_class_name
     if group is not None and group.spec.priority is not None:

@@ -45,7 +45,7 @@ def domain_weights(
     related: Iterable[tuple[Pod, Node, PodRules]],
     namespaces: NamespaceLabels,
 ) -> dict[Domain, int]:
-    """Return domain -> sum of the weights of the pod's terms and of those of the pods on nodes that select it."""
+    """Return domain -> sum of the weights of the pod's terms, and of terms of the pods on nodes that select the pod."""
     weights: dict[Domain, int] = {}
 
     def add(term: PodAffinityTerm, weight: int, owner: Pod, selected: Pod, home: Node) -> None:

@@ -1,4 +1,4 @@
-"""Rights of the scheduler's service account, as `deploy/kubernetes/` grants them, with what fails without each."""
+"""Rights of the scheduler's service account, as `deploy/kubernetes/` grants them, and the consequence of lacking each."""
 
 from __future__ import annotations
 

@@ -280,7 +280,7 @@ class ClusterState:
     def rows_of(
         self, task: int, node: str, amounts: Mapping[str, int], shares: Iterable[DeviceShare]
     ) -> list[tuple[int, int, int, int]]:
-        """Return what a pod takes of a node and of devices, as rows of a placement."""
+        """Return the amounts that a pod takes of a node and of devices, as rows of a placement."""
         mapping = self.mapping
         if mapping.view == "whole":
             rows = [(task, mapping.node_owner[node], mapping.column(NODES), 1)]

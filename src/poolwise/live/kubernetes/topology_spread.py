@@ -103,7 +103,7 @@ def spread_scores(
     placed: Collection[PlacedPod],
     domains: KnownDomains | None = None,
 ) -> dict[str, int]:
-    """Return node -> score (0 to 100) of the `ScheduleAnyway` constraints of a pod; a low number of pods scores high."""
+    """Return node -> score (0 to 100) of the `ScheduleAnyway` constraints of a pod; domains with few pods score high."""
     labeled = [
         node for node in candidates if all(constraint.topology_key in node.metadata.labels for constraint in constraints)
     ]

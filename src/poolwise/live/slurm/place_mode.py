@@ -184,7 +184,7 @@ class PlacePlatform(SlurmPlatform):
         return CommitResult(tuple(committed), tuple(rejected), tuple(started))
 
     def _free_nodes(self) -> set[str]:
-        """Return the names of usable nodes without jobs; on shared nodes, of all usable nodes."""
+        """Return the names of usable nodes without jobs or, if nodes are shared, of all usable nodes."""
         usable = {name for name in self.listing.nodes if self.layout.is_usable(name, self.listing)}
         if not self.settings.whole:
             return usable

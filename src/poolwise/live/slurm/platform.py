@@ -1,4 +1,4 @@
-"""Slurm platform: polls a partition and yields the differences between polls as events; what all modes share."""
+"""Slurm platform: polls a partition and yields the differences between polls as events. All modes share it."""
 
 from __future__ import annotations
 

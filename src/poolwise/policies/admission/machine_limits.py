@@ -27,14 +27,14 @@ from poolwise.registry import register
 @register("admissions", "machine_limits")
 @dataclass(frozen=True)
 class MachineLimits(AdmissionPolicy):
-    """Reject jobs that exceed the limits of all their partitions, of their QOS or association, or of licenses.
+    """Reject jobs that exceed the limits of all their partitions, of their QOS or association, or on licenses.
 
     Hold jobs back while their QOS or association is full, or their licenses are in use. Each job is checked against the runs at
     the time it is considered, so a pass never exceeds these limits. A job held back is skipped and blocks no other job.
     """
 
     def check(self, machine: Machine, jobs: JobTable) -> None:
-        """Raise InputError for unknown partitions, QOS and licenses, and for limits whose users or accounts the jobs lack."""
+        """Raise InputError for unknown partitions, QOS and licenses, and if limits require users or accounts that jobs lack."""
         license_requests(machine, jobs)
         if machine.partitions:
             taking_partitions(machine, jobs, slice(0, len(jobs)))
@@ -44,7 +44,7 @@ class MachineLimits(AdmissionPolicy):
                 limits.concurrent(kind)
 
     def never(self, job: int, snapshot: Snapshot) -> Refusal | None:
-        """Return the limit that the job exceeds by itself, None if it exceeds none."""
+        """Return the limit that the job would exceed even if it ran alone, or None."""
         table, machine = snapshot.table, snapshot.machine
         if why := exceeded_limits(machine, table, job):
             return Refusal(why)

@@ -51,7 +51,8 @@ class UseLimit(NamedTuple):
 class UseLimits:
     """The limits of QOS and associations of a machine for the jobs of a table.
 
-    As in Slurm (src/slurmctld/acct_policy.c), a limit of a job's QOS replaces those of its associations on the same amount.
+    As in Slurm (src/slurmctld/acct_policy.c), a limit of a job's QOS on an amount replaces the limits of its associations on
+    that amount.
 
     Raises InputError for an unknown QOS, and if jobs lack the users or accounts to which limits refer.
     """
@@ -93,7 +94,7 @@ class UseLimits:
         return limits
 
     def qos(self, name: str) -> QualityOfService | None:
-        """Return the QOS that a job names, by default that of the machine; None if there is none."""
+        """Return the QOS that a job names, by default the machine's default QOS; None if there is none."""
         if not self.machine.qos:
             return None
         name = default_of(self.machine.qos) if name in _UNSET else name

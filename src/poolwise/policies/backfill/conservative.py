@@ -46,7 +46,7 @@ class Conservative(BackfillPolicy):
     def select(self, cycle: SchedulingPass) -> Iterable[Start]:
         """Select the starts, with reservations built from scratch.
 
-        Reservations only take capacity, so a job that does not fit from now on never will in the same pass. Behind the last
+        Reservations only take capacity, so a job that does not fit from now on cannot start later in the pass. Behind the last
         job that may still start now, or that is to be explained, reservations have no effect and are skipped; most passes end
         after a few jobs.
         """
@@ -114,7 +114,7 @@ class IncrementalConservative(BackfillPolicy):
         self.reservations: dict[int, Reservation] = {}  # by row, of waiting jobs
 
     def select(self, cycle: SchedulingPass) -> Iterable[Start]:
-        """Compress the reservations, make those of new jobs, and select the starts."""
+        """Compress the reservations, reserve for new jobs, and select the starts."""
         queue, snapshot, profile = cycle.queue, cycle.snapshot, AvailabilityProfile(cycle.snapshot)
         ranked: list[int] = cycle.ranked().tolist()
         self.reservations = self._restore_valid(ranked, profile)
@@ -158,7 +158,7 @@ class IncrementalConservative(BackfillPolicy):
 
 
 class AvailabilityProfile:
-    """Availability profile: the amounts free from each of a list of instants on."""
+    """Availability profile: a list of instants, and the amounts free from each instant on."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
@@ -252,7 +252,7 @@ class AvailabilityProfile:
         return bool((self._amounts(reservation.placement) <= np.maximum(least, 0)).all())
 
     def occupy(self, reservation: Reservation) -> None:
-        """Subtract the reserved amounts from what is free in the interval of the reservation."""
+        """Subtract the reserved amounts from the free amounts in the interval of the reservation."""
         if reservation.start == reservation.end:
             return  # an empty interval at the horizon
         first, last = self._instant(reservation.start), self._instant(reservation.end)

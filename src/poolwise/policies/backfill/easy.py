@@ -44,7 +44,7 @@ class Easy(BackfillPolicy):
     extra
         Apply the second condition.
     order
-        Order in which candidates behind the head are tried; by default that of the queue. Subclasses may override
+        Order in which candidates behind the head are tried; by default the order of the queue. Subclasses may override
         `backfill_order` instead.
     heads
         Jobs that a head blocks: those that compete for the nodes of its partitions ("partition"), or all ("machine"). Without

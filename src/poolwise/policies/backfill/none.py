@@ -135,7 +135,7 @@ def _start_until_first_head(
 
 
 def _lacks_nodes(job: int, blocked: BoolArray, cycle: SchedulingPass) -> bool:
-    """Return whether a job would not fit outside blocked owners, (n_owner,), and windows if nothing ran.
+    """Return whether a job would not fit outside blocked owners, (n_owner,), and windows even if nothing ran.
 
     Return False if its partitions have fewer nodes that work and are not blocked than it requests.
     """
@@ -168,7 +168,7 @@ def competes(job: int, head: int, cycle: SchedulingPass, heads: HeadScope) -> bo
 def owners_of(job: int, cycle: SchedulingPass, *, partition: bool = False) -> BoolArray:
     """Return the nodes on which a job may run and the pools from which they borrow, (n_owner,).
 
-    With `partition`, return those of its partitions, whatever its other constraints.
+    With `partition`, return the nodes and pools of its partitions, regardless of its other constraints.
     """
     machine = cycle.snapshot.machine
     sets = eligible_sets(machine, cycle.queue.table)
@@ -179,7 +179,7 @@ def owners_of(job: int, cycle: SchedulingPass, *, partition: bool = False) -> Bo
 
 
 def pools_of(nodes: BoolArray, machine: Machine, placement: PlacementPolicy) -> BoolArray:
-    """Return the memory pools from which nodes may borrow, (n_owner,): those of their racks, else those of the machine."""
+    """Return the memory pools from which nodes may borrow, (n_owner,): of their racks, else of the machine."""
     pools: BoolArray = machine.kind == Kind.POOL
     rule = rule_of(without_windows(placement))
     if not pools.any() or (isinstance(rule, RackRule) and rule.pools == "system"):

@@ -1,7 +1,7 @@
 """Slurm's main scheduler and backfill scheduler: strict priority order at events, reservations at backfill intervals.
 
 The main scheduler tries each job by priority. The first job of a partition that does not fit blocks the nodes of the partition
-for all jobs behind it, also for those of other partitions that share the nodes.
+for all jobs behind it, including jobs of other partitions that share the nodes.
 
 With `default_queue_depth`, a pass of the main scheduler considers only the first jobs by priority, blocked ones included; every
 `sched_interval` seconds, it considers all. Like slurmctld, a pass considers one job more than the parameter states: slurmctld
@@ -88,7 +88,7 @@ class BackfillParameters:
 @register("backfills", "slurm")
 @dataclass(frozen=True)
 class SlurmBackfill(BackfillPolicy):
-    """Start jobs in priority order until one of their partition does not fit; every `bf_interval`, backfill the others.
+    """Start jobs in priority order until a job of their partition does not fit; every `bf_interval`, backfill the others.
 
     A backfill pass tests the first `bf_max_job_test` jobs by priority. It reserves each job's expected placement from its
     expected start (`BackfillPlan`), if that lies within `bf_window`, and starts the job if it can start now. Without

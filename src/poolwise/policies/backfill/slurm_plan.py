@@ -149,7 +149,7 @@ class BackfillPlan:
             begin = later
 
     def may_start(self, jobs: IntArray, placement: PlacementPolicy) -> BoolArray:
-        """Return (k,) False for jobs, (k,) rows, that surely do not start now: they do not fit even without reservations."""
+        """Return a (k,) mask of the jobs, (k,) rows, that may start now; others do not fit even without reservations."""
         return placement.prefilter(jobs, self._state.free[None], self._state)
 
     def starts_now(self, job: Job, placement: PlacementPolicy) -> bool:
@@ -159,7 +159,7 @@ class BackfillPlan:
         return expected is not None and expected.start <= self.now
 
     def present(self, job: Job) -> Snapshot:
-        """Return the state now without the amounts that are reserved up to the end of a job's limit; some may be negative."""
+        """Return the state now, minus the amounts reserved up to the end of a job's limit; some amounts may be negative."""
         reserved = self._reserved(self.now, end_of_limit(self.now, job))
         return self._state.imagined(self._state.now, self._state.free - self._held[reserved].max(axis=0, initial=0))
 
@@ -212,7 +212,7 @@ class BackfillPlan:
     ) -> tuple[ExpectedStart | None, IntArray]:
         """Return the first start at which a job fits beyond all reservations as runs end, and the free amounts at the last try.
 
-        The start is None if the job never fits, and before `begin` if it fits then without further ends.
+        The start is None if the job never fits. It may precede `begin`: the job then fits at `begin`.
 
         Shared nodes are individual: a job cannot use one that is reserved at any time in the interval. Counted resources
         (pools and exclusive nodes) only need to be available at each time. Owners closed by windows, (n_owner,), are not
@@ -263,7 +263,7 @@ class BackfillPlan:
     def _by_weights(self, job: Job, placement: PlacementPolicy) -> PlacementPolicy:
         """Return a placement that chooses nodes by lowered weights, for a start later than now.
 
-        The test of a job with GPUs lowers the weights of all nodes that it could use alike.
+        The test of a job with GPUs lowers the weights of all nodes that it could use by the same amount.
         """
         weights, rule = self._gpu_weights(placement), rule_of(placement)
         if weights is None or job.request(GPU) or not isinstance(rule, NodeRule):

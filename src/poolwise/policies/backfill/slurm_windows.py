@@ -1,7 +1,7 @@
 """Reserved windows during a backfill pass of Slurm: the nodes that are closed to a job, and when it is tried again.
 
 Slurm 22.05 tests each job against the reservations that its limit would overlap from the instant at which it is tried
-(`job_test_resv`), whenever runs that end would let it start. If some of these reserve nodes of its partition, it is tried again
+(`job_test_resv`), whenever ending runs would let it start. If some of these reserve nodes of its partition, it is tried again
 one second after the next reservation ends, rounded up to the resolution (`find_resv_end`). A reservation of the whole partition
 for maintenance moves the instant to its end.
 """

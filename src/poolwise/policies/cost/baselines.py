@@ -52,7 +52,7 @@ class CpuMem(CostModel):
         return fraction
 
     def waiting(self, waiting: Waiting) -> FloatArray:
-        """Return a cost above that of any placement."""
+        """Return a cost above the cost of any placement."""
         return np.full(len(waiting.passes), CPU_MEM_WAIT)
 
 
@@ -76,7 +76,7 @@ class Octopus(CostModel):
         return np.broadcast_to(cost, (len(tasks), len(places), copies)).astype(np.float64)
 
     def waiting(self, waiting: Waiting) -> FloatArray:
-        """Return a cost above that of any placement."""
+        """Return a cost above the cost of any placement."""
         return np.full(len(waiting.passes), OCTOPUS_WAIT)
 
 

@@ -28,8 +28,8 @@ class QosPreemption(StoppingPolicy):
     """Jobs of a QOS stop runs of the QOS in its list, as with Slurm's `preempt/qos`.
 
     A run stops only if it uses nodes of the waiting job's partitions. Runs whose QOS has the lowest priority come first, then
-    those on the fewest nodes. The modes and exempt times are those of the run's QOS. Waiting jobs precede those of the QOS
-    whose runs they may stop, whatever their priorities.
+    those on the fewest nodes. The modes and exempt times are those of the run's QOS. Waiting jobs precede jobs of the QOS whose
+    runs they may stop, regardless of priority.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ class QosPreemption(StoppingPolicy):
             raise InputError("the jobs have no QOS", field=QOS, remedy="use a log with QOS, or remove preemption")
 
     def reprioritize(self, priority: FloatArray, queue: Queue, snapshot: Snapshot) -> FloatArray:
-        """Return ranks by priority, in which each job precedes those of the QOS whose runs it may stop."""
+        """Return ranks by priority, in which each job precedes all jobs of the QOS whose runs it may stop."""
         qos = np.array([_qos(snapshot, job) for job in queue.jobs.tolist()])
         order = np.argsort(-priority, kind="stable")
         for name in sorted(self.preempts, key=lambda name: len(self._below(name))):
@@ -81,7 +81,7 @@ class QosPreemption(StoppingPolicy):
         return values
 
     def _below(self, name: str) -> set[str]:
-        """Return the QOS whose runs a QOS may stop, with those that they may stop in turn."""
+        """Return the QOS whose runs a QOS may stop, directly or through other QOS."""
         below, left = set[str](), [name]
         while left:
             more = {*self.preempts.get(left.pop(), ())} - below
@@ -111,7 +111,7 @@ class QosPreemption(StoppingPolicy):
 
 
 def _qos(snapshot: Snapshot, job: int) -> str:
-    """Return the name of a job's QOS, by default that of the machine."""
+    """Return the name of a job's QOS, by default the machine's default QOS."""
     column = snapshot.table.attributes.get(QOS)
     name = "" if column is None else str(column[job])
     return default_of(snapshot.machine.qos) if name in ("", "-1") else name

@@ -35,7 +35,7 @@ class StoppingPolicy(PreemptionPolicy):
     exempt_s
         Seconds for which a run cannot be stopped after its start.
     youngest_first
-        Stop the runs that started last first. By default, those of the lowest rank come first, then those on the fewest nodes.
+        Stop the runs that started last first. By default, runs of the lowest rank stop first, then runs on the fewest nodes.
     reorder_count
         Number of times that the candidates are reordered to stop fewer of them.
     strict_order
@@ -85,7 +85,7 @@ class StoppingPolicy(PreemptionPolicy):
 
     @abstractmethod
     def mode_of(self, run: Run, snapshot: Snapshot) -> Mode:
-        """Return what happens to a run that is stopped."""
+        """Return the mode of a run: whether it may be stopped, and what then happens to its job."""
         ...
 
     def exempt_until(self, run: Run, snapshot: Snapshot) -> int:

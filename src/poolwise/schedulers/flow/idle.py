@@ -41,7 +41,7 @@ class IdleMachine:
         return {job: self._never[job] for job in jobs.tolist() if job in self._never} if self._never else {}
 
     def _judge(self, queue: Queue, jobs: IntArray, tasks: IntArray, snapshot: Snapshot) -> None:
-        """Evaluate which of (k,) jobs could not start on the idle machine, with (k,) tasks of each at once."""
+        """Evaluate which of (k,) jobs could not start on the idle machine with their (k,) tasks at once."""
         number = self.shapes.of(queue.table, jobs)
         holds, demand = self._held_tasks(number, snapshot), self.shapes.demand(number)
         never = (demand[:, len(self.layout.columns) :] * tasks[:, None] > self._devices).any(axis=1) | (holds[:, 1] < tasks)

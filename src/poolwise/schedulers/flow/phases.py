@@ -57,8 +57,8 @@ def solve_gangs(state: Round, jobs: IntArray) -> tuple[RoundPlacement, BoolArray
     """Solve until no job is placed in part; also return (n_job,) True for withdrawn jobs.
 
     Each iteration withdraws only the partly placed job that has waited least (ties: highest id) and solves all phases again
-    without it, so that other jobs may complete with what it held. Withdrawing all partly placed jobs at once could repeat
-    forever with the same jobs; `solve_again = False` does that.
+    without it, so that other jobs may complete with its nodes and devices. Withdrawing all partly placed jobs at once could
+    repeat forever with the same jobs; `solve_again = False` does that.
     """
     withdrawn = np.zeros(len(state.jobs), dtype=np.bool_)
     outcome = solve_phases(state, jobs)

@@ -78,14 +78,14 @@ class FlowScheduler(Scheduler):
     patience_s
         Wait after which a job can no longer be overtaken: no younger job starts before it.
     solve_again
-        True to solve again without a job that was placed only in part, so that others may complete with what it held. False
-        is Algorithm 2 of the paper as printed: the job waits for the next round, in which the same gangs may block each other
-        again.
+        True to solve again without a job that was placed only in part, so that others may complete with its nodes and devices.
+        False is Algorithm 2 of the paper as printed: the job waits for the next round, in which the same gangs may block each
+        other again.
     aggregated
         True to merge equal tasks and machines. False gives the same optimum on a much larger graph.
     solver
-        Solver of the flow problems. "kept" is Poolwise's own; it starts from the residual graph of the previous round. The
-        cost is the same, but among tied optima a long-running dispatcher may choose others than a newly opened one.
+        Solver of the flow problems. "kept" is Poolwise's own; it starts from the residual graph of the previous round. The cost
+        is the same, but among tied optima a long-running dispatcher may choose a different one than a newly opened dispatcher.
     """
 
     __repr__ = short_repr

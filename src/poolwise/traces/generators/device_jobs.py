@@ -1,4 +1,4 @@
-"""Generator of jobs with one device each, on machines whose cores are partly held by long-running jobs at the start.
+"""Generator of jobs with one device each, on machines where long-running jobs hold some of the cores at the start.
 
 Source: Amaral et al., DRMaestro, "Trace-driven simulation configuration"; specs of the flow placement, "Simulation".
 """

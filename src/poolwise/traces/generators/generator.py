@@ -104,7 +104,7 @@ def _adapters(implementation: type) -> Mapping[str, TypeAdapter[Any]]:
 
 
 def check_setting_range(least: float, most: float = float("inf"), **settings: float) -> None:
-    """Raise InputError, with the name of the setting, unless all settings are in [least, most]; NaN is not."""
+    """Raise InputError, with the name of the setting, unless all settings are in [least, most]; NaN is out of range."""
     for name, value in settings.items():
         if not least <= value <= most:
             limit = f"at least {least:g}" if most == float("inf") else f"between {least:g} and {most:g}"

@@ -1,4 +1,4 @@
-"""Interface of memory use sources, and memory requests of users that overestimate."""
+"""Interface of sources of memory use, and memory requests of users who overestimate."""
 
 from __future__ import annotations
 

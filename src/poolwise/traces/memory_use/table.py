@@ -45,7 +45,7 @@ class UseTable(MemoryUseSource):
     overestimating: float = 1.0
 
     def applied(self, workload: Workload) -> Workload:
-        """Read the file; errors state its lines."""
+        """Read the file; errors state the line."""
         steps, ids = read_steps(Path(self.file)), workload.id.tolist()
         offset, work, memory = [0], list[int](), list[int]()
         for job, most in zip(ids, workload.memory.tolist(), strict=True):

@@ -59,7 +59,7 @@ class VineSimCase:
         inter_arrival
             As in `InterArrival.parse`.
         network
-            Bandwidths; by default those of the paper, or with `contended` those with uplinks as fast as the ports.
+            Bandwidths; by default those of the paper or, with `contended`, a network whose uplinks are as fast as the ports.
         contended
             Share the links among transfers, max-min fairly, instead of giving each transfer the full bandwidth.
         seed

@@ -125,7 +125,7 @@ def rows_by_unit_type(path: Path, names: Sequence[str], fields: Sequence[str] | 
 
 
 def cells(row: Line, names: Sequence[str], columns: str, missing: float = 0.0) -> FloatArray:
-    """Return (n_name,) numbers of a row, `missing` where the row ends early or has `--`; `columns` describes the names.
+    """Return (n_name,) numbers of a row, with `missing` for `--` and after an early end; `columns` describes the names.
 
     Raises InputError for a longer row.
     """

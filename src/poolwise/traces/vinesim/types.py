@@ -32,7 +32,7 @@ class Types:
 
     @classmethod
     def read(cls, path: Path) -> Types:
-        """Read additional names from a TOML table: `unit_types = ["tpu"]` is number 6, `task_types = ["resnet"]` number 7.
+        """Read additional names from a TOML table: `unit_types = ["tpu"]` gets number 6, `task_types = ["resnet"]` number 7.
 
         Raises InputError for invalid syntax, unknown keys and repeated names.
         """
@@ -54,7 +54,7 @@ class Types:
 
 
 STANDARD = Types()
-"""The names without additional ones."""
+"""The standard names, without additions."""
 
 
 def _names(value: object, path: Path, field: str) -> tuple[str, ...]:

@@ -131,7 +131,7 @@ class FixedFactors:
         return total
 
     def _partition_size(self, name: str) -> dict[str, int]:
-        """Return the TRES of a partition: those of its own nodes if slurm.conf lists them, else those of the machine."""
+        """Return the TRES of a partition: of its own nodes if slurm.conf lists them, else of the machine."""
         section = self.conf.partitions.get(name)
         if section is not None and section.text("Nodes", "ALL").upper() != "ALL":
             hosts = self.conf.hosts(name)
@@ -163,7 +163,7 @@ def _texts(table: JobTable, name: str, rows: slice, default: str) -> list[str]:
 
 
 def _licenses(table: JobTable, rows: slice, name: str) -> IntArray:
-    """Return the (k,) licenses of a name that each job requests; zeros for texts, which `license_requests` refuses."""
+    """Return the (k,) licenses of a name that each job requests; zeros for texts, which `license_requests` rejects."""
     column = table.attributes.get(LICENSE + name)
     if column is None or column.dtype.kind not in "iuf":
         return np.zeros(len(range(*rows.indices(len(table)))), dtype=np.int64)

@@ -53,7 +53,7 @@ class ShareTree:
 
     @cached_property
     def level_share(self) -> FloatArray:
-        """Shares relative to those of all siblings, (n,); 1 for the root."""
+        """Shares relative to the total of all siblings, (n,); 1 for the root."""
         values = np.ones(len(self))
         for below in self.children:
             total = sum(self.associations[k].shares for k in below)
@@ -217,7 +217,7 @@ class Usage:
     Attributes
     ----------
     amount : (n,) usage
-    effective : (n,) effective usage; that of a user depends on the accounts' as of the previous recalculation
+    effective : (n,) effective usage; a user's depends on that of the accounts as of the previous recalculation
     """
 
     def __init__(self, tree: ShareTree, decay: float, at: int, *, classic: bool = True) -> None:

@@ -127,7 +127,7 @@ class Pooled(CompletionPolicy):
         return fits(jobs) if len(free) > 1 else once_per_kind(jobs, lambda: request_kinds(snapshot.machine, table), fits)
 
     def signatures(self, machine: Machine, table: JobTable) -> IntArray | None:
-        """Return kinds of jobs with equal requests, (n_job,). Each job with NVMe is its own kind, since more columns matter."""
+        """Return kinds of jobs with equal requests, (n_job,). Each job with NVMe is its own kind: more columns matter."""
         if class_location(self.nvme) is not None:
             return None
         composed = (table.request("bandwidth") > 0) | (table.request("storage") > 0)
@@ -243,7 +243,7 @@ class PooledLayout(SharedNodes):
 
     Attributes
     ----------
-    pool : (n_node,) memory pool of each node: that of its rack, else the machine's, -1 without one
+    pool : (n_node,) memory pool of each node: the pool of its rack, else of the machine, -1 without one
     kinds : device type -> (n_device,) owners, for the types that are used exclusively (those without bandwidth and storage)
     serves : type -> (n_device,) position of the node that each device serves; `EVERY_NODE`, or `NO_NODE` if its own has left
     nvme : (n_nvme,) the other devices
@@ -269,7 +269,7 @@ class PooledLayout(SharedNodes):
         return int(machine.home[device]) in (-1, node)
 
     def nearest(self, machine: Machine, node: int, kind: str, free: IntArray, most: int) -> list[int]:
-        """Return up to `most` free devices of a type that serve a node: its own, those of its rack, others, lowest first."""
+        """Return up to `most` free devices of a type that serve a node: its own, its rack's, then others, lowest first."""
         owners, home = self.kinds[kind], machine.home[self.kinds[kind]]
         able = owners[(free[owners, self.device_column] > 0) & ((home == -1) | (home == node))]
         ranked = np.lexsort((able, machine.rack[able] != machine.rack[node], machine.home[able] != node))

@@ -27,9 +27,9 @@ class DeviceShares(PlacementPolicy):
     A task takes its node resources on one node, or on each of as many different `nodes` as it requests. It takes equal shares
     from as many devices as the attribute "gpus" states, or from the fewest that hold them if there is no such attribute. It
     accepts the device types in its attribute "gpu_spec" ("T4|P100"), or any type if that is empty. On a node it takes the
-    fullest devices with room, so that whole devices stay free. It takes the node with the least left over, where each
-    resource is normalized by the largest amount on any node (best fit). Tasks that take no device from their node avoid nodes
-    with free devices.
+    fullest devices with room, so that whole devices stay free. It takes the node with the least left over (best fit), after
+    normalizing each resource by the largest amount on any node. Tasks that take no device from their node avoid nodes with free
+    devices.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ class DeviceShares(PlacementPolicy):
         return (*layout.names, *((self.resource,) if layout.share >= 0 else ()), "nodes")
 
     def prefilter(self, jobs: IntArray, free: IntArray, snapshot: Snapshot) -> BoolArray:
-        """Return (k,) booleans, False if no node has what one task requests and reaches its devices."""
+        """Return (k,) booleans, False if no node can hold one task and reach its devices."""
         n = max(len(jobs), len(free)) if len(jobs) else 0
         layout, rows = share_layout(snapshot.machine, self.resource), np.broadcast_to(jobs, (n,))
         table, mask = snapshot.table, np.zeros(n, dtype=np.bool_)
@@ -175,7 +175,7 @@ def _argmin_where(score: FloatArray, able: BoolArray) -> int:
 
 
 def _fullest(fit: BoolArray, count: int, left: IntArray, layout: ShareLayout) -> IntArray:
-    """Return the (count,) fitting devices with the least left, those of plentiful types first on ties."""
+    """Return the (count,) fitting devices with the least left; on ties, devices of plentiful types first."""
     there = np.flatnonzero(fit)
     key = left[there] * (len(fit) + 1) + layout.rank[there]
     if count < len(there):

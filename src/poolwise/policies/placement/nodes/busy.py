@@ -34,7 +34,7 @@ class BusyNodes(NodePlacement):
         return self.idle.astype(np.int64)
 
     def place(self, job: Job, snapshot: Snapshot) -> Placement | Refusal:
-        """Place all parts of a job, and perhaps one more, or return what is short."""
+        """Place all parts of a job, and perhaps one more, or return the shortage."""
         placement, layout = super().place(job, snapshot), node_layout(snapshot.machine)
         if isinstance(placement, Refusal) or job.tasks > 1:
             return placement

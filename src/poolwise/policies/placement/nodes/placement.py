@@ -127,7 +127,7 @@ class NodePlacement(PlacementPolicy):
         return Refusal("not enough pool memory in reach of the free nodes", MEMORY, job.memory * job.nodes, there)
 
     def prefilter(self, jobs: IntArray, free: IntArray, snapshot: Snapshot) -> BoolArray:
-        """Return (k,) booleans, False if fewer nodes than parts have what one part requests, each with its whole pool.
+        """Return (k,) booleans, False if fewer nodes than parts could hold one part, each with its whole pool.
 
         For jobs of several tasks, also False if the nodes have room for fewer tasks.
         """
@@ -156,7 +156,7 @@ class NodePlacement(PlacementPolicy):
 
 
 def candidates(job: Job, eligible: BoolArray, free: IntArray, layout: NodeLayout) -> CandidateNodes:
-    """Return the nodes that could take a part of a job, given the (n_node,) eligible ones and what all owners have free."""
+    """Return the nodes that could take a part of a job, given the (n_node,) eligible nodes and all free amounts."""
     able, cores = eligible, free[layout.nodes, layout.counted[0][1]]
     for name, offered in layout.offers(free):
         able = able & (offered >= job.request(name))
@@ -282,7 +282,7 @@ class TreeNodes(NodePlacement):
     While no rack holds all remaining parts, take all able nodes of the rack with the most. Ties are broken by rack
     number, then by node number; nodes without a rack form one rack.
 
-    Source: recorded days of a Slurm 22.05 with `topology/tree` (5,953 choices of nodes; two of them differ).
+    Source: recorded days of Slurm 22.05 with `topology/tree` (5,953 choices of nodes; two of them differ).
     """
 
     def rule(self) -> NodeRule:
@@ -317,7 +317,7 @@ class ConsecutiveNodes(NodePlacement):
     Slurm does this for jobs that request memory per node. For jobs that request memory per CPU, it rounds the free cores of a
     node down to a multiple of the CPUs per task, which logs do not contain.
 
-    Source: recorded days of a Slurm 22.05 with `topology/none` and `select/cons_tres` (`tests/live`).
+    Source: recorded days of Slurm 22.05 with `topology/none` and `select/cons_tres` (`tests/live`).
 
     Parameters
     ----------
@@ -350,7 +350,7 @@ class ConsecutiveNodes(NodePlacement):
 
     @staticmethod
     def _next(groups: list[IntArray], nodes: CandidateNodes, left: int) -> int:
-        """Return the number of the sequence to use next for the remaining parts, found as Slurm does: one after the other."""
+        """Return the number of the sequence to use next for the remaining parts, found as Slurm does, by a scan in order."""
         best, best_cores, sufficient = -1, 0, False
         for number, group in enumerate(groups):
             cores, enough = int(nodes.cores[group].sum()), len(group) >= left

@@ -25,7 +25,7 @@ GIGABYTE = 1e9 / 2**20
 @register("placements", "nvme_first_fit")
 @dataclass(frozen=True)
 class NvmeFirstFit(Composer):
-    """Take the first free device with room on the first node with enough cores; never several devices or one in use.
+    """Take the first free device with room on the first node with enough cores; never take several devices, or one in use.
 
     The policy uses no performance model and expects base times. Source: Call et al., section IV-C.
 
