@@ -27,7 +27,7 @@ class KernelLower(Lower):
     """
 
     def lower_getitem(self, resty: Any, expr: Any, value: Any, index: Any, signature: Any) -> Any:
-        """Read an element, if the index denotes one."""
+        """Read an element, if the index selects one."""
         array = self.typeof(value.name)
         at = self._address(array, self.loadvar(value.name), index)
         if at is None:
@@ -35,7 +35,7 @@ class KernelLower(Lower):
         return self.context.cast(self.builder, load_item(self.context, self.builder, array, at), array.dtype, resty)
 
     def lower_setitem(self, target_var: Any, index_var: Any, value_var: Any, signature: Any) -> Any:
-        """Write an element, if the index denotes one."""
+        """Write an element, if the index selects one."""
         array = self.typeof(target_var.name)
         at = self._address(array, self.loadvar(target_var.name), index_var)
         if at is None:
@@ -64,7 +64,7 @@ class KernelLower(Lower):
         return call.replace(args=(array, kind, *value))
 
     def _address(self, array: Any, words: Any, index: Any) -> Any:
-        """Return the address of an element of an array in C order, or None if the index denotes no element of one."""
+        """Return the address of an element of an array in C order; None for other arrays, or if the index selects none."""
         if not isinstance(array, types.Array) or array.layout != "C" or self.context.enable_boundscheck:
             return None
         kind, value = self.typeof(index.name), self.loadvar(index.name)
@@ -100,5 +100,5 @@ class KernelLowering(BaseNativeLowering):
 
     @property
     def lowering_class(self) -> type[KernelLower]:
-        """Return the class that translates."""
+        """Return `KernelLower`, the class that translates."""
         return KernelLower

@@ -101,7 +101,7 @@ def _load_vector(context: Any, builder: Any, pointer: Any, kind: types.Array) ->
 
 
 def _load(builder: Any, pointer: Any, layout: Any) -> Any:
-    """Load a value leaf by leaf, each as one that does not change."""
+    """Load a value leaf by leaf, and mark each load as invariant."""
     if isinstance(layout, ir.LiteralStructType | ir.ArrayType):
         value = ir.Constant(layout, ir.Undefined)
         for position in range(len(layout.elements) if isinstance(layout, ir.LiteralStructType) else layout.count):

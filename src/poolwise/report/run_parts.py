@@ -263,7 +263,7 @@ def best_of(points: Mapping[str, tuple[float, float]]) -> set[str]:
 
 
 def _point(result: StudyResult, cells: Sequence[CellResult]) -> tuple[float, ...]:
-    """Return the mean and interval of the slowdown, then those of the discrimination per job in hours."""
+    """Return the mean and interval of the slowdown, and of the discrimination per job in hours."""
     slowdowns: list[FloatArray] = []
     losses: list[FloatArray] = []
     for cell in cells:

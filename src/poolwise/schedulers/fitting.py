@@ -14,7 +14,7 @@ SignatureFunction = Callable[[Snapshot], IntArray | None]
 (`interfaces.placement.signatures_of`)."""
 
 NEVER_FITS = "cannot fit on the empty machine"
-"""Prefix of the reason of such a rejection."""
+"""Prefix of the reason for rejecting a job that does not fit on the empty machine."""
 
 FitJudge = Callable[[int, Snapshot], Refusal | None]
 """Function that returns why the empty machine refuses a job (row), None if it fits."""

@@ -115,7 +115,7 @@ class _WarmUpDispatcher(Dispatcher):
 
 
 def _parts(queue: Queue, early: BoolArray) -> tuple[Queue, Queue]:
-    """Return a queue of the jobs that are `early`, (n_job,), and one of the others."""
+    """Return a queue of the jobs that are `early`, (n_job,), and a queue of the others."""
     which = early[queue.jobs]
     return queue.only(queue.jobs[which]), queue.only(queue.jobs[~which])
 

@@ -25,7 +25,7 @@ def require(source: Source, names: Sequence[str]) -> None:
 
 
 def refuse(source: Source, name: str, bad: BoolArray, problem: str) -> None:
-    """Raise InputError if any of the (n_row,) rows is bad; the message is the first bad value and `problem`."""
+    """Raise InputError if any of the (n_row,) rows is bad; the message consists of the first bad value and `problem`."""
     if bad.any():
         row = int(np.argmax(bad))
         raise source.error(row, name, f"'{source.texts(name)[row]}' {problem}", "correct or remove the row")

@@ -1,6 +1,6 @@
 """Keys of waiting jobs: the negative priority, so that the smallest key comes first and ties go to the lower row.
 
-The float64 operations have the order in which the policies compute priorities; none is factored out or tabulated.
+The float64 operations follow the order in which the policies compute priorities; none is factored out or tabulated.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ def _priority(job: int, last: int, submit: IntArray, formula: Formula) -> float:
 
 @step
 def _count_usage(last: int, runs: RunArrays, now: Now, formula: Formula) -> None:
-    """Count the usage up to a recalculation, one period after the other."""
+    """Count the usage up to a recalculation, period by period."""
     rules, status, active = formula.rules, formula.status, formula.active
     for run in range(status.started, now.started):
         at = status.active

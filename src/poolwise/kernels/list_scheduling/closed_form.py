@@ -1,9 +1,9 @@
 """Closed-form tests of backfill candidates on nodes that use memory only of their own rack's pool (scope "rack").
 
 A short candidate ends by the head's shadow time, a long one after it. A candidate that fits entirely in one rack is placed in
-the one of these racks with the most free nodes (`racks.place`). A long one leaves the head room if and only if that rack keeps
-the nodes and MiB that the head requires of it, since all other racks are unchanged. So the decision depends on two numbers per
-rack now, and two per rack at the shadow time.
+the rack with the most free nodes among these racks (`racks.place`). A long one leaves the head room if and only if that rack
+keeps the nodes and MiB that the head requires of it, since all other racks are unchanged. So the decision depends on two
+numbers per rack now, and two per rack at the shadow time.
 
 A candidate that fits in no single rack fills racks in the order of free nodes, most first, if each pool can serve all free
 nodes of its rack. It then fits if it needs no more nodes than are free, and the remainder in each rack is known; often its node

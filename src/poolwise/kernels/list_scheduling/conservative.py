@@ -37,8 +37,8 @@ from poolwise.quantities import NEVER
 def conservative_pass(state: RackState, profile: ProfileArrays) -> None:
     """Reserve the earliest free interval for each job in priority order; start the jobs whose interval begins now.
 
-    Reservations before the first that may have changed remain valid. The later ones are taken off the profile and added again
-    one by one, recomputed where necessary. This stops once no remaining job fits from now until its expected end: the other
+    Reservations before the first that may have changed remain valid. The later ones are removed from the profile, recomputed if
+    necessary, and added again one by one. This stops once no remaining job fits from now until its expected end: the other
     reservations stay as they are, and the changes in front of them are noted.
     """
     jobs, rules, racks, now = state.jobs, state.rules, state.racks, state.now

@@ -1,6 +1,6 @@
 """One pass of list scheduling without backfilling or with EASY over a queue in a tree: the same starts as `easy.scan`.
 
-The next backfilled job is always the first by priority of the startable jobs after the one started last: the jobs before it
+The next backfilled job is always the first by priority of the startable jobs after the last started job: the jobs before it
 have already been rejected in this pass. The search prunes subtrees whose winner comes too late, or whose minimum demands show
 that none of their jobs may start; single jobs are tested exactly.
 """

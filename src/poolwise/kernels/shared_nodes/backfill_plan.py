@@ -275,7 +275,7 @@ def _add_least(number: int, count: int, least: IntArray) -> None:
 def _first_fit(begin: int, later: int, parts: int, state: SharedState, intervals: SharedIntervals) -> int:
     """Return the first start (ns), at least `begin`, at which a job fits on nodes that are not reserved as runs end.
 
-    Return -1 if it never fits, or only after `later`, unless that is -1. Ends are tried in groups, see
+    Return -1 if it never fits or, unless `later` is -1, fits only after `later`. Ends are tried in groups, see
     `BackfillPlan._tested_instants`: a group consists of the ends up to the last of its period; if that end is on reserved nodes
     only, the group extends to the next end that is not. Without `rules.groups_ends`, each end is a group.
     """

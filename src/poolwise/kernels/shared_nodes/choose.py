@@ -238,7 +238,7 @@ def _end_of_sequence(k: int, behind: int, nodes: NodeArrays) -> int:
 
 @inlined
 def _counted_cores(n: int, kind: int, kinds: KindArrays, nodes: NodeArrays) -> int:
-    """Return the free cores of a node, or those that a part requests if it requests devices or other countable resources."""
+    """Return the free cores of a node, or the cores that a part requests if it also requests other countable resources."""
     return int(kinds.request[kind, CORES] if kinds.more[kind] else nodes.top[nodes.top.shape[0] // 2 + n, CORES])
 
 

@@ -1,8 +1,8 @@
 """One pass of conservative backfilling: reserve in priority order, start the jobs whose reservation begins now.
 
-A pass stops once no remaining job can start now in addition to the reservations: those behind would be discarded before the
-next pass. If nothing happens until the next pass except arrivals of jobs behind the reservations, it continues where the last
-one stopped. Source: `policies.backfill.conservative`.
+A pass stops once no remaining job can start now in addition to the reservations: the reservations of the jobs behind would be
+discarded before the next pass. If nothing happens until the next pass except arrivals of jobs behind the reservations, it
+continues where the last one stopped. Source: `policies.backfill.conservative`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """One pass of list scheduling without backfilling or with EASY, over a queue in a tree.
 
-The next backfilled job is always the first by priority of the startable jobs after the one started last: the jobs before it
+The next backfilled job is always the first by priority of the startable jobs after the last started job: the jobs before it
 have already been rejected in this pass. Jobs of a kind share their tests: whether they fit, and whether they leave the head
 room, depends only on the kind. The tree keeps similar kinds together, so that a search prunes subtrees without candidates.
 Source: `policies.backfill.easy`.
@@ -130,7 +130,7 @@ def _all_long(row: IntArray, now: SharedNow) -> bool:
 
 @inlined
 def _any_leaves_room(row: IntArray, state: SharedState, windows: WindowArrays | None) -> bool:
-    """Return whether any job below, all of one kind, leaves the head room: windows move longer jobs to other nodes.
+    """Return whether any of the jobs below, all of one kind, leaves the head room: windows move longer jobs to other nodes.
 
     Groups that are open to such a job now may be closed to it before a window ends; these cases are tested as well.
     """

@@ -53,7 +53,7 @@ def _update_coming(user: int, windows: WindowArrays, now: SharedNow) -> None:
 
 @inlined
 def closed_now(kind: int, length: int, windows: WindowArrays, now: SharedNow) -> int:
-    """Return the groups of nodes (bits) on which a job of a kind and of a length in ns cannot start now because of windows."""
+    """Return the groups of nodes (bits) on which a job of a given kind and length (ns) cannot start now because of windows."""
     closed, coming = 0, windows.coming[windows.user[kind]]
     for group in range(coming.size):
         closed |= int(coming[group] < NEVER and coming[group] - now.time < length) << group
@@ -116,7 +116,7 @@ def shadow_time_with_windows(head: int, state: SharedState, windows: WindowArray
 
 @inlined
 def closed_at(time: int, w: int, kind: int, length: int, windows: WindowArrays) -> int:
-    """Return the groups of nodes (bits) closed at a time to a job of a length in ns; windows before w are over."""
+    """Return the groups of nodes (bits) closed at a time to a job of a given length (ns); windows before w are over."""
     closed, user = 0, windows.user[kind]
     while w < windows.start.size and windows.start[w] - time < length:
         if windows.end[w] > time and not windows.usable[user, w]:

@@ -129,7 +129,7 @@ def limits_use(machine: Machine) -> bool:
 def counter_demands(machine: Machine, table: JobTable) -> CounterDemands:
     """Return the counters of a machine and the demands of jobs, by which `MachineLimits.admits` decides.
 
-    Raises InputError for unknown licenses and QOS, and for limits if the jobs have no users or accounts to which they refer.
+    Raises InputError for unknown licenses and QOS, and for limits on users or accounts if the jobs do not state them.
     """
     jobs, amounts_of, counters, capacity = [], [], [], list[int]()
     for name, counts in license_requests(machine, table).items():

@@ -19,8 +19,8 @@ _USER_COLUMNS = (("user", "users"), ("account", "accounts"))
 class AvoidWindows(PlacementPolicy):
     """Place with another policy that sees no free resources on nodes whose windows the job may not use and would overlap.
 
-    A job that may not use a window starts on its nodes only if it is expected to end before the window starts, based on its
-    requested time and the slowdown expected at its placement, or once the window has ended.
+    A job that may not use a window starts on its nodes only once the window has ended, or if it is expected to end before the
+    window starts. This expectation is based on its requested time and the slowdown expected at its placement.
     """
 
     filters_nodes: ClassVar[bool] = True

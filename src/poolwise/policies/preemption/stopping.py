@@ -104,7 +104,7 @@ class StoppingPolicy(PreemptionPolicy):
         return [stop for _, stop in sorted(keyed_stops, key=lambda keyed: keyed[0])]
 
     def next_wakeup(self, cycle: SchedulingPass) -> int | None:
-        """Return the time (ns) at which the exemption of the first run that a waiting job may stop ends; None without one."""
+        """Return when (ns) the first of the runs that a waiting job may stop loses its exemption; None without such a run."""
         snapshot = cycle.snapshot
         if all(self.exempt_until(run, snapshot) <= snapshot.now for run in snapshot.runs()):
             return None

@@ -98,7 +98,7 @@ class ShapeTable:
         return positions
 
     def foreign(self, number: IntArray) -> BoolArray:
-        """Return (k,) True for shapes that request something that neither nodes nor devices of the machine have."""
+        """Return (k,) True for shapes that request a resource which the machine's nodes and devices lack."""
         unknown: BoolArray = self._key[number, -1] >= 0
         return unknown
 

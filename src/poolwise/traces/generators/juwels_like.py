@@ -37,7 +37,7 @@ class JuwelsLike(MemoryJobs):
 
     Known and matched: jobs, nodes, days, load, the presence of jobs under 10 minutes, the most frequent memory, a mean of
     18,000 node-seconds per job, and a node-time-weighted mean memory of about 125 GB per node. Assumed: all distributions
-    beyond these, Poisson arrivals, and that memory depends equally on a job's nodes and its runtime.
+    beyond these, Poisson arrivals, and equal dependence of memory on a job's nodes and its runtime.
 
     Source: Li et al., sections III-B, III-C, Figures 6 and 11; specs of the memory pools, "Workloads".
 

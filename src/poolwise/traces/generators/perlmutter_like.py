@@ -45,8 +45,8 @@ class PerlmutterLike(MemoryJobs):
 
     Known and matched: jobs, nodes, days, load, nodes per job, range and clusters of runtimes, the most frequent memory and its
     maximum, a mean of 28,600 node-seconds per job, and a node-time-weighted mean memory of about 140 GB per node. Assumed: all
-    points in between, that nodes and runtime are independent, Poisson arrivals, and that memory depends equally on a job's
-    nodes and its runtime.
+    points in between, independence of nodes and runtime, Poisson arrivals, and equal dependence of memory on a job's nodes and
+    its runtime.
 
     The paper's Figure 12 (88 % of jobs slowed down by less than 5 %) is matched if 36 % of the jobs exceed 64 GB; with the
     28 % of `MEMORY_GB`, the share is 91 %.

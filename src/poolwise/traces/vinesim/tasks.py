@@ -97,7 +97,7 @@ class TaskList:
 
     @cached_property
     def places(self) -> list[tuple[int, int]]:
-        """Locations (x, y) of data that is transferred, each once, ascending."""
+        """Distinct locations (x, y) of transferred data, ascending."""
         travels = self.column("data_size") > 0
         return [(x, y) for x, y in np.unique(self.table[travels][:, 2:4], axis=0).tolist()]
 

@@ -34,7 +34,7 @@ class DeviceShares(PlacementPolicy):
     Parameters
     ----------
     pooled
-        Allow a task whose node has everything but the devices to take devices from anywhere, the most plentiful types first;
+        Allow a task whose node has everything except devices to take devices from anywhere, the most plentiful types first;
         devices of its own node are preferred. Otherwise devices inside a node serve only that node, and devices outside nodes
         (of a rack or of the machine) serve all nodes.
     resource

@@ -171,7 +171,7 @@ def candidates(job: Job, eligible: BoolArray, free: IntArray, layout: NodeLayout
 def rows_of_part(
     job: Job, task: int, node: int, lack: int, free: IntArray, layout: NodeLayout
 ) -> Iterator[tuple[int, int, int, int]]:
-    """Yield the amounts that one part takes: of its node column by column, of the pool, of devices by type."""
+    """Yield the amounts that one part takes: from its node column by column, from the pool, and from devices by type."""
     owner = int(layout.nodes[node])
     requested = {column: job.request(name) for name, column in layout.counted}
     requested[layout.memory] = job.memory - lack

@@ -1,7 +1,7 @@
 """View of composed devices for placement policies: compositions in use, free devices, and groups of equal compositions.
 
 Compositions that offer a workload the same (kinds, size, sharers, room, free cores of their node) form one group. The search
-for the best candidate visits groups, and their number does not grow with the number of devices.
+for the best candidate visits groups, whose number does not grow with the number of devices.
 """
 
 from __future__ import annotations

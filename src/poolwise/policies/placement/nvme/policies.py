@@ -178,7 +178,7 @@ class NvmeMaximizeComposition(Composer):
         return self.max_extension is not None and time - (pick.composition.end - view.now) > self.max_extension * time
 
     def _new(self, need: CompositionRequest, view: Compositions, first: int) -> tuple[int, tuple[int, ...]] | None:
-        """Return (node, devices) of the best location: deadline met, then least time, fewest devices, lowest location."""
+        """Return (node, devices) of the best location: deadline met first, then least time, fewest devices and lowest index."""
         best: tuple[tuple[bool, int, int, int], int, tuple[int, ...]] | None = None
         for place, home in enumerate(view.layout.inside):
             node = first if home < 0 else home

@@ -33,7 +33,7 @@ class UnitPolicy(PlacementPolicy, ABC):
 
     @abstractmethod
     def choose(self, task: Task, units: Units) -> int:
-        """Return the leaf of the chosen unit: an idle one, a busy one to queue there, or `WAIT`.
+        """Return the leaf of the chosen unit, which is idle or at which the task queues, or `WAIT`.
 
         A policy that waits while an allowed unit is idle sets `units.ask_at` to be called again without an event.
         """
