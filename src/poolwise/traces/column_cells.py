@@ -145,7 +145,7 @@ class JobCells:
         return np.array(words, dtype=np.str_)
 
     def refuse(self, bad: BoolArray, name: str, problem: str) -> None:
-        """Raise UnreadableRows if any of the (n_row,) rows is bad; the message consists of the first bad value and `problem`."""
+        """Raise UnreadableRows if any of the (n_row,) rows is bad; the message states the first bad value and `problem`."""
         if bad.any():
             row = int(np.argmax(bad))
             self._fail(bad, name, f"'{self.texts(name)[row]}' {problem}", _CORRECT)

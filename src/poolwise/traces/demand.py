@@ -215,7 +215,7 @@ def _min_per_node(machine: Machine, name: str) -> int:
 
 
 def _smallest(machine: Machine, name: str) -> int:
-    """Return the smallest amount of a resource on the whole nodes that have some, 0 if none has."""
+    """Return the smallest amount of a resource among the whole nodes that have it, 0 if none has it."""
     amounts, groups = machine.per_node.get(name), machine.racks.nodes
     return int(min((amount for amount in amounts[groups].tolist() if amount), default=0)) if amounts is not None else 0
 

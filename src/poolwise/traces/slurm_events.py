@@ -83,9 +83,9 @@ class SlurmEvents(TraceFormat):
     The line is `-dt SECONDS -e submit_batch_job | OPTIONS pseudo.job`; `#` begins a comment. Time starts at the first kept
     line. The options --ntasks, --cpus-per-task, --nodes and --ntasks-per-node determine the CPUs and nodes of a job; of a range
     of nodes, the smaller number counts. On whole nodes of c cores, a job with p CPUs takes at least ceil(p / c) nodes. --mem is
-    on each node, as are --gres=gpu and --gpus-per-node. Licenses (--licenses=NAME:COUNT) become attributes; on a machine
-    with licenses, those that it lacks are left out. A job with --exclusive shares its nodes with no other job. A job runs
-    for `-sim-walltime` seconds, at most until its time limit, and until this limit if `-sim-walltime` is negative or missing.
+    on each node, as are --gres=gpu and --gpus-per-node. Licenses (--licenses=NAME:COUNT) become attributes; on a machine with
+    licenses, those that it lacks are left out. A job with --exclusive shares its nodes with no other job. A job runs for
+    `-sim-walltime` seconds, but not beyond its time limit; if `-sim-walltime` is negative or missing, it runs until the limit.
     Other options are left out and counted by name, as is --exclusive with a value. Job arrays, heterogeneous jobs and unknown
     options are unreadable lines, which are skipped and counted, unless `strict` is set. The id of a job is the number in its
     name (`-J jobid_17`); other jobs get numbers above these.

@@ -20,7 +20,7 @@ class Generator(Protocol):
     """A workload model and its settings; a frozen dataclass.
 
     The same settings generate the same workload, byte for byte, and the first k of n jobs equal a workload of k jobs. Settings
-    that fit the whole workload to a target are exceptions, which their documentation states.
+    that fit the whole workload to a target are exceptions; their documentation says so.
     """
 
     @property

@@ -113,7 +113,7 @@ def whole_column(table: Sequence[Line], k: int, field: str) -> IntArray:
 
 
 def rows_by_unit_type(path: Path, names: Sequence[str], fields: Sequence[str] | None = None) -> list[Line]:
-    """Read a table with at most one row per unit type, in the order of their numbers; raise InputError."""
+    """Read a table with at most one row per unit type, in the order of their numbers; raise InputError for other tables."""
     table = read_lines(path, fields)
     if len(table) > len(names):
         raise table[len(names)].error(

@@ -129,8 +129,8 @@ class EarliestFinish(UnitPolicy):
 class Delay(UnitPolicy):
     """Choose the idle unit with the least transfer + compute time; wait a bounded time if a busy unit would be better.
 
-    A task waits, counted from its arrival, at most `patience` times the extra time of the best idle unit over the best unit
-    of all. It therefore never loses more than that factor of the possible saving. Ties are broken by (x, y), then by the
+    Counted from its arrival, a task waits at most `patience` times the extra time that the best idle unit takes over the best
+    unit of all. It therefore never loses more than that factor of the possible saving. Ties are broken by (x, y), then by the
     order of the deployment. Source: delay scheduling (Zaharia et al. 2010), with a bound proportional to the saving.
 
     Parameters
