@@ -50,6 +50,7 @@ def small_page() -> Answer:
     )  # fmt: skip
 
 
+@pytest.mark.long
 def test_page_in_a_browser(tmp_path: Path) -> None:
     (tmp_path / "page.html").write_text(render(small_page()), encoding="utf-8")
     asyncio.run(_check_page((tmp_path / "page.html").as_uri(), 4))

@@ -52,6 +52,7 @@ def test_nouns_and_verbs_agree_with_their_counts() -> None:
     assert rows_note(2, "excluded", "no end") == "2 rows were excluded: no end."
 
 
+@pytest.mark.long
 def test_study_of_one_job_is_reported_without_intervals(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run(["import", "slurm", "--conf", "slurm.conf", "--log", "one.txt", "--out", "uno"]) == 0
     capsys.readouterr()

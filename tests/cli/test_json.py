@@ -51,6 +51,9 @@ NOT_RUN = {
 """Commands that need a cluster or root; only their option is checked."""
 
 
+SLOW = ("forecast backtest", "search")
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Write the files that the commands read."""
@@ -70,9 +73,7 @@ def run_json(words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
     return json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.long) if name == "forecast backtest" else name for name in COMMANDS]
-)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.long) if name in SLOW else name for name in COMMANDS])
 def test_json_has_provenance_notes_and_warnings(
     name: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

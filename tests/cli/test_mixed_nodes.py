@@ -85,6 +85,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.long
 def test_simulate_and_run(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["simulate", str(folder / "log.csv"), "--machine", str(folder / "machine.toml"), "--json"]) == 0
     content = json.loads(capsys.readouterr().out)

@@ -362,6 +362,7 @@ partition = [{ name = "low", nodes = ["n"], default = true }, { name = "high", n
 """
 
 
+@pytest.mark.long
 def test_study_counts_canceled_jobs(tmp_path: Path) -> None:
     (tmp_path / "m.toml").write_text(MACHINE)
     (tmp_path / "jobs.csv").write_text("id,submit,duration,nodes,cores,partition\n1,0,100,2,8,low\n2,30,50,1,4,high\n")

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from poolwise.hashing import pretty, pretty_parts
 from poolwise.studies import distributions as tables
 from poolwise.studies import load, run
+from poolwise.studies.cells import with_different_workloads
 from poolwise.studies.metric_rows import MetricRows
 from poolwise.studies.notes import seed_text
 from tests.helpers.small_study import write
@@ -88,3 +89,9 @@ def test_many_consecutive_seeds_are_formatted_as_a_range(seeds, text):
 
 def test_seeds_with_a_gap_are_all_listed():
     assert seed_text([*range(11), 12]) == "0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12"
+
+
+def test_only_cells_with_different_workloads_are_read_for_validation():
+    pools, halves = load("cerit-pools"), load("cerit-pools", {"vary.workload.first": [0, 9000], "workload.jobs": 8000})
+    assert [with_different_workloads(pools.cells), len(pools.cells)] == [[pools.cells[0]], 30]
+    assert [cell.workload.first for cell in with_different_workloads(halves.cells)] == [0, 9000]

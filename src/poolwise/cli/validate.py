@@ -102,11 +102,11 @@ def _scheduler(path: Path) -> Summary:
 def _study(path: Path, set_: list[Any]) -> Summary:
     from poolwise import studies
     from poolwise.studies.cell_simulation import check_logs
-    from poolwise.studies.cells import workload_of
+    from poolwise.studies.cells import with_different_workloads, workload_of
 
     study = studies.load(path, dict(set_))
     problems, sizes = Problems(), set[int]()
-    for cell in study.cells:
+    for cell in with_different_workloads(study.cells):
         with problems.attempt():
             sizes.add(len(workload_of(cell)))
     with problems.attempt():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -279,6 +279,14 @@ class _Nodes:
 @lru_cache(maxsize=2)
 def _workload(source: WorkloadSource, nodes: _Nodes) -> Workload:
     return source.read(nodes.machine)
+
+
+def with_different_workloads(cells: Iterable[Cell]) -> list[Cell]:
+    """Return the first cell of each workload, in the order of the cells."""
+    first: dict[Hashable, Cell] = {}
+    for cell in cells:
+        first.setdefault((cell.workload, cell.memory_use, _Nodes.of(cell)), cell)
+    return list(first.values())
 
 
 def workload_of(cell: Cell) -> Workload:
