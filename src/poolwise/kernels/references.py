@@ -42,7 +42,7 @@ class TupleReference(types.Type):
 
 @register_model(TupleReference)
 class _ReferenceModel(models.OpaqueModel):
-    """A pointer, which an argument states to be valid, so that LLVM may load a field before it knows that it needs it."""
+    """A pointer that is marked as valid in arguments, so that LLVM may load a field before it is known to be needed."""
 
     def from_argument(self, builder: Any, value: Any) -> Any:
         """Return the argument."""
@@ -88,7 +88,7 @@ def _field(context: Any, builder: Any, reference: TupleReference, pointer: Any, 
 
 
 def _load_vector(context: Any, builder: Any, pointer: Any, kind: types.Array) -> Any:
-    """Load the address and the length of an array of one dimension, which determine all its words that kernels need."""
+    """Load the address and the length of an array of one dimension, which determine all its words that kernels use."""
     words = context.get_value_type(kind)
     size = ir.Constant(words.elements[ITEM_SIZE], _size(context.get_data_type(kind.dtype)))
     address = _load(builder, cgutils.gep_inbounds(builder, pointer, 0, DATA), words.elements[DATA])

@@ -87,7 +87,7 @@ class WaitReporter:
     _arrived: bool = field(default=True, init=False)  # whether jobs arrived since the last report
 
     def observe_pass(self, done: Pass) -> None:
-        """Report if a report is due."""
+        """Report wait reasons if a report is due."""
         queue, snapshot = done.loop.queue, done.snapshot
         front = queue.jobs[: self.most].tolist()
         self._arrived |= any(isinstance(event, Arrival) for event in done.batch.events)

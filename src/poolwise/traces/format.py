@@ -20,5 +20,5 @@ class TraceFormat(Protocol):
         ...
 
     def recognizes(self, path: Path) -> bool:
-        """Return whether an existing file looks like this format; never raise. By default, no file does."""
+        """Return whether an existing file looks like this format; never raise. The default implementation returns False."""
         return False

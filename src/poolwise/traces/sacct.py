@@ -66,7 +66,7 @@ class Sacct(TraceFormat):
     a job has several rows (--duplicates), the last run is read, as sacct reports it without that option; the other rows are
     counted. Unreadable rows are skipped and counted, unless `strict` is set.
 
-    A job that ran is read whatever its final state, because it held its nodes. Jobs that were waiting or running when
+    A job that ran is read regardless of its final state, because it held its nodes. Jobs that were waiting or running when
     exported, or never ran, are excluded and counted. The runtime is ElapsedRaw and the requested time TimelimitRaw. If the
     limit is Partition_Limit, it is the longest time of the partition if the machine limits it. If it is unknown, UNLIMITED or
     below the runtime, it is replaced by the runtime. Both are counted.

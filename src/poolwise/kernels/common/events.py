@@ -116,7 +116,7 @@ def enqueue(job: int, queue: QueueArrays, now: Now) -> int:
 
 @inlined
 def dequeue(job: int, queue: QueueArrays, now: Now) -> int:
-    """Remove a job from the queue by moving the last one to its position, which is returned."""
+    """Remove a job from the queue by moving the last job to its position; return this position."""
     now.waiting -= 1
     last, at = now.waiting, queue.where[job]
     queue.job[at], queue.where[queue.job[last]], queue.since[at] = queue.job[last], at, queue.since[last]

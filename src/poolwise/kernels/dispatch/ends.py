@@ -2,7 +2,7 @@
 
 An end is stored in the row of the highest six-bit digit in which it differs from the last end removed, in the slot given by
 this digit. So all ends of a row precede those of the rows above. When the clock reaches a slot, its ends that are not due move
-to lower rows. An end moves at most once per digit of its distance, plus once if a higher digit changes meanwhile, whatever
+to lower rows. An end moves at most once per digit of its distance, plus once if a higher digit changes meanwhile, regardless of
 the number of other ends. Source: Ahuja, Mehlhorn, Orlin and Tarjan (1990), "Faster algorithms for the shortest path problem",
 one-level radix heap.
 """

@@ -1,8 +1,8 @@
 """One pass of list scheduling at intervals: the main scheduler in strict priority order, then a backfill pass if one is due.
 
 Reservations last for a pass. So a backfill pass ends once none of the remaining jobs that it tests could start now; only the
-jobs in front of the last that could need a reservation. A pass continues the plan of the last one if that still holds. Equals
-`policies.backfill.slurm`.
+jobs in front of the last job that could start need reservations. A pass continues the plan of the last one if that still holds.
+Equals `policies.backfill.slurm`.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def _start_in_order(most: int, state: RackState, intervals: IntervalArrays) -> N
 
 @inlined
 def _backfill(state: RackState, intervals: IntervalArrays) -> None:
-    """Test the first jobs by priority: each starts if it fits along with the reservations of those before it."""
+    """Test the first jobs by priority: each starts if it fits in addition to the reservations of the jobs before it."""
     tested, rank, racks = rank_first(intervals.rules.depth, state, intervals), intervals.rank, state.racks
     last = tested - 1
     while last >= 0 and not fits(

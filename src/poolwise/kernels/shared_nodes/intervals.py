@@ -108,7 +108,7 @@ def _see_changes(state: SharedState, windows: WindowArrays, intervals: SharedInt
 
 @inlined
 def _backfill(state: SharedState, windows: WindowArrays, intervals: SharedIntervals) -> bool:
-    """Test the first jobs by priority: each starts if it fits along with the reservations of those before it.
+    """Test the first jobs by priority: each starts if it fits in addition to the reservations of the jobs before it.
 
     If none has started, write the time until which none can start to `status.idle_until`. Return whether a start bars an
     admitted job, which ends the pass. A job that cannot start now cannot start later in the pass, since room only shrinks. So

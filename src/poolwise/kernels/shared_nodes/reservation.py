@@ -1,7 +1,7 @@
 """Reservation of the head of the queue under EASY: its shadow time, and which backfill candidates leave it room then.
 
-Without borrowing, the first times at which each node can hold a part of the head decide: the head starts at the k-th of them,
-k being its number of parts (`shadow`). They are cached from pass to pass (`timeline.update_ready`).
+Without borrowing, the head starts at the k-th of the times at which nodes can first hold a part of it, where k is its number of
+parts (`shadow`). They are cached from pass to pass (`timeline.update_ready`).
 Source: `policies.backfill.easy`.
 """
 
@@ -116,7 +116,7 @@ def may_start(job: int, state: SharedState, windows: WindowArrays | None) -> boo
 
 @inlined
 def _ends_in_time(job: int, state: SharedState) -> bool:
-    """Return whether a job that might end by the shadow time, by its lower bound, does so with the memory that it borrows."""
+    """Return whether a job whose minimum runtime ends by the shadow time also ends by then with the memory that it borrows."""
     jobs = state.jobs
     if jobs.near.size == 0:
         return True

@@ -68,8 +68,8 @@ def _note_freed(n: int, since: int, until: int, reservations: NodeReservations) 
 def keeps_reservation(job: int, state: SharedState, profile: ProfileSteps) -> bool:
     """Return whether the reservation of a job is the same as in the pass that made it.
 
-    If not, `status.since` and `status.until` are the first and last time (ns) at which its new reservation may begin. It
-    cannot begin before the old one unless a changed node can hold a part then, nor after it if all its nodes still can.
+    If not, `status.since` and `status.until` are the first and last time (ns) at which its new reservation may begin. The
+    reservation moves forward only if a changed node can hold a part earlier, and back only if one of its nodes no longer can.
     """
     reservations, status, made = profile.kept, profile.kept.status, profile.kept.made_at[job]
     status.since, status.until, status.moves, status.node, status.time = state.now.time, NEVER, 1, -1, NEVER

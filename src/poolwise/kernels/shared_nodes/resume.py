@@ -15,7 +15,7 @@ def resume(state: SharedState, holds: IntArray, devices: IntArray) -> bool:
     """Restore the runs in `runs.job` and `.start` at `now.time`, and end those that end at that time.
 
     `holds`, (n_part, 2), has the node of each part and the MiB that it borrows from a pool; `devices`, (n_part, n_type), its
-    devices as bits. Return False if a run would have ended before.
+    devices as bits. Return False if a run would have ended before that time.
     """
     nodes, runs, now = state.nodes, state.runs, state.now
     time, nothing_ends, part, types, k = now.time, True, 0, nodes.idle.shape[1], 0

@@ -277,7 +277,7 @@ def _same_devices(allocation: Allocation, other: Allocation) -> bool:
 
 
 def _is_attached(claim: ResourceClaim) -> bool:
-    """Return whether all binding conditions are true; raise StartFailed if a binding failure condition is."""
+    """Return whether all binding conditions are true; raise StartFailed if a binding failure condition is true."""
     if claim.status.allocation is None:
         raise StartFailed(f"claim {claim.metadata.key} has lost its allocation")
     reported = {device.id: {c.type: c for c in device.conditions if c.status == "True"} for device in claim.status.devices}

@@ -37,7 +37,7 @@ NodeView = Literal["shared", "whole"]
 
 
 class ClusterLayout(Section):
-    """Operator settings for a cluster that its objects do not contain, and the keys of their file."""
+    """Settings by the operator that the objects of a cluster do not contain, and the keys of their file."""
 
     version: int = 1
     allocation: NodeView | None = None  # whether pods share nodes or take them whole; None: as the scheduler supports

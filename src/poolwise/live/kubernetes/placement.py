@@ -338,7 +338,7 @@ class _Placing:
             used[resource] = used.get(resource, 0) + amount
 
     def _problem(self, pod: Pod, node: Node) -> DoesNotFit | None:
-        """Return why a node does not fit the pod, without its claims."""
+        """Return why a node does not fit the pod, ignoring its claims."""
         name = node.metadata.name
         if not self.job.demand.constraints.allows(node):
             return NotModeled(f"node {name} does not match the pod's node selector, affinity or tolerations")

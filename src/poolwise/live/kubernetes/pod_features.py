@@ -24,7 +24,7 @@ _DISKS = {
 
 @dataclass(frozen=True)
 class PodFeature:
-    """A field, or fields, of pods."""
+    """One or several fields of pods."""
 
     name: str  # as the documentation shows it
     support: Literal["applied", "refused", "reported"]

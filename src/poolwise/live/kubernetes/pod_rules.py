@@ -56,12 +56,12 @@ class PodRules:
 
     @property
     def relates_to_pods(self) -> bool:
-        """True if it has affinity or anti-affinity terms, which also count when other pods are placed."""
+        """True if the pod has affinity or anti-affinity terms, which also count when other pods are placed."""
         return bool(self.affinity or self.anti_affinity or self.preferred_pods)
 
     @property
     def has_preferences(self) -> bool:
-        """True if it prefers some nodes to others."""
+        """True if the pod prefers some nodes to others."""
         return bool(self.preferred_pods or self.preferred_nodes or self.preferred_spread)
 
 

@@ -83,7 +83,7 @@ def _decide(dispatcher: Dispatcher, queue: Queue, snapshot: Snapshot, changes: C
 
 
 def _of_queue(changes: Changes, queue: Queue) -> Changes:
-    """Return the changes with those jobs only that a queue contains; starts and ends of all profiles change the machine."""
+    """Return the changes restricted to the jobs of a queue; keep starts and ends of all profiles, which change the machine."""
     return replace(
         changes,
         arrived=tuple(job for job in changes.arrived if job in queue),

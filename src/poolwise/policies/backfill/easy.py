@@ -37,7 +37,7 @@ class Easy(BackfillPolicy):
     On a machine with partitions, each head blocks only jobs that compete for the nodes of its partitions (`start_in_order`), so
     that there may be several heads. Each has a shadow time, computed as if it were the only head: the reservations of two heads
     may overlap. A candidate must fulfill one of the two conditions for each head with which it competes. Of the jobs that block
-    others, only those that do not fit on the whole machine are heads; one that fits on blocked nodes is a candidate.
+    others, only those that do not fit on the whole machine are heads; a job that fits on blocked nodes is a candidate.
 
     Parameters
     ----------

@@ -28,7 +28,7 @@ class NoBackfill(BackfillPolicy):
     Parameters
     ----------
     heads
-        Jobs that a job that does not fit blocks: those that compete for the nodes of its partitions ("partition"), or all
+        Jobs blocked by a job that does not fit: those that compete for the nodes of its partitions ("partition"), or all
         ("machine"). Without partitions both are the same.
     """
 

@@ -58,7 +58,7 @@ def solve_gangs(state: Round, jobs: IntArray) -> tuple[RoundPlacement, BoolArray
 
     Each iteration withdraws only the partly placed job that has waited least (ties: highest id) and solves all phases again
     without it, so that other jobs may complete with its nodes and devices. Withdrawing all partly placed jobs at once could
-    repeat forever with the same jobs; `solve_again = False` does that.
+    repeat forever with the same jobs; this is the behavior with `solve_again = False`.
     """
     withdrawn = np.zeros(len(state.jobs), dtype=np.bool_)
     outcome = solve_phases(state, jobs)

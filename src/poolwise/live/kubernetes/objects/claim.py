@@ -144,5 +144,5 @@ class ResourceClaim(ApiRecord, frozen=True):
         return names.pop() if len(names) == 1 else None
 
     def is_reserved_for(self, uid: str) -> bool:
-        """Return whether it is reserved for a pod."""
+        """Return whether the claim is reserved for a pod."""
         return any(user.uid == uid for user in self.status.reserved_for)

@@ -176,5 +176,5 @@ class Pod(ApiRecord, frozen=True):
 
     @property
     def terminated(self) -> bool:
-        """True if it has terminated and holds no resources of its node."""
+        """True if the pod has terminated and holds no resources of its node."""
         return self.status.phase in ("Succeeded", "Failed")

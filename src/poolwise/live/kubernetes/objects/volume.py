@@ -38,7 +38,7 @@ class PersistentVolumeClaim(ApiRecord, frozen=True):
 
     @property
     def is_bound(self) -> bool:
-        """True if a volume is bound to it."""
+        """True if a volume is bound to the claim."""
         return self.status.phase == "Bound"
 
 

@@ -54,7 +54,7 @@ class Multifactor(PreparedOrder):
     For each resource in PriorityWeightTRES, the TRES term adds its weight times the fraction of the partition's amount that the
     job requests. The resources are cpu, mem, node, gres/gpu (the resource or devices "gpu", of all types together) and
     license/NAME, of which each partition has as many as the machine. The GPUs of a partition are those in the Gres of its
-    NodeName lines, or all of the machine's if no slurm.conf lists its nodes. With GRES/gpu=2000, a job with 4 of the
+    NodeName lines, or all GPUs of the machine if no slurm.conf lists its nodes. With GRES/gpu=2000, a job with 4 of the
     partition's 16 GPUs gains 500. With PriorityFlags=NO_NORMAL_TRES, weights apply to the amounts themselves. A resource that
     the partition lacks adds nothing, as in Slurm; gres/gpu:TYPE and other generic resources are refused.
 

@@ -323,7 +323,7 @@ class ConsecutiveNodes(NodePlacement):
     ----------
     gpu_weights
         Whether the backfill `slurm` prefers nodes that it has tested for a job with GPUs, as `select/cons_tres` does; see
-        `GpuWeights`. This has no kernel.
+        `GpuWeights`. No kernel supports this.
     """
 
     gpu_weights: bool = True

@@ -109,7 +109,7 @@ class Compositions:
     def refresh(self, snapshot: Snapshot, owners: Iterable[int]) -> bool:
         """Advance to a later state that differs only in `owners`.
 
-        Return whether the devices may fit more than before: some were read again, or a closed composition reopened.
+        Return whether the devices may admit more workloads than before: some were read again, or a closed composition reopened.
         """
         self.snapshot, self.now = snapshot, snapshot.now
         devices: set[int] = set()

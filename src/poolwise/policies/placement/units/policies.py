@@ -17,7 +17,7 @@ from poolwise.registry import register
 @register("placements", "flat")
 @dataclass(frozen=True)
 class Flat(TieredPolicy):
-    """Choose an idle unit that can run the task uniformly at random. Source: VineSim, section 5.3.2, FLAT."""
+    """Choose uniformly at random among the idle units that can run the task. Source: VineSim, section 5.3.2, FLAT."""
 
     tie: Tie = "random"
 
@@ -89,7 +89,7 @@ class CloserToData(TieredPolicy):
     key: ClassVar[tuple[str, ...]] = ("task_type", "data_x", "data_y")
 
     def tiers(self, job: int, choices: Choices) -> tuple[Tier, ...]:
-        """Return the tiers position, rack and all units. They may overlap: a tier is only used if no earlier one is idle."""
+        """Return the tiers position, rack and all units. They may overlap: a tier counts only if no earlier one is idle."""
         layout, able = choices.layout, choices.able(job)
         x, y = choices.attribute("data_x", job, 0), choices.attribute("data_y", job, 0)
         place = tuple(layout.of_place[k, x, y] for k in able if (k, x, y) in layout.of_place)

@@ -24,7 +24,7 @@ class UnitPolicy(PlacementPolicy, ABC):
     """
 
     may_wait: ClassVar[bool] = True
-    """Whether a task may wait while a unit is idle that it is allowed to use (`allowed`)."""
+    """Whether a task may wait while a unit that it is allowed to use (`allowed`) is idle."""
     looks_at: ClassVar[tuple[str, ...]] = ()
     """Columns, in addition to the task type and the preferred type, that decide whether a task waits while a suitable unit is
     idle. Tasks that differ in them do not wait for each other."""
