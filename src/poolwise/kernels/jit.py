@@ -82,7 +82,7 @@ def entry(function: F) -> F:
 
 
 def long_entry(function: F) -> F:
-    """Decorate an entry whose many steps take long to compile if their loops are unrolled, and run no faster then."""
+    """Decorate an entry whose many steps take long to compile if their loops are unrolled, without running faster."""
     return _entry(function, "long_entry")
 
 

@@ -82,7 +82,7 @@ class EntryCode(KernelCode):
 
 
 class LongEntryCode(EntryCode):
-    """Code library of a kernel whose many steps take long to compile if their loops are unrolled, and run no faster then."""
+    """Code library of a kernel whose many steps take long to compile if their loops are unrolled, without running faster."""
 
     unrolls = False
 

@@ -87,7 +87,7 @@ def find_shadow_time(job: int, soon: int, free: IntArray, pool: IntArray, state:
 
 @step
 def compute_extra(head: int, state: RackState) -> None:
-    """Compute the head's extra capacity at its shadow time: nodes and MiB of all racks, most MiB for one more node.
+    """Compute the head's extra capacity at its shadow time: nodes and MiB of all racks, and the most MiB for one more node.
 
     A job that ends after the shadow time and requests more than `now.extra_nodes`, `.extra_memory` or `.extra_per_node`
     certainly delays the head, wherever it is placed: all racks together would have less than the head needs, or the first node

@@ -171,7 +171,7 @@ def _any_candidate_fits(count: int, state: SharedState, intervals: SharedInterva
 
 @step
 def _reserve_planned(component: int, count: int, state: SharedState, windows: WindowArrays, intervals: SharedIntervals) -> None:
-    """Make the reservations of a component that the plan lacks, if one of its candidates could start now without them."""
+    """Make the reservations that the plan lacks for a component, if one of its candidates could start now without them."""
     able, reserved, line = intervals.components.able, intervals.components.reserved, intervals.line
     able[component] = _next_able(component, able[component], count, state, windows, intervals)
     if able[component] < count:

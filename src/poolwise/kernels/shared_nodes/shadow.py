@@ -1,4 +1,4 @@
-"""Shadow time of a head: when enough nodes can hold its parts, except in groups closed by windows; and node counts by a time.
+"""Shadow time of a head: when enough nodes can hold its parts, except in groups closed by windows; and how many can by a time.
 
 Results are cached per set of closed groups while `timeline.evaluate_node` counts fewer nodes than parts before that time and
 enough nodes by then. Source: `policies.backfill.easy`.

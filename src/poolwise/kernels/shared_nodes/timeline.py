@@ -63,8 +63,8 @@ def is_overdue(state: SharedState) -> bool:
 def update_ready(kind: int, state: SharedState) -> None:
     """Update `timeline.ready` for jobs of a kind.
 
-    A node that does not hold a part now will not before a run on it ends. Overdue runs are expected to end a fixed time from
-    now, so nodes with such runs are evaluated in each pass.
+    A node that cannot hold a part now cannot hold one before a run on it ends. Overdue runs are expected to end a fixed time
+    from now, so nodes with such runs are evaluated in each pass.
     """
     timeline, now = state.timeline, state.now
     if now.ready_kind != kind:
@@ -82,7 +82,7 @@ def update_ready(kind: int, state: SharedState) -> None:
 
 @inlined
 def _reset_ready(kind: int, state: SharedState) -> None:
-    """Initialize ready times for a kind: now for nodes that hold a part now, a lower bound, their first end, for the others."""
+    """Initialize ready times for a kind: now for nodes that hold a part now; for the others their first end, a lower bound."""
     kinds, nodes, timeline, now = state.kinds, state.nodes, state.timeline, state.now
     now.ready_kind = kind
     for count in range(timeline.instant.size):

@@ -115,9 +115,8 @@ class SlurmBackfill(BackfillPolicy):
     begun
         Time of one backfill pass, in seconds from time 0. The others precede and follow it at multiples of the interval.
     every
-        Seconds between two passes of the main scheduler, which considers all events in between together. A real Slurm takes
-        a little more than one second; 0 runs a pass at each event. Unlike in Slurm, passes also run without an event in
-        between.
+        Seconds between two passes of the main scheduler, which considers all events in between together. Slurm itself takes a
+        little more than one second; 0 runs a pass at each event. Unlike in Slurm, passes also run without an event in between.
     looked
         Time of one pass of the main scheduler, in seconds from time 0.
     select_type
@@ -321,7 +320,7 @@ class SlurmBackfill(BackfillPolicy):
         return ranked[: self.parameters.depth]
 
     def _submitted(self, cycle: SchedulingPass) -> list[int]:
-        """Return the rows of the jobs submitted since the last pass of the main scheduler, the first ones first."""
+        """Return the rows of the jobs submitted since the last pass of the main scheduler, earliest first."""
         now, submit, rows = cycle.snapshot.now, cycle.queue.table.submit, list[int]()
         if self.next_main_pass(now) == NEVER:
             return rows

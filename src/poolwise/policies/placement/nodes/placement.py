@@ -333,7 +333,7 @@ class ConsecutiveNodes(NodePlacement):
         return NodeRule("consecutive", weighs_gpus=self.gpu_weights)
 
     def node_order(self, nodes: CandidateNodes) -> IntArray:
-        """Return the turn of each node."""
+        """Return the position of each node in the order of use."""
         turn, left, position = np.full(len(nodes.able), len(nodes.able)), nodes.parts, 0
         if nodes.devices:
             nodes = replace(nodes, cores=np.full_like(nodes.cores, nodes.requested))
