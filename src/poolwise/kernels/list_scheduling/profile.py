@@ -100,7 +100,7 @@ def change(begin: int, end: int, take: IntArray, borrow: IntArray, sign: int, pr
 
 @step
 def _instant(time: int, profile: ProfileArrays) -> int:
-    """Return the position of an instant, inserting it if necessary; free capacity does not change there if it is new."""
+    """Return the position of an instant, inserting it if necessary; a new instant copies the free capacity before it."""
     at, count = before(time, profile), profile.status.instants
     if at < count and profile.time[at] == time:
         return at

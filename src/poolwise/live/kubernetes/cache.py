@@ -294,5 +294,5 @@ class ClusterCache:
 
 
 def _scheduling_fields(node: Node) -> tuple[Any, ...]:
-    """Return the fields of a node that affect scheduling; heartbeats do not."""
+    """Return the fields of a node that affect scheduling, which heartbeats do not change."""
     return node.metadata.labels, node.spec, node.status.allocatable, node.metadata.deletion_timestamp is None

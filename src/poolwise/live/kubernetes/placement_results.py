@@ -32,7 +32,7 @@ class DoesNotFit(Exception):
 
 
 class NotModeled(DoesNotFit):
-    """A node that a pod does not fit for a reason that the policy does not model: its constraints, or a resource."""
+    """A pod does not fit a node for a reason that the policy does not model: its constraints, or a resource."""
 
 
 class KeptAway(DoesNotFit):

@@ -18,7 +18,7 @@ from poolwise.traces.memory_use.source import MemoryUseSource, with_overestimate
 from poolwise.traces.text_files import read_text
 
 COLUMNS = {"job": 2.0**53, "seconds": 9e9, "memory": float(LARGEST)}
-"""Column -> largest number in it."""
+"""Column -> largest accepted number."""
 
 
 @register("memory_uses", "table")
