@@ -9,7 +9,7 @@ completed jobs, and requested times as submitted.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import cached_property
 
 import numpy as np
 
@@ -17,7 +17,8 @@ from poolwise.arrays import BoolArray, FloatArray, IntArray
 from poolwise.quantities import UNKNOWN
 
 
-class Lifetimes(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Lifetimes:
     """Discrete distribution of a duration.
 
     Attributes
@@ -34,15 +35,20 @@ class Lifetimes(NamedTuple):
         """Probability of a value beyond the largest one."""
         return max(1.0 - float(self.mass.sum()), 0.0)
 
+    @cached_property
+    def cumulative(self) -> FloatArray:
+        """(n,) cumulative masses."""
+        return np.cumsum(self.mass)
+
     def after(self, elapsed: float) -> Lifetimes:
         """Return the part above `elapsed`; the masses are not normalized."""
         first = int(np.searchsorted(self.value, elapsed, side="right"))
-        return Lifetimes(self.value[first:], self.mass[first:])
+        return Lifetimes(self.value[first:], self.mass[first:]) if first else self
 
     def quantiles(self, levels: FloatArray) -> FloatArray:
         """Return the quantiles at (...,) levels: the smallest value with that cumulative share, at most the largest value."""
-        reached = np.cumsum(self.mass)
-        at: FloatArray = self.value[np.minimum(np.searchsorted(reached, levels * reached[-1]), len(self.value) - 1)]
+        reached = np.searchsorted(self.cumulative, levels * self.cumulative[-1])
+        at: FloatArray = self.value[np.minimum(reached, len(self.value) - 1)]
         return at
 
 

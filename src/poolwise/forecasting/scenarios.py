@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -129,8 +130,18 @@ class RuntimeDistributions:
         own = uniform(seed, "forecast.own", self.situation.jobs.id[self.rows][None, :], sample)
         like = uniform(seed, "forecast.like", self.kinds[self.rows][None, :], sample)
         level = ndtr(np.sqrt(LIKENESS) * _normal(like) + np.sqrt(1.0 - LIKENESS) * _normal(own))
-        drawn = [distribution.quantiles(level[:, k]) for k, distribution in enumerate(self.lifetimes)]
-        return np.stack([_ns(column) for column in drawn], axis=1) if drawn else np.zeros((samples, 0), dtype=np.int64)
+        drawn = np.empty(level.shape)
+        for distribution, columns in _grouped(self.lifetimes):
+            drawn[:, columns] = distribution.quantiles(level[:, columns])
+        return _ns(drawn)
+
+
+def _grouped(lifetimes: Sequence[Lifetimes]) -> Iterable[tuple[Lifetimes, list[int]]]:
+    """Return each different object once, with its positions: jobs of one kind that have not started share theirs."""
+    groups: dict[int, tuple[Lifetimes, list[int]]] = {}
+    for k, distribution in enumerate(lifetimes):
+        groups.setdefault(id(distribution), (distribution, []))[1].append(k)
+    return groups.values()
 
 
 def _normal(level: FloatArray) -> FloatArray:
@@ -209,7 +220,8 @@ def _durations_of(distributions: RuntimeDistributions, like: IntArray, g: np.ran
     situation = distributions.situation
     out = situation.ran[like].copy()
     level = g.random(len(like))
-    for k in np.flatnonzero(~situation.ended[like]).tolist():
-        row = int(like[k])
-        out[k] = _ns(distributions.model.lifetimes(row, float(distributions.request[row])).quantiles(level[k : k + 1]))[0]
+    unknown = np.flatnonzero(~situation.ended[like])
+    lifetimes = [distributions.model.lifetimes(row, float(distributions.request[row])) for row in like[unknown].tolist()]
+    for distribution, places in _grouped(lifetimes):
+        out[unknown[places]] = _ns(distribution.quantiles(level[unknown[places]]))
     return np.maximum(out, 1)
