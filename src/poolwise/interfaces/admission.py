@@ -10,10 +10,10 @@ from poolwise.model import JobTable, Machine, Refusal, Snapshot
 
 
 class AdmissionPolicy(Protocol):
-    """Interface of an admission policy: which waiting jobs may be considered, whatever is free.
+    """Interface of an admission policy: which waiting jobs may be considered, whatever resources are free.
 
-    It enforces limits of the machine, or rules of a site. A job that is not admitted is skipped and blocks no other job. While
-    more runs start, a job that was not admitted must stay so.
+    It enforces limits of the machine, or rules of a site. A job that is not admitted is skipped and blocks no other job. A
+    policy must not admit such a job merely because more runs have started.
 
     Examples
     --------
@@ -41,7 +41,7 @@ class AdmissionPolicy(Protocol):
         return
 
     def never(self, job: int, snapshot: Snapshot) -> Refusal | None:
-        """Return why a job may never run, whatever else runs; None if it may. The answer must not change during a run.
+        """Return why a job may never run, whatever other jobs run; None if it may. The answer must not change during a run.
 
         Parameters
         ----------
@@ -55,7 +55,7 @@ class AdmissionPolicy(Protocol):
     def admits(self, cycle: SchedulingPass) -> BoolArray | None:
         """Return which waiting jobs may be considered now.
 
-        If the pass contains jobs to explain, `cycle.record` may record the limit that bars them.
+        For jobs whose wait is to be explained, the policy may record the limit that bars them with `cycle.record`.
 
         Parameters
         ----------

@@ -16,7 +16,7 @@ class BackfillPolicy(Protocol):
 
     Attributes
     ----------
-    every_cycle : whether `select` must be called even in passes in which no waiting job fits the free resources
+    every_cycle : whether `select` must be called even in passes in which no waiting job fits in the free resources
     chooses_preemptors : whether `select` determines which jobs may stop runs
 
     Examples
@@ -43,14 +43,14 @@ class BackfillPolicy(Protocol):
 
     @property
     def keeps_state(self) -> str:
-        """State that it keeps from pass to pass and that queue and snapshot do not contain; empty for none."""
+        """State that it keeps from pass to pass and that the queue and the snapshot do not contain; empty for none."""
         return ""
 
     @property
     def backfill_order(self) -> QueuePolicy | None:
-        """Order in which it tries the jobs behind the first that does not fit; None for the order of the queue.
+        """Order in which the backfill tries the jobs behind the first that does not fit; None for the order of the queue.
 
-        `Easy` and its subclasses follow it. A backfill with a `select` of its own states it for engines.
+        `Easy` and its subclasses follow it. A backfill that defines its own `select` states the order for engines.
         """
         return None
 
@@ -59,7 +59,7 @@ class BackfillPolicy(Protocol):
         return
 
     def open(self) -> BackfillPolicy:
-        """Begin a run. A policy that keeps state from pass to pass returns an object for it; others return themselves."""
+        """Begin a run. A policy that keeps state between passes returns an object that holds it; others return themselves."""
         return self
 
     def next_wakeup(self, now: int) -> int | None:
@@ -72,8 +72,8 @@ class BackfillPolicy(Protocol):
     def select(self, cycle: SchedulingPass) -> Iterable[Start]:
         """Choose starts from the waiting jobs.
 
-        If the pass contains jobs to explain, `cycle.record` and `cycle.place` record why they wait. For a job without a
-        recorded reason, the scheduler states what it lacks after all starts.
+        For jobs whose wait is to be explained, `cycle.record` and `cycle.place` record the reasons. If no reason is recorded,
+        the scheduler states what the job lacks after all starts.
 
         Parameters
         ----------

@@ -20,8 +20,8 @@ MOST_AREA = 2**40
 class CappedOrder(PreparedOrder):
     """A queue order with the priorities of another order, except that jobs beyond an age limit come first, oldest in front.
 
-    The limit is `patience_s` seconds plus `backlogs` times the age of the backlog: the time in which the machine would work off
-    the requests of the waiting jobs (`node_seconds`). So it follows the load, and few jobs are beyond it.
+    The limit is `patience_s` seconds plus `backlogs` times the age of the backlog, which is the time that the machine would
+    need to work off the requests of the waiting jobs (`node_seconds`). The limit thus follows the load, and few jobs exceed it.
 
     Attributes
     ----------
@@ -52,13 +52,13 @@ class CappedOrder(PreparedOrder):
 
     @final
     def check(self, machine: Machine, jobs: JobTable) -> None:
-        """Check the other order, if it reads files."""
+        """Check the other order if it is a `PreparedOrder`."""
         if isinstance(self.order, PreparedOrder):
             self.order.check(machine, jobs)
 
     @final
     def priority(self, queue: Queue, snapshot: Snapshot) -> FloatArray:
-        """Return (n_queued,) priorities; infinity for jobs beyond the limit, among which the first submitted comes first."""
+        """Return (n_queued,) priorities; infinity for jobs beyond the limit, which run in the order of submission."""
         priority = self.order.priority(queue, snapshot)
         backlog = int(node_seconds(queue.table)[queue.jobs].sum())
         submitted_by = snapshot.now - cap(self, backlog, machine_nodes(snapshot.machine))
@@ -84,7 +84,7 @@ def cap(order: CappedOrder, backlog: int, nodes: int) -> int:
 
 
 def node_seconds(table: JobTable) -> IntArray:
-    """Return (n_job,) requested node-seconds, whole ones, at least 1 and at most `MOST_AREA`."""
+    """Return the requested node-seconds of each job, (n_job,), as integers from 1 to `MOST_AREA`."""
     return table.derived("node_seconds", _areas)
 
 

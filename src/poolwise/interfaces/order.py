@@ -24,7 +24,7 @@ class QueuePolicy(Protocol):
     ----------
     kind : promise about the priorities that lets engines skip calls: "static" (a job's priority never changes, and depends on
         the job table and the machine alone), "linear" or "cubic" (a function of the time waited: see `AgingOrder`), "affine"
-        (the same with a value at submission: see `AffineOrder`), "capped" (that of another order until a job has waited too
+        (linear, plus a value at submission: see `AffineOrder`), "capped" (that of another order until a job has waited too
         long: see `CappedOrder`), "recalculated" (it changes at intervals: see `RecalculatedOrder`) or "opaque" (no promise;
         computed for the whole queue in each pass)
 
@@ -57,7 +57,7 @@ class QueuePolicy(Protocol):
 
         Returns
         -------
-        (n_queued,) float64, higher first; row k is for `queue.jobs[k]`. NaN is an error.
+        (n_queued,) float64, higher first; row k belongs to `queue.jobs[k]`. NaN is an error.
         """
         ...
 
@@ -93,22 +93,23 @@ class RecalculatedOrder(QueuePolicy):
 
     @abstractmethod
     def following(self, recalculated: int) -> int:
-        """Return the time (ns) of the recalculation that follows another."""
+        """Return the time (ns) of the recalculation that follows the one at a given time."""
         ...
 
     @abstractmethod
     def at(self, recalculated: int, jobs: IntArray, accounting: Accounting) -> FloatArray:
         """Return the (k,) priorities of jobs, (k,) rows, from one recalculation to the next.
 
-        `accounting` shows a time in between. Ends and starts after the recalculation must not change the priorities. Jobs may
-        have arrived after the recalculation.
+        `accounting` shows the runs at a time between the two. Ends and starts after the recalculation must not change the
+        priorities. Jobs may have arrived after the recalculation.
         """
         ...
 
     def formula(self, machine: Machine, jobs: JobTable) -> PriorityFormula | None:
         """Return the priorities of all jobs as a sum that kernels can recalculate; None if they have another form.
 
-        Kernels on shared nodes use it if backfilling runs at intervals and partitions have equal tiers; others call `at`.
+        Kernels on shared nodes use it if backfilling runs at intervals and all partitions have the same tier. Otherwise engines
+        call `at`.
         """
         return None
 
@@ -119,7 +120,7 @@ class RecalculatedOrder(QueuePolicy):
 
 
 class PreparedOrder(QueuePolicy):
-    """A queue order that reads files, or keeps caches from pass to pass, so that it is opened for each run.
+    """A queue order that must be opened for each run, because it reads files or keeps caches from pass to pass.
 
     Examples
     --------
@@ -130,7 +131,7 @@ class PreparedOrder(QueuePolicy):
     """
 
     def open(self) -> QueuePolicy:
-        """Begin a run; return an order that holds the content of the files and the caches."""
+        """Begin a run; return an order that holds the contents of the files, and the caches."""
         return self
 
     def check(self, machine: Machine, jobs: JobTable) -> None:
@@ -139,7 +140,7 @@ class PreparedOrder(QueuePolicy):
 
 
 def opened(order: QueuePolicy) -> QueuePolicy:
-    """Return the order for a run: what `open` returns if it is a `PreparedOrder`, else itself."""
+    """Return the order for a run: a `PreparedOrder` is opened, and any other order returned unchanged."""
     return order.open() if isinstance(order, PreparedOrder) else order
 
 
@@ -160,7 +161,7 @@ class AgingOrder(QueuePolicy):
     """A queue order whose priorities are a function of the time waited and of two numbers of each job, its pace and weight.
 
     With w the seconds waited and x = w / pace, the priority is x * weight if `kind` is "linear", and x * x * x * weight
-    if it is "cubic", multiplied from the left. So weight / pace is the slope of a linear order; it may have any sign.
+    if it is "cubic", multiplied from the left. The slope of a linear order is thus weight / pace; it may have any sign.
     Subclasses define the two columns, which compiled engines read.
 
     Examples
@@ -202,7 +203,7 @@ class AgingOrder(QueuePolicy):
 
 
 class AffineOrder(QueuePolicy):
-    """A queue order whose priorities are lines: offset + w * slope, with w the seconds waited; both may have any sign.
+    """A queue order whose priorities are linear: offset + w * slope, with w the seconds waited; both may have any sign.
 
     Subclasses define the two columns, which compiled engines read.
 
@@ -245,7 +246,7 @@ class AffineOrder(QueuePolicy):
 
 
 def _check_column(order: QueuePolicy, name: str, column: FloatArray, jobs: IntArray, *, zero: bool) -> None:
-    """Raise PolicyError for a column (k,) of jobs (k,) with a wrong length or with numbers out of range."""
+    """Raise PolicyError if a column (k,) for jobs (k,) has the wrong length or contains numbers out of range."""
     if column.shape != jobs.shape or not _moderate(column, zero):
         raise PolicyError(
             f"{type(order).__name__} must return {len(jobs)} {name} between {1 / EXTREME:g} and {EXTREME:g} in size"

@@ -19,12 +19,12 @@ class PerformanceModel(Estimate, Protocol):
     A study has two models: the model of the true runtimes, and the estimate that the scheduler believes. Both read a run's work
     from `snapshot.work`: true durations in the snapshots of the true model, requested times in those of the estimate.
 
-    The quantity is the slowdown, not the rate: runtime = work + ceil(work * slowdown) is exact to the nanosecond, a
-    reciprocal would not be. The rate is 1 / (1 + slowdown); combined models multiply their rates and add their
-    setups (`performance.combined.Combined`).
+    Models return the slowdown, not the rate, because runtime = work + ceil(work * slowdown) is exact to the nanosecond, while
+    dividing by a rate is not. The rate is 1 / (1 + slowdown). Combined models multiply their rates and add their setups
+    (`performance.combined.Combined`).
 
-    A run takes its setup, then the time to fetch its data, if any, then the time of its work. The setup is fixed at the start;
-    the pace of the other two depends on neighboring runs.
+    A run consists of its setup, then the fetch of its data, if any, then its work. The setup time is fixed at the start; the
+    pace of the other two phases depends on neighboring runs.
 
     Examples
     --------
@@ -47,16 +47,15 @@ class PerformanceModel(Estimate, Protocol):
 
     @property
     def parts(self) -> tuple[Estimate, ...]:
-        """Models that it consists of: their rates multiply, their setups add.
+        """Models that the model consists of: their rates multiply, and their setups add up.
 
-        None means that a run takes only the time of its work.
-
-        It holds only for the class that defines it (`model_parts`).
+        An empty tuple means that a run takes only the time of its work. The statement applies only to the class that makes it
+        (`model_parts`).
         """
         return (self,)
 
     def setup(self, run: Run, snapshot: Snapshot) -> int:
-        """Return ns before the work begins that do not depend on neighbors, such as attaching a device.
+        """Return the setup time before the work begins (ns), such as that of attaching a device. Neighbors do not affect it.
 
         Parameters
         ----------
@@ -72,16 +71,16 @@ class PerformanceModel(Estimate, Protocol):
         return None
 
     def fetch_slowdown(self, run: Run, snapshot: Snapshot) -> float:
-        """Return the extra time per unit of fetching in the state `snapshot`, in which the run fetches; above -1."""
+        """Return the extra time per unit of fetching in the state `snapshot`, in which the run fetches; greater than -1."""
         return 0.0
 
     def slowdown(self, run: Run, snapshot: Snapshot) -> float:
-        """Return the extra time per unit of reference work at the present occupancy; above -1.
+        """Return the extra time per unit of reference work at the present occupancy; greater than -1.
 
         Parameters
         ----------
         run
-            A running run. For a run that still fetches the answer estimates the pace of its later work.
+            A running run. If it still fetches, the result estimates the pace of its later work.
         snapshot
             The state, with the run in it.
         """
@@ -106,7 +105,7 @@ class PerformanceModel(Estimate, Protocol):
     def fixed(self, table: JobTable, rows: slice, machine: Machine) -> FixedSlowdown | None:
         """Return the slowdowns of some rows of the job table on racks, if nothing else takes time and neighbors do not matter.
 
-        Return None, the default, if that does not describe the model. A subclass inherits it unless it overrides a method
+        The default, None, states that this does not describe the model. A subclass inherits it unless it overrides a method
         (`fixed_slowdown`).
         """
         return None
@@ -115,7 +114,7 @@ class PerformanceModel(Estimate, Protocol):
 def fixed_slowdown(model: PerformanceModel, table: JobTable, rows: slice, machine: Machine) -> FixedSlowdown | None:
     """Return the slowdowns that a model states (`PerformanceModel.fixed`); None if none, or if a subclass overrides a method.
 
-    Raises PolicyError for a slowdown of -1 or less, or NaN: with it, no run could progress.
+    Raises PolicyError for a slowdown of -1 or less, or NaN, with which no run could progress.
     """
     fixed = model.fixed(table, rows, machine) if statement_holds(type(model), "fixed") else None
     if fixed is not None and not all(bool(((x > -1) & (x * fixed.weight > -1) & np.isfinite(x)).all()) for x in fixed[:2]):

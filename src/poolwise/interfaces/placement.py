@@ -44,7 +44,7 @@ class PlacementPolicy(Protocol):
     def place(self, job: Job, snapshot: Snapshot) -> Placement | Refusal:
         """Find a placement of all tasks of a job in the free resources, or return which resource is short.
 
-        It must not raise for any job: one that requests a resource which the machine does not have is refused.
+        It must not raise for any job: a job that requests a resource which the machine does not have is refused.
 
         Parameters
         ----------
@@ -62,7 +62,8 @@ class PlacementPolicy(Protocol):
     def prefilter(self, jobs: IntArray, free: IntArray, snapshot: Snapshot) -> BoolArray:
         """Filter out jobs that `place` would surely refuse. It may let others through, but must not reject a job that fits.
 
-        A job that passes must also pass with more free resources: backfills find the first such state by bisection.
+        A job that passes must also pass with more free resources: backfills find the first state in which it passes by
+        bisection.
 
         Parameters
         ----------
@@ -75,12 +76,12 @@ class PlacementPolicy(Protocol):
 
         Returns
         -------
-        (k,) bool. The default accepts everything.
+        (k,) bool. The default accepts all jobs.
         """
         return np.ones(np.broadcast_shapes((len(jobs),), (len(free),)), dtype=np.bool_)
 
     def signatures(self, machine: Machine, table: JobTable) -> IntArray | None:
-        """Return (n_job,) signatures, equal only for jobs that `place` treats the same way in every state; None if unknown.
+        """Return (n_job,) signatures, equal only for jobs that `place` treats the same way in every state; None for none.
 
         A job keeps its signature when others arrive. Callers use `signatures_of`: a subclass may override only `place`.
         """
@@ -92,11 +93,11 @@ class PlacementPolicy(Protocol):
 
 
 def states_signatures(policy: PlacementPolicy) -> bool:
-    """Return whether a placement gives jobs signatures, for the very `place` that its class uses."""
+    """Return whether a placement gives jobs signatures that describe the `place` of its own class."""
     stating, placing = (next(c for c in type(policy).__mro__ if name in vars(c)) for name in ("signatures", "place"))
     return stating is not PlacementPolicy and issubclass(stating, placing)
 
 
 def signatures_of(policy: PlacementPolicy, machine: Machine, table: JobTable) -> IntArray | None:
-    """Return (n_job,) signatures, equal only for jobs that a placement treats the same way; None if it states none."""
+    """Return (n_job,) signatures, equal only for jobs that a placement treats the same way; None if it has no signatures."""
     return policy.signatures(machine, table) if states_signatures(policy) else None

@@ -13,7 +13,7 @@ class Platform(Protocol):
 
     Attributes
     ----------
-    table : the jobs that have arrived; another table replaces it before rows of jobs that are gone get later jobs
+    table : the jobs that have arrived; another table replaces it before later jobs reuse the rows of jobs that are gone
 
     Examples
     --------
@@ -28,7 +28,7 @@ class Platform(Protocol):
     table: JobTable
 
     def events(self) -> Iterator[EventBatch]:
-        """Yield the events, instant by instant; the next batch is requested after the decisions on this one are committed.
+        """Yield the events, instant by instant; the caller requests a batch after committing the decisions on the previous one.
 
         A repeated event has no effect. When another process takes over, the platform first yields the arrival of all waiting
         jobs; running jobs are in the snapshot.
@@ -42,7 +42,7 @@ class Platform(Protocol):
     def commit(self, decisions: Decisions) -> CommitResult:
         """Commit decisions one by one; a start that does not fit is refused completely.
 
-        A committed start has its run number at once. Binding it may take time: `Started` then follows, or an end with the
-        outcome REFUSED that undoes all of it, and none of its tasks starts again while another is still bound.
+        A committed start gets its run number at once. Binding it may take time: then either `Started` follows, or an end with
+        the outcome REFUSED, which undoes the whole start. No task of a refused start starts again while another is still bound.
         """
         ...

@@ -13,9 +13,9 @@ from poolwise.model import JobTable, Machine, Queue, Snapshot, Stop
 class PreemptionPolicy(Protocol):
     """Interface of a preemption policy: which runs a list scheduler may stop for a waiting job, and in which order.
 
-    The scheduler asks it for a job that does not fit on the free resources. It imagines that the first of these runs stop, one
-    after the other, until the job fits, and stops only those that the job needs. It never stops a run that started at the same
-    instant, so that two jobs cannot stop each other without end.
+    The scheduler calls it for a job that does not fit on the free resources. It then imagines that these runs stop, one after
+    the other, until the job fits, and stops only those that the job needs. It never stops a run that started at the same
+    instant, so that two jobs cannot stop each other forever.
 
     Examples
     --------
@@ -42,7 +42,7 @@ class PreemptionPolicy(Protocol):
 
     @property
     def strict_order(self) -> bool:
-        """True if a reordering only moves the last run that the job needs to the front, as in Slurm."""
+        """True if each reordering only moves the last run that the job needs to the front, as in Slurm."""
         return False
 
     @property
@@ -66,7 +66,7 @@ class PreemptionPolicy(Protocol):
         return
 
     def reprioritize(self, priority: FloatArray, queue: Queue, snapshot: Snapshot) -> FloatArray:
-        """Return the priorities of the waiting jobs, (n_queued,), given those of the order; by default the same."""
+        """Return the priorities of the waiting jobs, (n_queued,), given those of the queue order; by default unchanged."""
         return priority
 
     def stops(self, job: int, cycle: SchedulingPass) -> Iterable[Stop]:

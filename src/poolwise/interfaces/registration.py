@@ -1,4 +1,4 @@
-"""Names under which classes are found; `poolwise.registry` looks them up."""
+"""Registration of classes under names, which `poolwise.registry` looks up."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ REGISTERED: dict[str, dict[str, Any]] = {group: {} for group in GROUPS}
 def register(group: str, name: str) -> Callable[[T], T]:
     """Register a class under a name, as a decorator.
 
-    A class in a file of its own needs no registration: "file.py:Name" works wherever a name does. In a package of your own, an
-    entry point of the group "poolwise.orders" (or another group) imports the class when its name is used.
+    A class in your own file needs no registration: "file.py:Name" works wherever a name does. In your own package, an entry
+    point of the group "poolwise.orders" (or another group) imports the class when its name is used.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def register(group: str, name: str) -> Callable[[T], T]:
     Raises
     ------
     ValueError
-        There is no such group, or the name is taken by another class.
+        There is no such group, or another class has the name.
 
     Examples
     --------

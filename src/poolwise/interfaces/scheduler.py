@@ -41,17 +41,17 @@ class Scheduler(Protocol):
 
     @property
     def resizes(self) -> bool:
-        """True if it may resize running jobs."""
+        """True if the scheduler may resize running jobs."""
         return False
 
     @property
     def preempts(self) -> bool:
-        """True if it may stop running jobs to start others."""
+        """True if the scheduler may stop running jobs to start others."""
         return False
 
     @property
     def keeps_state(self) -> str:
-        """State that a dispatcher keeps and that queue and snapshot do not contain, such as reservations that are promises.
+        """State that a dispatcher keeps and that queue and snapshot do not contain, such as reservations that it must keep.
 
         Empty means none: the dispatcher may then be replaced by a new one in any pass without changing a decision.
         """
@@ -77,20 +77,20 @@ class Scheduler(Protocol):
         ...
 
     def check(self, machine: Machine, jobs: JobTable) -> None:
-        """Raise InputError for problems known before a run, such as jobs that request what the machine does not have."""
+        """Raise InputError for problems known before a run, such as jobs that request resources which the machine lacks."""
         return
 
     def rule(self) -> ListRule | None:
-        """Return its description as list scheduling, for compiled engines (`rule_of`); None if it is another algorithm."""
+        """Return its description as list scheduling, for compiled engines (`rule_of`); None for another algorithm."""
         return None
 
 
 class ListRule(NamedTuple):
-    """Rule of a scheduler that is list scheduling, complete enough for compiled engines.
+    """Description of a scheduler as list scheduling, complete enough for compiled engines.
 
     Attributes
     ----------
-    order, backfill, placement : its parts
+    order, backfill, placement : policies of the scheduler
     warm_up : number of first jobs that run first come, first served without backfilling, until the last of them has started
 
     Examples
@@ -113,8 +113,8 @@ class ListRule(NamedTuple):
 class Dispatcher(Protocol):
     """Interface of a dispatcher: one run of a scheduler.
 
-    It may keep only caches that can be rebuilt from the queue and a snapshot (`Scheduler.keeps_state` declares exceptions): a
-    dispatcher that has run for a week and a new one make the same decisions, whatever `changes` they get.
+    It may keep only caches that can be rebuilt from the queue and a snapshot (`Scheduler.keeps_state` declares exceptions). A
+    dispatcher that has run for a week and a new one must make the same decisions, whatever `changes` they get.
 
     Examples
     --------
@@ -142,8 +142,8 @@ class Dispatcher(Protocol):
         snapshot
             The state now.
         changes
-            What is new since the last pass, a hint for caches; and the jobs whose wait the pass shall explain. The decisions
-            must not depend on it.
+            Changes since the last pass, as a hint for caches, and the jobs whose wait the pass must explain. The decisions must
+            not depend on them.
 
         Returns
         -------

@@ -28,9 +28,9 @@ class SchedulingPass:
     snapshot : the state now; `with_started` and `at` return imagined states
     placement : placement policy of the scheduler
     explain : rows of the waiting jobs whose wait is to be explained; empty in ordinary passes
-    reasons : row -> reason, as recorded so far; if there are several reasons for one job, the last counts
-    preempt : how jobs that do not fit stop runs; None without preemption
-    stops : row -> stops that the latest placement of a job by `place` needs; the scheduler adds them before the start
+    reasons : row -> reason recorded so far; if there are several reasons for one job, the last counts
+    preempt : procedure by which jobs that do not fit stop runs; None without preemption
+    stops : row -> stops that the latest placement of the job by `place` needs; the scheduler adds them before the start
 
     Examples
     --------
@@ -83,12 +83,12 @@ class SchedulingPass:
         return answer
 
     def prefilter(self, jobs: IntArray, snapshot: Snapshot) -> BoolArray:
-        """Return (k,) False for jobs, (k,) rows, that surely do not fit in a state, except those to explain (see `place`)."""
+        """Return (k,) False for jobs, (k,) rows, that surely do not fit in a state; True for jobs to explain (see `place`)."""
         able = self.placement.prefilter(jobs, snapshot.free[None], snapshot)
         return able | np.isin(jobs, list(self.explain)) if self.explain else able
 
     def to_explain(self, starts: Iterable[Start] = ()) -> list[int]:
-        """Return the rows of the jobs to explain that wait in the queue and that no start contains."""
+        """Return the rows of the jobs to explain that wait in the queue and are in none of the starts."""
         if not self.explain:
             return []
         left = self.explain.difference(start.job for start in starts)
@@ -105,7 +105,7 @@ class SchedulingPass:
         reserved: int | None = None,
         blocker_needs: bool = False,
     ) -> None:
-        """Record why a job waits, as `Reason.of` does; without effect for jobs that are not to be explained."""
+        """Record why a job waits, with the arguments of `Reason.of`; without effect for jobs that need not be explained."""
         if job in self.explain:
             self.reasons[job] = Reason.of(cause, text, short, blocker=blocker, reserved=reserved, blocker_needs=blocker_needs)
 

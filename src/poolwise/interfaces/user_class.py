@@ -1,8 +1,8 @@
 """Statements of a class about its own behavior: a subclass inherits them unless it overrides a method.
 
 A rule or a fixed slowdown lets compiled engines reproduce the behavior of a class. It stays true for a subclass that only adds
-names or changes settings. Once a subclass overrides a method or property, it may behave differently: the statement no longer
-counts.
+names or changes settings. A subclass that overrides a method or property may behave differently, so the statement no longer
+applies.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ def why_no_room(placement: Placement, free: IntArray, held: Placement | None = N
 
 
 def why_no_resize(run: Run, placement: Placement, machine: Machine, free: IntArray) -> str:
-    """Return why a run cannot get another placement; empty if it can."""
+    """Return why a run cannot move to another placement; empty if it can."""
     if run.fetch is not None:
         return "the run still fetches its data"
     if _without_memory(run.placement, machine) != _without_memory(placement, machine):
@@ -45,6 +45,6 @@ def why_no_resize(run: Run, placement: Placement, machine: Machine, free: IntArr
 
 
 def _without_memory(placement: Placement, machine: Machine) -> list[Row]:
-    """Return the rows of all resources but memory, sorted."""
+    """Return the sorted rows of a placement, without those of memory."""
     memory = machine.resources.index("memory") if "memory" in machine.resources else -1
     return sorted(row for row in placement.rows() if row[2] != memory)

@@ -19,10 +19,10 @@ class Continuation:
 
     Attributes
     ----------
-    epoch : ns since 1970 of the run's time 0, so that priorities that count from it stay the same
+    epoch : the run's time 0, in ns since 1970; priorities that depend on it stay the same
     seed : random seed of the run
     draws : name of a job -> its counter of random draws
-    next_draw : counter of the next job that arrives
+    next_draw : counter that the next arriving job gets
     passes : name of a waiting job -> number of scheduling passes that it has waited
     """
 
@@ -34,18 +34,18 @@ class Continuation:
 
     @classmethod
     def of(cls, queue: Queue, seed: int) -> Continuation:
-        """Collect the state of a run: waiting jobs with their passes, and the draws of all jobs."""
+        """Collect the state of a run: the waiting jobs with their numbers of passes, and the draw counters of all jobs."""
         table = queue.table
         draws = {table.name(row): draw for row, draw in enumerate(table.draw.tolist())}
         passes = {table.name(job): n for job, n in zip(queue.jobs.tolist(), queue.passes().tolist(), strict=True)}
         return cls(table.epoch, seed, draws, 1 + max(draws.values(), default=-1), passes)
 
     def draw(self, name: str) -> int | None:
-        """Return the counter of random draws of a job from the earlier run, None for any other job."""
+        """Return the counter of random draws of a job; None for a job that the earlier run did not have."""
         return self.draws.get(name)
 
     def to_json(self) -> str:
-        """Return one line of JSON, the same for the same content."""
+        """Return one line of JSON; equal contents give equal lines."""
         return json.dumps({"version": VERSION, **asdict(self)}, sort_keys=True, separators=(",", ":"))
 
     @classmethod

@@ -66,7 +66,7 @@ class Stop:
 class Resize:
     """Give a run a different placement from now on; the change applies completely or not at all.
 
-    Only memory may change: its amount, and the owners that provide it. All other rows must be those of the run.
+    Only its memory may change: the amount, and the owners that provide it. All other rows must equal those of the run.
 
     Attributes
     ----------
@@ -141,7 +141,7 @@ class Decisions:
     ----------
     entries : starts, stops, resizes, rejections and explanations of waits
     next_wakeup : time (ns) of the next pass if no event occurs before; for rounds, delay scheduling and postponement
-    reasons : row -> reason, for those jobs of `Changes.explain` that are left waiting
+    reasons : row -> reason, for the jobs in `Changes.explain` that are left waiting
 
     Examples
     --------
@@ -172,11 +172,11 @@ class Decisions:
 
     @cached_property
     def waits(self) -> dict[int, Refusal]:
-        """Row -> reason, of jobs that are left waiting with one."""
+        """Row -> reason, for the jobs that the decisions leave waiting and give a reason for."""
         return {decision.job: decision.refusal for decision in self.entries if isinstance(decision, Wait)}
 
     def reason(self, job: int, dispatcher: object) -> Reason:
-        """Return why a job waits: the recorded reason, its `Wait`, or that the dispatcher gives none."""
+        """Return why a job waits: the recorded reason, else that of its `Wait`, else that the dispatcher gives no reason."""
         if job in self.reasons:
             return self.reasons[job]
         refusal = self.waits.get(job)
@@ -194,7 +194,7 @@ class CommitResult:
     committed : decisions that took effect
     rejected : (decision, reason); a start that no longer fits changes nothing
     started : (start, run number) of the committed starts; their resources are held from now on, even before the run is bound
-    aside : row -> reason, of jobs that lack a resource which the scheduler does not model; the scheduler decides once more
+    aside : row -> reason, for jobs that lack a resource which the scheduler does not model; the scheduler decides again
         without them, and they stay excluded until something changes
     """
 

@@ -1,8 +1,7 @@
 """Nodes on which a job may run: those of the partitions that accept it, with all the features that it requires.
 
-On a machine with partitions, a job that names none is in the default one, and a partition accepts only jobs within its
-limits; a job that names several may use the nodes of all that accept it. A time limit never excludes a job that requests no
-time.
+A partition accepts only jobs within its limits. A job that names several partitions may use the nodes of all that accept it; a
+job that names none is in the default partition. A time limit never excludes a job that requests no time.
 """
 
 from __future__ import annotations
@@ -30,25 +29,23 @@ _NOTHING = ("", "-1")  # SWF numbers the partitions, and writes -1 for none
 def eligible_sets(machine: Machine, table: JobTable) -> Kinds:
     """Assign each job the number of its set of eligible nodes; `eligible_owners(machine, *value)` returns a set.
 
-    A job's attribute "partition" names one of the machine's `node_sets` or several, separated by commas, any of which is
-    acceptable; "constraint" names sets joined by "&", and its nodes must be in all of them. A job that names none may run
-    anywhere, and on a machine without sets all jobs may.
+    A job's attribute "partition" names one or more of the machine's `node_sets`, separated by commas: its nodes may be in any
+    of them. "constraint" names sets joined by "&": its nodes must be in all of them. A job that names no set may run anywhere,
+    and so may all jobs on a machine without sets.
     """
     key = ("eligible", bool(machine.node_sets), machine.partitions)
     return table.kinds(key, lambda table, rows: _named(machine, table, rows))
 
 
 def _named(machine: Machine, table: JobTable, rows: slice) -> tuple[Column, Column]:
-    """Return (k,) partitions that accept some rows, and (k,) their constraints, as text."""
+    """Return the partitions that accept each of some rows, (k,), and the constraints of the rows, (k,), as text."""
     constraint = table.attributes.get(CONSTRAINT) if machine.node_sets else None
     empty = np.full(len(table.submit[rows]), "")
     return taking_partitions(machine, table, rows), empty if constraint is None else constraint[rows].astype(np.str_)
 
 
 def taking_partitions(machine: Machine, table: JobTable, rows: slice) -> Column:
-    """Return the (k,) partitions that accept each of some rows, as text.
-
-    `NO_PARTITION` for a job that none of its partitions accepts.
+    """Return the partitions that accept each of some rows, (k,), as text; `NO_PARTITION` for a job that no partition accepts.
 
     Raises UnknownNameError for a partition that the machine does not have.
     """
@@ -70,7 +67,7 @@ def taking_partitions(machine: Machine, table: JobTable, rows: slice) -> Column:
 
 
 def time_limits(table: JobTable, rows: slice) -> IntArray:
-    """Return (k,) time limits of some jobs, ns, `units.UNKNOWN` without one: what they requested, unless `TIME_LIMIT` differs.
+    """Return the (k,) time limits of some jobs (ns): the requested times unless `TIME_LIMIT` differs; `units.UNKNOWN` for none.
 
     Schedulers plan with `JobTable.requested`, which is at least the run time; limits apply to what the user requested. Slurm
     terminates a job some time after its limit (OverTimeLimit, KillWait), so logs contain longer run times.
@@ -83,7 +80,7 @@ def time_limits(table: JobTable, rows: slice) -> IntArray:
 
 
 def requested_nodes(machine: Machine, table: JobTable, rows: slice) -> IntArray:
-    """Return (k,) nodes that some jobs request; tasks that share nodes may all run on one."""
+    """Return the (k,) numbers of nodes that some jobs request; tasks that share nodes may all run on one node."""
     nodes = table.nodes[rows]
     return nodes * table.tasks[rows] if "nodes" in machine.resources else nodes
 
@@ -102,13 +99,13 @@ def named_partitions(machine: Machine, text: str) -> tuple[Partition, ...]:
 
 
 def has_tiers(machine: Machine) -> bool:
-    """Return whether partitions give some jobs precedence over others; jobs outside partitions have tier 1."""
+    """Return whether partitions give some jobs precedence over others; a job outside partitions has tier 1."""
     outside = {1} if machine.partitions and not default_of(machine.partitions) else set[int]()
     return len({part.tier for part in machine.partitions} | outside) > 1
 
 
 def tiers(machine: Machine, table: JobTable) -> IntArray:
-    """Return (n_job,) the highest tier among the partitions that accept each job, 1 for a job outside partitions."""
+    """Return the highest tier among the partitions that accept each job, (n_job,); 1 for a job outside partitions."""
     tier_of = {part.name: part.tier for part in machine.partitions}
 
     def of(table: JobTable, rows: slice) -> IntArray:
@@ -120,7 +117,7 @@ def tiers(machine: Machine, table: JobTable) -> IntArray:
 
 
 def exceeded_limits(machine: Machine, table: JobTable, job: int) -> str:
-    """Return the limits that exclude a job from each partition that it names; empty if one accepts it."""
+    """Return the limits that exclude a job from the partitions that it names; empty if one of them accepts the job."""
     row = slice(job, job + 1)
     if not machine.partitions or taking_partitions(machine, table, row)[0] != NO_PARTITION:
         return ""
@@ -138,7 +135,7 @@ def _exceeded_limit(part: Partition, requested: int) -> str:
 
 @lru_cache(maxsize=1024)  # a machine is compared by identity
 def eligible_owners(machine: Machine, partition: str, constraint: str) -> BoolArray:
-    """Return (n_owner,) owners on which a job with these names may run; raises UnknownNameError for an unknown set."""
+    """Return a mask of the owners, (n_owner,), on which a job that names these sets may run; raises UnknownNameError."""
     values = np.full(machine.n_owner, partition != NO_PARTITION)
     if partition not in (*_NOTHING, NO_PARTITION) and machine.node_sets:
         values = np.any([_members(machine, name, PARTITION) for name in partition.split(",")], axis=0)
@@ -149,7 +146,7 @@ def eligible_owners(machine: Machine, partition: str, constraint: str) -> BoolAr
 
 
 def partition_owners(machine: Machine, table: JobTable) -> BoolArray:
-    """Return (k, n_owner) the distinct sets of owners of the partitions that jobs of a table name; empty sets are left out."""
+    """Return the distinct nonempty sets of owners, (k, n_owner), of the partitions that the jobs of a table name."""
     return _distinct_owners(machine, tuple(sorted({name for name, _ in eligible_sets(machine, table).value})))
 
 
@@ -162,7 +159,7 @@ def _distinct_owners(machine: Machine, names: tuple[str, ...]) -> BoolArray:
 
 
 def eligible_nodes(machine: Machine, table: JobTable, jobs: IntArray, owners: IntArray) -> BoolArray:
-    """Return (k, n) whether each of (k,) jobs may run on each of (n,) owners."""
+    """Return whether each of (k,) jobs may run on each of (n,) owners, (k, n)."""
     sets = eligible_sets(machine, table)
     allowed = np.array([eligible_owners(machine, *value)[owners] for value in sets.value], dtype=np.bool_)
     eligible: BoolArray = allowed.reshape(-1, len(owners))[sets.of[jobs]]

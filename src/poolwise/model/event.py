@@ -23,7 +23,7 @@ class Outcome(StrEnum):
 class Arrival:
     """A job (row of the job table) waits: it was submitted, or was waiting when the loop began.
 
-    `tasks` are the tasks that wait if others run or are done; None means all.
+    `tasks` are the waiting tasks, for a job whose other tasks run or are done; None means that all of its tasks wait.
     """
 
     job: int
@@ -92,7 +92,7 @@ class OwnerLeft:
 
 @dataclass(frozen=True, slots=True)
 class Wakeup:
-    """The wake-up time of a pass has come."""
+    """The wake-up time that a pass set has come."""
 
 
 Event = Arrival | Started | Ended | RunStalled | JobWithdrawn | CapacityChanged | OwnerJoined | OwnerLeft | Wakeup
@@ -119,9 +119,9 @@ class Changes:
     ended : numbers of runs that ended
     started : (start, run number) of the starts that the platform committed
     refused : (start, reason) of the starts that it refused, at once or later
-    capacity, joined, left : owners whose capacity changed, that joined, that left
-    woke : whether the wake-up time of a pass has come
-    resized : numbers of the runs that the platform gave another placement
+    capacity, joined, left : owners whose capacity changed, owners that joined, and owners that left
+    woke : whether the wake-up time that a pass set has come
+    resized : numbers of the runs whose placement the platform changed
     explain : rows of waiting jobs whose wait the decisions shall explain (`Decisions.reasons`); empty in ordinary passes
 
     Examples

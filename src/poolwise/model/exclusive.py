@@ -1,8 +1,8 @@
 """Exclusive jobs on shared nodes: their nodes run no other job (Slurm's `--exclusive` and OverSubscribe=EXCLUSIVE).
 
-A run with exclusive jobs gets one more resource, of which each shared node has `PARTS`. Each part of an ordinary job takes one
-of it, and each part of an exclusive job takes all, so it starts on an empty node, and no other part joins it. Engines and
-kernels need no rule of their own. The resource is removed from the schedule: an exclusive job holds what it requests.
+A run with exclusive jobs gets one more resource, of which each shared node has `PARTS` units. Each part of an ordinary job
+takes one unit, and each part of an exclusive job takes all of them. The exclusive part therefore starts on an empty node, and
+no other part joins it. Engines and kernels need no rule of their own. The schedule does not contain the resource.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class ExclusiveNodes:
     Attributes
     ----------
     workload, machine, initial : workload, machine and initial state with the resource
-    plain_workload, plain_machine : those without it
+    plain_workload, plain_machine : workload and machine without it
     """
 
     workload: Workload
@@ -52,9 +52,9 @@ class ExclusiveNodes:
     plain_machine: Machine
 
     def schedule(self, schedule: Schedule) -> Schedule:
-        """Return a schedule of the run without the resource.
+        """Return a schedule of the run, with the resource removed.
 
-        Raises PolicyError if a start lacks its share, as with a placement that ignores some resources of nodes.
+        Raises PolicyError if a start lacks its share, for example because the placement policy ignores some resources of nodes.
         """
         run = np.repeat(np.arange(schedule.n_run), np.diff(schedule.offset))
         self._check_shares(schedule, run)
@@ -72,7 +72,7 @@ class ExclusiveNodes:
         )
 
     def like(self, workload: Workload) -> Workload:
-        """Return a variant of the plain workload, with the same jobs row by row, with the resource."""
+        """Add the resource to a variant of the plain workload that has the same jobs, row by row."""
         return replace(workload, requests={**workload.requests, SHARE: self.workload.requests[SHARE]})
 
     def placement(self, placement: Placement) -> Placement:
@@ -83,7 +83,10 @@ class ExclusiveNodes:
     def _without(
         self, group: IntArray, owner: IntArray, resource: IntArray, amount: IntArray
     ) -> tuple[IntArray, IntArray, BoolArray]:
-        """Return the (n_row,) amounts and resources of rows, and those to keep; a node with no other row keeps one of 0."""
+        """Return the amounts and resources of rows, and a mask of the rows to keep, (n_row,) each.
+
+        A node without any other row keeps one row with amount 0.
+        """
         column = len(self.plain_machine.resources)
         shares, part = resource == column, group * self.machine.n_owner + owner
         alone = shares & ~np.isin(part, part[~shares])
@@ -107,7 +110,7 @@ class ExclusiveNodes:
 
 
 def exclusive_nodes(workload: Workload, machine: Machine, initial: Initial | None = None) -> ExclusiveNodes | None:
-    """Return a run with the resource that keeps exclusive jobs apart; None without such jobs or without shared nodes.
+    """Return a run with the resource that keeps exclusive jobs apart; None if it has no exclusive jobs or no shared nodes.
 
     Raises InputError for a value of the attribute `exclusive` that is neither true nor false, and for a machine with both whole
     and shared nodes.
@@ -126,7 +129,7 @@ def exclusive_nodes(workload: Workload, machine: Machine, initial: Initial | Non
 
 
 def exclusive_jobs(workload: Workload, machine: Machine) -> BoolArray:
-    """Return (n_job,) exclusive jobs: those with the attribute, and those that an exclusive partition accepts."""
+    """Return a mask of the exclusive jobs, (n_job,): those with the attribute, and those accepted by an exclusive partition."""
     alone = np.zeros(len(workload), dtype=np.bool_)
     if EXCLUSIVE in workload.attributes:
         alone = _flags(workload.attributes[EXCLUSIVE], workload.id)
@@ -159,7 +162,7 @@ def _flags(values: NDArray[np.generic], ids: IntArray) -> BoolArray:
 
 
 def _shared(machine: Machine) -> BoolArray:
-    """Return (n_owner,) shared nodes with capacity. Jobs are alone on whole nodes anyway."""
+    """Return a mask of the shared nodes with capacity, (n_owner,). On whole nodes, jobs are alone anyway."""
     whole = machine.capacity[:, machine.resource("nodes")] > 0 if "nodes" in machine.resources else False
     shared: BoolArray = (machine.kind == Kind.NODE) & machine.capacity.any(axis=1) & ~np.asarray(whole)
     return shared
@@ -172,7 +175,7 @@ def _with_share(machine: Machine) -> Machine:
 
 
 def _with_shares(runs: Sequence[InitialRun], machine: Machine, amounts: IntArray) -> list[InitialRun]:
-    """Return initial runs with their shares; an exclusive job that is not alone on its node takes what is left there."""
+    """Return initial runs with their shares; an exclusive job that shares a node takes the units left there."""
     free = machine.capacity[:, -1].copy()
     shared_runs: dict[int, InitialRun] = {}
     for k in sorted(range(len(runs)), key=lambda k: int(amounts[runs[k].job])):

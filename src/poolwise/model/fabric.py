@@ -20,7 +20,7 @@ class Fabric:
     vertex : (n_owner,) vertex of each owner, -1 if it is not on the network
     link : (n_link,) owner number of each link
     ends : (n_link, 2) the two vertices that a link joins; links carry traffic both ways over one capacity
-    latency : (n_link,) ns
+    latency : (n_link,) latency of each link, ns
     """
 
     vertex: IntArray
@@ -45,9 +45,9 @@ class Fabric:
         return {}
 
     def path(self, here: int, there: int) -> tuple[int, ...]:
-        """Return the links (positions 0..n_link-1) from one owner to another: fewest hops, ties by the lowest link.
+        """Return the path with the fewest hops from one owner to another, as positions of links; ties go to the lowest link.
 
-        The path is empty if both are at the same vertex. Raises InputError if there is none.
+        The path is empty if both owners are at the same vertex. Raises InputError if there is no path.
         """
         a, b = int(self.vertex[here]), int(self.vertex[there])
         if a == b:

@@ -1,4 +1,4 @@
-"""Failures of a machine and their repairs. The simulation knows them beforehand; a scheduler never does. Plain data."""
+"""Failures of a machine and their repairs, as plain data. The simulation knows them beforehand; a scheduler never does."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Outage:
     Attributes
     ----------
     owners : the nodes; if an owner has several whole nodes, all of them are down
-    down, up : ns of the failure and of the repair
+    down, up : times of the failure and of the repair, ns
     """
 
     owners: tuple[int, ...]
@@ -30,8 +30,9 @@ class Failures:
     ----------
     outages : the given ones
     owners : nodes for which outages are drawn, independently for each node
-    mtbf, mttr : ns, mean time from the repair of a node to its next failure, and to its repair; both exponential
-    until : ns after which nothing fails; by default the last submission
+    mtbf, mttr : mean time (ns) from the repair of a node to its next failure, and from a failure to its repair; both are
+        exponentially distributed
+    until : time (ns) after which nothing fails; by default the last submission
     requeue : whether jobs that lose a node wait again, from the beginning; otherwise they are lost
     """
 

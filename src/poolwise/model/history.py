@@ -27,7 +27,7 @@ class RunHistory:
         return self._count
 
     def add(self, job: int, start: int, end: int) -> None:
-        """Append a run of a job (row of the job table); times in ns. It must not end before those already in the history."""
+        """Append a run of a job (row of the job table); times in ns. It must not end before the runs already in the history."""
         if self._count == self._rows.shape[1]:
             self._rows = np.concatenate([self._rows, np.zeros_like(self._rows)], axis=1)
         self._rows[:, self._count] = job, start, end
@@ -50,7 +50,7 @@ class RunHistory:
 
 
 class Accounting(NamedTuple):
-    """The runs so far, as columns: what a queue order that is recalculated at intervals may depend on.
+    """The runs so far, as columns: the data on which a queue order that is recalculated at intervals may depend.
 
     Attributes
     ----------

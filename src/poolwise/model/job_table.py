@@ -33,10 +33,10 @@ class _Held:
 class JobTable:
     """Jobs that have arrived, one row each.
 
-    A row identifies a job for as long as the job exists, but does not define its position: jobs are ordered by submission,
-    then id, then name (`order_key`). On a real cluster, rows of jobs that are gone are given to later jobs: the platform then
-    replaces the table by another, in which all other jobs keep their rows (`recycled`). Within one table, information about a
-    row that a job has used therefore stays valid. The table contains neither real durations nor jobs that have not arrived.
+    A row identifies a job for as long as the job exists, but does not define its position: jobs are ordered by submission, then
+    id, then name (`order_key`). On a real cluster, later jobs reuse the rows of jobs that are gone: the platform then replaces
+    the table by another, in which all other jobs keep their rows (`recycled`). Within one table, information about a row that a
+    job has used therefore stays valid. The table contains neither real durations nor jobs that have not arrived.
 
     A job has one or more identical tasks. A task that requests `nodes` gets that many, and its other requests are per
     node: whole nodes, or parts of different nodes if nodes are shared. Any other task gets one node.
@@ -141,7 +141,7 @@ class JobTable:
         return Job(self, row)
 
     def order_key(self, row: int) -> tuple[int, int, str]:
-        """Return (submit, id, name), by which the queue is ordered and ties are broken."""
+        """Return (submit, id, name), the key that orders the queue and breaks ties."""
         held = self._held
         return int(held.submit[row]), int(held.id[row]), "" if self._name is None else self._name[row]
 
@@ -151,7 +151,7 @@ class JobTable:
         return self._name is not None
 
     def name(self, row: int) -> str:
-        """Return the name of a job: the platform's, else its id."""
+        """Return the name that the platform gave a job, else its id."""
         return str(int(self._held.id[row])) if self._name is None else self._name[row]
 
     # Derived columns
@@ -159,8 +159,8 @@ class JobTable:
     def derived(self, key: Hashable, make: Callable[[JobTable, slice], NDArray[Scalar]]) -> NDArray[Scalar]:
         """Return a (n_job,) column computed from others and cached under a key.
 
-        `make(table, rows)` computes some rows; each row of its result depends on that row of the table alone. It is called once
-        for each row that arrives.
+        `make(table, rows)` computes some rows; each row of its result must depend on that row of the table alone. It is called
+        once for each row that arrives.
         """
         held: NDArray[Scalar] | None
         view: NDArray[Scalar]
@@ -181,7 +181,7 @@ class JobTable:
         return view
 
     def kinds(self, key: Hashable, columns: Callable[[JobTable, slice], Sequence[Column]]) -> Kinds:
-        """Assign numbers to jobs, equal for jobs with equal values in some columns; cached under a key.
+        """Assign numbers to jobs, so that jobs with equal values in some columns have equal numbers; cached under a key.
 
         `columns(table, rows)` returns the columns of some rows. Kinds are numbered in the order in which they are first seen,
         so a job keeps its number when others arrive.
@@ -197,7 +197,7 @@ class JobTable:
         return numbered
 
     def _standard(self, key: str, make: Callable[[JobTable, slice], NDArray[Scalar]]) -> NDArray[Scalar]:
-        """Cache the columns below, like `derived`; a table that is part of another one takes them from that table."""
+        """Return one of the columns below, cached as by `derived`; a table that is part of another takes it from that table."""
         view: NDArray[Scalar]
         _, done, view, refills = self._derived.get(key, _NOTHING)
         if done == self._length and refills == len(self._refilled):  # called many times per pass
@@ -246,7 +246,7 @@ class JobTable:
     # Used by platforms
 
     def first(self, length: int) -> JobTable:
-        """Return a table that shows the first rows of this one; `show` makes it show more."""
+        """Return a table that shows only the first rows of this one; `show` makes it show more."""
         part = JobTable.__new__(JobTable)
         part._held, part._requests, part._attributes, part._name = self._held, self._requests, self._attributes, self._name
         part._length, part._derived, part._kinds, part._shared = length, {}, {}, self
@@ -259,7 +259,7 @@ class JobTable:
             self._length = length
 
     def append(self, more: JobTable) -> list[int]:
-        """Add the jobs of another table with the same columns, in spare rows first, and return their rows.
+        """Add the jobs of another table with the same columns, filling spare rows first, and return their rows.
 
         Raises ValueError if the columns differ.
         """
@@ -292,7 +292,7 @@ class JobTable:
         return rows
 
     def crowded(self, live: int) -> bool:
-        """Return whether more than half of the used rows, and at least `SPARE_ROWS`, belong to none of the `live` jobs."""
+        """Return whether more than half of the used rows, and at least `SPARE_ROWS`, do not belong to `live` jobs."""
         return self._length - len(self._spare) - live >= max(SPARE_ROWS, live)
 
     def recycled(self, live: Iterable[int]) -> JobTable:
@@ -333,7 +333,7 @@ class JobTable:
         return table
 
     def taken(self, rows: IntArray, submit: IntArray | None = None) -> JobTable:
-        """Return a table of some rows, (k,), in their order; `submit`, (k,), replaces the submissions."""
+        """Return a table of some rows, (k,), in the given order; `submit`, (k,), replaces the submissions."""
         return JobTable(
             self.id[rows],
             self.submit[rows] if submit is None else submit,
@@ -411,7 +411,7 @@ class Job:
         return 0 if column is None else column.item(self.index)
 
     def request(self, resource: str) -> int:
-        """Return the requested amount of a resource per task (per node for tasks with nodes), 0 if it requests none."""
+        """Return the requested amount of a resource per task (per node for tasks with nodes), 0 if the job requests none."""
         column = self.table._requests.get(resource)
         return 0 if column is None else column.item(self.index)
 

@@ -1,4 +1,4 @@
-"""Licenses: resources that Slurm counts in the whole cluster, of which a job holds some while it runs.
+"""Licenses: resources that Slurm counts for the whole cluster, and that a job holds while it runs.
 
 A job requests licenses in its attribute `license/NAME`; the placement does not see them.
 """
@@ -22,7 +22,7 @@ LICENSE = "license/"
 
 
 def license_requests(machine: Machine, table: JobTable) -> dict[str, IntArray]:
-    """Return name -> (n_job,) requested licenses, for those of the machine that some job requests.
+    """Return name -> (n_job,) requested licenses, for the licenses of the machine that any job requests.
 
     The result is empty on a machine without licenses, which does not limit them. Raises InputError for unknown names, and for
     numbers that are negative or not integers.
@@ -57,7 +57,7 @@ def license_requests(machine: Machine, table: JobTable) -> dict[str, IntArray]:
 
 
 def exceeded_licenses(machine: Machine, table: JobTable, job: int) -> Refusal | None:
-    """Return the license of which a job requests more than the machine has; None if there is none."""
+    """Return a license of which a job requests more than the machine has; None if there is none."""
     for name, counts in license_requests(machine, table).items():
         needed, most = int(counts[job]), machine.licenses[name]
         if needed > most:
@@ -66,7 +66,7 @@ def exceeded_licenses(machine: Machine, table: JobTable, job: int) -> Refusal | 
 
 
 class LicenseUse:
-    """Licenses that running jobs hold; a job holds its licenses once, whatever the number of its running tasks."""
+    """Licenses that running jobs hold; a job holds its licenses once, however many of its tasks run."""
 
     def __init__(self, machine: Machine, table: JobTable, runs: Iterable[Run]) -> None:
         self.machine, self.requests = machine, license_requests(machine, table)

@@ -111,7 +111,7 @@ class Machine:
 
     @classmethod
     def of(cls, build: MachineBuilder) -> Machine:
-        """Make the machine that a builder describes."""
+        """Return the machine that a builder describes."""
         return cls(**build.columns())
 
     @classmethod
@@ -236,9 +236,9 @@ class Machine:
 
     @property
     def restricted(self) -> bool:
-        """True if it restricts which jobs may use which nodes at which times.
+        """True if the machine restricts which jobs may use which nodes at which times.
 
-        A scheduler that ignores this must not run there.
+        A scheduler that ignores such restrictions must not run on it.
         """
         return bool(self.node_sets or self.partitions or self.qos or self.associations or self.windows)
 
@@ -247,7 +247,7 @@ class Machine:
         return np.flatnonzero(self.kind == kind)
 
     def summary(self) -> dict[str, str]:
-        """Return what the machine has, in words: name -> amount."""
+        """Return a summary of the machine for readers, as text: name of a part -> its amount."""
         nodes, pools = self.of_kind(Kind.NODE), self.of_kind(Kind.POOL)
         whole = self.capacity[nodes, self.resource("nodes")] if "nodes" in self.resources else 0 * nodes
         counts = {
@@ -270,7 +270,7 @@ class Machine:
         return words
 
     def amount_text(self, resource: str, amount: int) -> str:
-        """Format an amount of a resource for a reader: memory with its unit, parts as decimals."""
+        """Format an amount of a resource for readers: memory with its unit, parts of a unit as decimals."""
         if resource in ("memory", "storage"):
             return format_memory(amount)
         parts = self.parts.get(resource, 1)
@@ -303,7 +303,7 @@ class Machine:
 
     @cached_property
     def local_memory(self) -> int:
-        """MiB of local memory per node: that of the smallest node if they differ, and for shared nodes their capacity."""
+        """MiB of local memory per node (of a shared node: its capacity); that of the smallest node if nodes differ."""
         if "nodes" not in self.resources:
             nodes = self.of_kind(Kind.NODE)
             return int(self.capacity[nodes, self.resource("memory")].min()) if "memory" in self.resources and len(nodes) else 0
@@ -327,8 +327,8 @@ class RackLayout:
     pools : (n_group,) owner of the memory pool of its rack, -1 without one
     local : (n_group,) MiB of local memory of each of its nodes
     rack : (n_group,) rack of each group
-    others : further resource -> (n_group,) amount that each node brings, for resources of which nodes bring different amounts
-    most : further resource -> largest amount that a node brings
+    others : other resource -> (n_group,) amount that each node brings, for resources of which nodes bring different amounts
+    most : other resource -> largest amount that a node brings
     node_column, memory_column : columns of "nodes" and "memory" (-1 without memory)
     """
 
@@ -358,11 +358,11 @@ class RackLayout:
         return not self.uniform or any(name in requests for name in self.others)
 
     def further(self, requests: Iterable[str]) -> dict[str, int]:
-        """Return the largest amount that a node brings, for each further resource of nodes that jobs request."""
+        """Return resource -> largest amount that a node brings, for each requested resource in `most`."""
         return {name: self.most[name] for name in requests if name in self.most}
 
     def node_counts(self, placement: Placement) -> dict[int, int]:
-        """Return group -> number of its nodes, for the groups that a placement uses."""
+        """Return group -> number of nodes that a placement uses, for the groups that it uses."""
         group = {owner: k for k, owner in enumerate(self.nodes.tolist())}
         return {group[owner]: amount for _, owner, column, amount in placement.rows() if column == self.node_column}
 

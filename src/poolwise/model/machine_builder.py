@@ -1,4 +1,4 @@
-"""Builder of machines: owners are added one by one, with readable arguments instead of parallel arrays."""
+"""Builder of machines, which adds owners one by one, from readable arguments instead of parallel arrays."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DIMENSIONS: Mapping[str, Dimension] = {"memory": "memory", "storage": "memory", 
 
 
 class BuiltOwner(NamedTuple):
-    """One owner with its resources, and what each of its whole nodes brings; see `Machine`."""
+    """One owner with its resources, and the resources that each of its whole nodes brings; see `Machine`."""
 
     name: str
     kind: Kind
@@ -36,10 +36,10 @@ class BuiltOwner(NamedTuple):
 
 
 class MachineBuilder:
-    """Builder of a machine: collects owners in the order in which they are added, and links; `Machine.of` makes the machine.
+    """Builder of a machine: collects owners and links in the order in which they are added; `Machine.of` makes the machine.
 
-    Methods that add an owner return its number, by which devices refer to their node and links to their ends. Amounts are text
-    such as "256 GiB" or "10 GB/s", or integers in base units (MiB, MB/s, counts).
+    Methods that add an owner return its number. Devices refer to their node, and links to their ends, by these numbers. Amounts
+    are text such as "256 GiB" or "10 GB/s", or integers in base units (MiB, MB/s, counts).
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ class MachineBuilder:
         return self.add(name, Kind.NODE, type, amounts, rack=rack, shelf=shelf, attributes=attributes)
 
     def whole_nodes(self, name: str, count: int, *, type: str = "node", rack: int = 0, **each: OwnerAmount) -> int:
-        """Add `count` identical whole nodes of a rack, with what each of them brings; return the number of their owner."""
+        """Add `count` identical whole nodes of a rack, given the resources of each; return the number of their owner."""
         return self.add(name, Kind.NODE, type, {"nodes": count}, rack=rack, per_node=each)
 
     def pool(
@@ -155,14 +155,14 @@ class MachineBuilder:
         return owner
 
     def vertices(self, names: Iterable[Vertex]) -> None:
-        """Assign numbers to vertices in this order if they have none yet; vertices of later links follow."""
+        """Assign numbers, in this order, to the vertices that have none yet; the vertices of later links follow."""
         for vertex in names:
             if isinstance(vertex, int) and not 0 <= vertex < len(self.owners):
                 raise InputError(f"no owner has the number {vertex}", field="link", remedy="add owners before their links")
             self._vertices.setdefault(vertex, len(self._vertices))
 
     def attach(self, owner: int, vertex: Vertex) -> None:
-        """Attach an owner to a vertex; other owners are attached by links, and devices are where their node is."""
+        """Attach an owner to a vertex. Otherwise links attach owners, and a device is at the vertex of its node."""
         self._at[owner] = vertex
 
     def columns(self) -> dict[str, Any]:

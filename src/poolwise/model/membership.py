@@ -15,7 +15,7 @@ from poolwise.model.machine import Machine
 def parts_of(machine: Machine) -> tuple[tuple[int, ...], ...]:
     """Group owners that join and leave together: the nodes of a rack with its pool, a node with its devices, a pooled device.
 
-    Pools of shared nodes and links are in no group: they stay.
+    Links and the pools of shared nodes are in no group, because they never leave.
     """
     parts: list[tuple[int, ...]] = []
     whole = "nodes" in machine.resources
@@ -29,14 +29,14 @@ def parts_of(machine: Machine) -> tuple[tuple[int, ...], ...]:
 
 
 def left(machine: Machine, owners: tuple[int, ...]) -> Machine:
-    """Return the machine without the capacity of some owners."""
+    """Return the machine after some owners have left: without their capacity."""
     capacity = machine.capacity.copy()
     capacity[list(owners)] = 0
     return machine.with_capacity(capacity)
 
 
 def joined(machine: Machine, like: tuple[int, ...], capacity: IntArray, suffix: str) -> Machine:
-    """Return the machine with more owners appended to its own, each a copy of one of the named owners.
+    """Return the machine with new owners appended, each a copy of one of the given owners.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Memory that jobs use over time, step by step of their work, and the part that a scheduler sees: the current use."""
+"""Memory that jobs use in each step of their work, and the part that a scheduler sees: the current use."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from poolwise.short_repr import short_repr
 class MemoryUse:
     """Memory that each node of a job uses over its run. Like the duration it is hidden from schedulers (see `MemoryInUse`).
 
-    Job k has the steps offset[k]:offset[k + 1]. A step applies from its position in the work until the next one; the first is
+    Job k has the steps offset[k]:offset[k + 1]. A step applies from its position in the work until the next step; the first is
     at 0. Positions count work, not time: a run that is slowed down reaches them later.
 
     Attributes
@@ -52,13 +52,13 @@ class MemoryUse:
         return len(self.offset) - 1
 
     def steps(self, job: int) -> tuple[IntArray, IntArray]:
-        """Return (work, memory) of the steps of a job (row)."""
+        """Return the positions in the work, and the memory, of the steps of a job (row)."""
         rows = slice(int(self.offset[job]), int(self.offset[job + 1]))
         return self.work[rows], self.memory[rows]
 
     @cached_property
     def peak(self) -> IntArray:
-        """(n_job,) MiB, the largest use of each job on a node."""
+        """(n_job,) largest memory use of each job on a node, MiB."""
         return np.maximum.reduceat(self.memory, self.offset[:-1]) if len(self) else np.zeros(0, dtype=np.int64)
 
 

@@ -12,7 +12,7 @@ from poolwise.model.run import Run
 
 
 def used_nodes(placement: Placement, machine: Machine) -> IntArray:
-    """Return the nodes of a placement, (n_owner,): whole nodes, and 1 for each shared node."""
+    """Return the number of nodes that a placement uses of each owner, (n_owner,): its whole nodes, or 1 for a shared node."""
     amounts = np.zeros((machine.n_owner, len(machine.resources)), dtype=np.int64)
     placement.give_to(amounts)
     nodes: IntArray = ((machine.kind == Kind.NODE) & (amounts > 0).any(axis=1)).astype(np.int64)

@@ -1,4 +1,4 @@
-"""Limits of a machine: partitions, qualities of service, associations, and windows kept free. Plain data.
+"""Limits of a machine, as plain data: partitions, qualities of service, associations, and windows kept free.
 
 `Machine.node_sets` has the nodes of a partition under its name; `model.eligibility` determines which jobs may use them.
 """
@@ -23,7 +23,7 @@ class Partition:
     max_time : longest time that a job may request, ns
     max_nodes : most nodes that a job may request
     tier : jobs of a higher tier are considered before all others, whatever their priorities
-    exclusive : whether its jobs get their nodes for themselves, where nodes are shared (see `model.exclusive`)
+    exclusive : whether shared nodes run no other job while they run one of its jobs (see `model.exclusive`)
     """
 
     name: str
@@ -38,14 +38,14 @@ class Partition:
 class QualityOfService:
     """Limits on the jobs of one quality of service (QOS).
 
-    Limits are on the number of running "jobs", on "nodes", or on a resource that jobs request, such as "cores".
+    Each limit applies to the number of running "jobs", to "nodes", or to a resource that jobs request, such as "cores".
 
     Attributes
     ----------
     name : name that jobs refer to
     default : whether jobs that name no QOS are in it
     max_time : longest time that a job may request, ns
-    per_user, total : (name of the amount, limit) for the running jobs of each user, and for all running jobs of the QOS
+    per_user, total : pairs (name of the amount, limit) for the running jobs of each user, and for all running jobs of the QOS
     """
 
     name: str
@@ -59,8 +59,9 @@ class QualityOfService:
 class AssociationLimits:
     """Limits on the jobs of an account, or of a user in an account, as in Slurm's accounting.
 
-    The limits in `total` of an account also count the jobs of the accounts below it. Each of the other limits applies to a job
-    if neither its user's association nor an account between has one on the same amount. Those of a job's QOS replace all.
+    The limits in `total` of an account also count the jobs of the accounts below it. Any other limit of an account applies to a
+    job only if no association between the account and the job's user, that of the user included, limits the same amount. Limits
+    of a job's QOS take precedence over all of these.
 
     Attributes
     ----------
@@ -68,8 +69,8 @@ class AssociationLimits:
     user : user in the account; "" for the account itself
     parent : account above, "" if there is none or if this is a user's association
     max_time : longest time that a job may request, ns
-    per_job, per_user, total : (name of the amount, limit) for each job, for the running jobs of each user in each account, and
-        for all running jobs
+    per_job, per_user, total : pairs (name of the amount, limit) for each job, for the running jobs of each user in each
+        account, and for all running jobs
     """
 
     account: str
@@ -95,7 +96,7 @@ class ReservedWindow:
     name : name in reports
     start, end : ns
     owners : (n_owner,) the nodes
-    users, accounts : users and accounts whose jobs may use the nodes nevertheless; none in maintenance
+    users, accounts : users and accounts whose jobs may use the nodes nevertheless; none for maintenance
     """
 
     name: str
@@ -112,5 +113,5 @@ class ReservedWindow:
 
 
 def default_of(things: Iterable[Partition] | Iterable[QualityOfService]) -> str:
-    """Return the name of the default, "" without one."""
+    """Return the name of the default partition or QOS, "" if there is none."""
     return next((thing.name for thing in things if thing.default), "")

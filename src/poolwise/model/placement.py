@@ -97,7 +97,7 @@ class Refusal:
     resource : name of the resource that was short; "" if none was
     needed, free : needed and free amount of that resource, base units
     nodes, fitting : number of nodes that must each have the needed amount, and number of nodes that have it now; 0 if the
-    amounts are totals. Without a resource, the nodes must have all that the job requests
+        amounts are totals. If `resource` is empty, each node must have everything that the job requests
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Priorities that are a sum of terms, as plain data: what kernels need to recalculate them."""
+"""Priorities that are a sum of terms, as plain data from which kernels recalculate them."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from poolwise.short_repr import short_repr
 
 
 class ShareRanking(NamedTuple):
-    """Factors by level fair share, and the comparisons that they follow from.
+    """Factors that follow from level fair shares, and the comparisons of these shares that determine the factors.
 
     Attributes
     ----------
     before, behind : (k,) associations that are compared, row by row
-    leads : (k,) whether the level fair share of the former is larger; otherwise they are equal
+    leads : (k,) whether the level fair share in `before` is larger than that in `behind`; otherwise they are equal
     factor : (n,) factor of each user, 0 for accounts
 
     Examples
@@ -33,7 +33,7 @@ class ShareRanking(NamedTuple):
     factor: FloatArray
 
     def holds(self, level: FloatArray) -> bool:
-        """Return whether (n,) level fair shares compare in the same way."""
+        """Return whether comparing (n,) level fair shares gives the same results, so that the factors still apply."""
         before, behind = level[self.before], level[self.behind]
         return bool(((before > behind) == self.leads).all() and (before >= behind).all())
 
@@ -44,8 +44,8 @@ class ShareRanking(NamedTuple):
 class UsageShares(NamedTuple):
     """Fair shares by usage that decays: a term of a `PriorityFormula`.
 
-    At each recalculation, all usage decays. Each run that lasts at least until then adds its seconds since the last one, times
-    the fraction that remains after these seconds, times its billing, to its user and to all accounts above.
+    At each recalculation, all usage decays. Each run that has not ended before it adds usage to its user and to all accounts
+    above: its seconds since the last recalculation, times the fraction that remains after these seconds, times its billing.
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ class UsageShares(NamedTuple):
     at : time (ns) of a recalculation
     decay : fraction of the usage that remains after one second
     remains : (n_second,) fraction of the usage of a run that remains after k seconds, for each k of a period
-    rank : function of (n,) level fair shares (shares over usage, both relative to the siblings) that returns their ranking
+    rank : function that ranks (n,) level fair shares (shares over usage, both relative to the siblings)
 
     Examples
     --------
@@ -91,15 +91,15 @@ class UsageShares(NamedTuple):
 
 
 class PriorityFormula(NamedTuple):
-    """Priorities of a `RecalculatedOrder` as a sum, complete enough that kernels compute the same ones.
+    """Priorities of a `RecalculatedOrder` as a sum, complete enough that kernels compute the same priorities.
 
-    The priority is the age, relative to `max_age` and at most 1, times its weight; plus the fair share; plus `added`, one row
-    after the other; minus `subtracted`; limited to 1 to `most`, and rounded down.
+    The priority is the age, relative to `max_age` and at most 1, times its weight; plus the fair share; plus the rows of
+    `added`, in order; minus those of `subtracted`; limited to the range from 1 to `most`, and rounded down.
 
     Attributes
     ----------
     age : weight of the age
-    max_age : s since submission that count as an age of 1
+    max_age : seconds since submission at which the relative age reaches 1
     shares : fair shares, if they count
     added, subtracted : (n_term, n_job) terms that never change
     most : highest priority

@@ -1,4 +1,4 @@
-"""The queue: waiting jobs in the order (submit, id, name), and the passes that they have waited."""
+"""The queue: waiting jobs in the order (submit, id, name), and the number of passes that each has waited."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from poolwise.quantities import SECOND
 
 
 class Queue:
-    """Jobs of which tasks wait. Schedulers read it; only the scheduling loop changes it.
+    """Jobs with waiting tasks. Schedulers read the queue; only the scheduling loop changes it.
 
-    The order is always (submit, id, name), whatever the rows, so that the tie rule of every queue order (earlier submission,
-    then lower id) is the order of the queue, and a requeued job returns to its old position.
+    The order is always (submit, id, name), whatever the rows. It is therefore the tie rule of every queue order (earlier
+    submission, then lower id), and a requeued job returns to its old position.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class Queue:
 
     @classmethod
     def of(cls, table: JobTable, jobs: IntArray) -> Queue:
-        """Make a queue of some jobs, (k,) rows of the job table, with all their tasks; faster than adding them one by one."""
+        """Return a queue of some jobs, (k,) rows of the job table, with all their tasks; faster than adding them one by one."""
         queue = cls(table)
         names = [table.name(row) for row in jobs.tolist()] if table.named else []
         keys = (*((np.array(names),) if names else ()), table.id[jobs], table.submit[jobs])
@@ -85,7 +85,7 @@ class Queue:
         return waiting
 
     def job(self, job: int) -> Job:
-        """Return a view of a job with those of its tasks that wait."""
+        """Return a view of a job with only its waiting tasks."""
         tasks = self._tasks.get(job)
         return Job(self.table, job, None if tasks is None else tuple(tasks))
 
@@ -95,11 +95,11 @@ class Queue:
         return waited
 
     def passes(self) -> IntArray:
-        """Return (n_queued,) scheduling passes since each job was queued, in which it did not start completely."""
+        """Return the number of scheduling passes that each job has waited without starting all its tasks, (n_queued,)."""
         return np.array([self._pass - self._passes[job] for job in self._rows], dtype=np.int64)
 
     def only(self, jobs: IntArray) -> Queue:
-        """Return a queue of some of its jobs, (k,) rows of the job table; order and counters are kept."""
+        """Return a queue of only some of the jobs, (k,) rows of the job table; order and counters are kept."""
         stay = np.isin(self.jobs, jobs)
         part = Queue(self.table)
         part._rows, part._keys = self.jobs[stay].tolist(), None
@@ -111,7 +111,7 @@ class Queue:
     # Used by the scheduling loop
 
     def add(self, job: int, tasks: tuple[int, ...] | None = None, passes: int = 0) -> None:
-        """Add a job, or some of its tasks again; `passes` are those that it has waited in a run that is continued."""
+        """Add a job, or requeue some of its tasks; `passes` counts those that it waited before the run was continued."""
         if job in self._passes:
             if tasks is not None and job in self._tasks:
                 merged = sorted({*self._tasks[job], *tasks})
@@ -131,7 +131,7 @@ class Queue:
         self._jobs = None
 
     def remove_tasks(self, job: int, tasks: tuple[int, ...] | None = None) -> None:
-        """Remove a job, or those of its tasks that were started."""
+        """Remove a job, or only its tasks that were started."""
         if tasks is not None and (job in self._tasks or len(tasks) < int(self.table.tasks[job])):
             rest = sorted(set(self.tasks(job)) - set(tasks))
             if rest:
@@ -146,7 +146,7 @@ class Queue:
         self._jobs = None
 
     def _sorted_keys(self) -> list[tuple[int, int, str]]:
-        """Return the keys of the rows, which are searched for a job's position."""
+        """Return the sorted keys of the rows, in which a bisection finds a job's position."""
         if self._keys is None:
             self._keys = [self.table.order_key(job) for job in self._rows]
         return self._keys

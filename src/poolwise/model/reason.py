@@ -38,9 +38,9 @@ class Reason:
     Attributes
     ----------
     cause : what held it back
-    text : the reason in words, including whose need it is
-    resource, needed, free : the resource that was short and its amounts, base units; "" if none was. Under the cause "order" it
-        is what the head of the queue lacks, under "reservation" what is short for both jobs at once
+    text : the reason in words; it says whether the need is the job's own or the blocker's
+    resource, needed, free : the resource that was short and its amounts, base units; "" if none was. For the cause "order", the
+        head of the queue lacks it; for "reservation", it does not suffice for both jobs at once
     nodes, fitting : number of nodes that must each have the needed amount, and number of nodes that have it, as in `Refusal`
     blocker_needs : whether `needed` and `nodes` state the need of the blocker instead of the job's own
     blocker : row of the job that blocked it, None without one
@@ -81,7 +81,7 @@ class Reason:
         ahead: int = 0,
         blocker_needs: bool = False,
     ) -> Reason:
-        """Build a reason with the amounts of a refusal: of the blocker with `blocker_needs`, else of the job."""
+        """Build a reason with the amounts of a refusal: that of the blocker if `blocker_needs`, else that of the job."""
         short = refusal if refusal is not None else Refusal("")
         amounts = short.resource, short.needed, short.free
         return cls(cause, text, *amounts, blocker, reserved, ahead, short.nodes, short.fitting, blocker_needs)

@@ -74,7 +74,7 @@ def free_after_releases(
 
 
 def _added_up(delta: IntArray, carry: IntArray) -> IntArray:
-    """Return (k, n_cell) running sums of `carry` (n_cell,) and the rows; `delta` itself is changed."""
+    """Add up `carry` (n_cell,) and the rows of `delta` in place; return the running sums, (k, n_cell)."""
     delta[0] += carry
     if delta.shape[1] < WIDE:
         return np.cumsum(delta, axis=0, out=delta)

@@ -23,19 +23,19 @@ RackSpread = Literal["worst", "mean", "paper"]
 
 
 class PassTimes(NamedTuple):
-    """Times and limits of a backfill that runs at intervals, like Slurm's; times are in ns.
+    """Times (ns) and limits of a backfill that runs at intervals, like Slurm's.
 
     Attributes
     ----------
-    begun, interval : a backfill pass, and the time between two
-    looked, every : a pass of the main scheduler, and the time between two; `every` is 0 if it runs at each event
+    begun, interval : time of a backfill pass, and the time between two of them
+    looked, every : time of a pass of the main scheduler, and the time between two; `every` is 0 if it runs at each event
     depth : number of jobs that a backfill pass tests
     window, resolution : planning horizon and time resolution of the reservations
     considered : number of jobs that a pass of the main scheduler considers, `NEVER` for all
     full_pass : time between two passes of the main scheduler that consider all jobs; 0 for none
     busy_nodes : whether reservations prefer nodes in use
-    groups : pairs of some attributes and a number: a backfill pass tests at most that many jobs with equal values of them
-    least_priority : priority below which a job has no reservation and blocks no others, -inf for none
+    groups : pairs (attributes, limit): a backfill pass tests at most that many jobs with equal values of these attributes
+    least_priority : priority below which a job gets no reservation and blocks no other jobs; -inf for no such limit
     reserved_jobs : number of jobs of each partition for which a backfill pass makes reservations, 0 for all
     groups_ends : whether a backfill pass groups the ends of runs instead of trying a job after each
 
@@ -68,15 +68,15 @@ class BackfillRule(NamedTuple):
     Attributes
     ----------
     reserves : jobs with a reservation: "none" (the first job that does not fit blocks the rest), "head" (that first job; a
-        job that would delay it does not start; EASY), "all" (all waiting jobs; conservative) or "tested" (the jobs that a
-        pass at an interval tests; see `policies.SlurmBackfill`)
+        job that would delay it does not start; EASY), "all" (all waiting jobs; conservative) or "tested" (the jobs that each
+        backfill pass tests; see `policies.SlurmBackfill`)
     extra : whether a job that ends after the head's reservation begins may start if it leaves the head room
     counts_pools : whether the head's reservation counts free memory in pools, not only nodes
     keeps : whether the reservations of all jobs are kept from pass to pass and only move forward; if not, each pass makes new
         ones
-    times : times of the passes, with "tested"
-    heads : with "none" and "head", jobs for which a job that does not fit is the head: those of its "partition", or all of the
-        "machine"
+    times : times of the passes, for "tested"
+    heads : for "none" and "head", the jobs that a job which does not fit blocks as their head: those of its "partition", or all
+        jobs of the "machine"
 
     Examples
     --------
@@ -98,7 +98,7 @@ class RackRule(NamedTuple):
 
     Attributes
     ----------
-    pools : pools that a node may use: "rack" or "system"
+    pools : pools that a node may use: that of its "rack", or all pools of the "system"
 
     Examples
     --------
@@ -133,8 +133,8 @@ class NodeRule(NamedTuple):
 class FixedSlowdown(NamedTuple):
     """Slowdowns of some jobs that do not depend on neighbors: the rule of a performance model for compiled engines.
 
-    If a share s of a job's remote memory is in the pools of its own racks, its slowdown is (s * near + (1 - s) * far) * weight,
-    and near * weight if s is 1 or it has no remote memory. The model adds neither setup nor fetching.
+    If a share s of a job's remote memory is in the pools of its own racks, its slowdown is (s * near + (1 - s) * far) * weight.
+    It is near * weight if s is 1 or the job has no remote memory. The model adds neither setup nor fetching.
 
     Attributes
     ----------
@@ -142,9 +142,9 @@ class FixedSlowdown(NamedTuple):
     weight : (k,) numbers, at least 0
     spread : s of a job on several racks: that of its "worst" rack, the "mean" over its memory, or ("paper") 0 as soon as any
         of its memory is in another rack
-    per_part : on shared nodes, near and far are the slowdowns of a part whose memory is all remote: a part with a share of its
-        memory in a pool of its rack (or of the machine: far) is slowed down by that share of them, and the job by `spread`; the
-        weights are ignored
+    per_part : on shared nodes, near and far are the slowdowns of a part whose memory is all remote, in a pool of its rack or of
+        the machine. A part with only a share of its memory there is slowed down by that share of near or far, and
+        `spread` determines the slowdown of the job. The weights are ignored
 
     Examples
     --------

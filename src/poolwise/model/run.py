@@ -14,10 +14,10 @@ class Fetch:
 
     Attributes
     ----------
-    work : int, ns that the transfer takes if each flow gets its full bandwidth
+    work : int, duration (ns) of the transfer if each flow gets its full bandwidth
     bandwidth : int, full bandwidth of each flow, MB/s
     routes : the links of each flow, as positions in the fabric; none is empty
-    touches : owners whose occupancy changes its pace; the run occupies them while it fetches
+    touches : owners whose occupancy changes the pace of the transfer; the run occupies them while it fetches
 
     Examples
     --------
@@ -68,7 +68,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Resized:
-    """A run got another placement at a time (ns)."""
+    """Change of a run's placement at a time (ns)."""
 
     run: int
     time: int

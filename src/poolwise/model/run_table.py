@@ -17,8 +17,8 @@ _arrangements = itertools.count()  # one counter for all tables, so that a numbe
 class RunTable:
     """Running runs: by number, by expected end, and by the owners that they touch.
 
-    The rows that each run releases are in arrays padded to the widest placement, so that the resources that k ends release
-    are one gather and one sum: `released`.
+    The rows that each run releases are in arrays padded to the widest placement. `released` therefore computes the resources
+    that k ends release with one gather and one sum.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ class RunTable:
         np.add.at(free, self._cell[slots].reshape(-1), self._amount[slots].reshape(-1))
 
     def add(self, run: Run, cells: IntArray, sensitive: Iterable[int]) -> None:
-        """Insert a run; `cells` (n_row,) are those of its placement rows, `sensitive` the owners that its speed depends on."""
+        """Insert a run, given the `cells` of its placement rows, (n_row,), and the owners that its speed depends on."""
         if not self._free_slots:
             self._grow()
         width = len(cells)
@@ -139,7 +139,7 @@ class RunTable:
         return gone
 
     def fetched(self, run: int) -> Run:
-        """Begin the work of a run: it stops occupying the owners that only its fetching touched. Return the run."""
+        """Begin the work of a run, which stops occupying the owners that only its fetching touched; return the run."""
         now = self._runs[run] = replace(self._runs[run], fetch=None)
         occupied, depends = self._touched[run]
         working = self._working.pop(run)
@@ -154,7 +154,7 @@ class RunTable:
         return now
 
     def move(self, run: Run, cells: IntArray, sensitive: Iterable[int]) -> None:
-        """Replace a run by the same run at another placement; `cells` and `sensitive` as in `add`."""
+        """Move a run to another placement; `cells` and `sensitive` are as in `add`."""
         self.remove(run.id)
         self.add(run, cells, sensitive)
         self._runs = dict(sorted(self._runs.items()))
@@ -163,7 +163,7 @@ class RunTable:
                 index[owner] = dict(sorted(index[owner].items()))
 
     def expect(self, run: Run) -> None:
-        """Replace a run by the same run with another expected end."""
+        """Change the expected end of a run."""
         slot = self._slot[run.id]
         self._withdraw(slot, self._runs[run.id].expected_end)
         self._runs[run.id] = run

@@ -60,10 +60,10 @@ class Schedule:
     waiting : rows of jobs that never started
     passes : number of scheduling passes
     refused : reason -> number of decisions that the platform refused
-    resizes : placements that runs got while they ran, in the order of time; `offset` to `amount` are their first placements,
-        and `holdings` has all of them
+    resizes : placements that runs got while they ran, in the order of time; `offset` to `amount` describe only the first
+        placement of each run, and `holdings` all of them
     memory_steps : memory that runs used, in the order of time; empty if the workload does not contain memory use
-    stalls : times in which runs made no progress for lack of memory, in the order of their ends
+    stalls : periods in which runs made no progress for lack of memory, in the order of their ends
     stops : stops of runs by the scheduler, in the order of time
 
     Examples
@@ -110,7 +110,7 @@ class Schedule:
 
     @cached_property
     def holdings(self) -> Holdings:
-        """All rows that runs held, with their times; a placement ends when the next one of its run begins."""
+        """All rows that runs held, with their times; each placement of a run ends when the next one begins."""
         run = np.repeat(np.arange(self.n_run), np.diff(self.offset))
         begin, end = self.start[run], self.end[run]
         whole = Holdings(run, self.owner, self.resource, self.amount, begin, end)
@@ -198,7 +198,7 @@ class Schedule:
         return bool(np.isin(self.resource, [layout.node_column, layout.memory_column]).all())
 
     def rack_placements(self) -> list[str]:
-        """Return the placement of each run as rack:nodes:poolMiB joined by ';'; racks that give only memory have 0 nodes."""
+        """Return the placement of each run as rack:nodes:poolMiB joined by ';'; racks that provide only memory have 0 nodes."""
         layout, rack = self.machine.racks, self.machine.rack.tolist()
         owner, resource, amount = self.owner.tolist(), self.resource.tolist(), self.amount.tolist()
         bounds, texts = self.offset.tolist(), []

@@ -1,4 +1,4 @@
-"""Shared nodes with devices: the view of a machine on which schedulers and placements for shared nodes work."""
+"""Shared nodes with devices: the view of a machine that schedulers and placements for shared nodes use."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from poolwise.model.machine import Machine
 
 @dataclass(frozen=True, eq=False)
 class SharedNodes:
-    """A machine as shared nodes with devices. Views for a special purpose derive from it.
+    """A machine as shared nodes with devices; the base class of more specialized views.
 
     Nodes without capacity are excluded: they have left the machine, or are whole nodes.
 
@@ -44,7 +44,7 @@ class SharedNodes:
         return self.machine.resources.index(name) if name in self.machine.resources else -1
 
     def having(self, *names: str) -> BoolArray:
-        """Return (n_device,) devices with capacity of any of some resources."""
+        """Return a mask of the devices, (n_device,), that have capacity of any of the given resources."""
         held = [column for name in names if (column := self.column(name)) >= 0]
         values: BoolArray = np.any(self.machine.capacity[self.devices][:, held] > 0, axis=1)
         return values
@@ -54,11 +54,11 @@ class SharedNodes:
         return replace(self, devices=self.devices[keep], home=self.home[keep], type=self.type[keep])
 
     def by_type(self) -> dict[str, IntArray]:
-        """Return type of device -> (n,) owners, ascending, sorted by name."""
+        """Return type of device -> (n,) owners in ascending order; types are sorted by name."""
         return {str(name): self.devices[self.type == name] for name in np.unique(self.type)}
 
     def pools(self, resource: str) -> IntArray:
-        """Return (n_node,) pool of a resource that serves each node: that of its rack, else of the machine, -1 without one."""
+        """Return the pool of a resource that serves each node, (n_node,): that of its rack, else of the machine, else -1."""
         machine, column = self.machine, self.column(resource)
         owners = [o for o in machine.of_kind(Kind.POOL).tolist() if column >= 0 and machine.capacity[o, column] > 0]
         by_rack = {int(machine.rack[o]): o for o in reversed(owners)}

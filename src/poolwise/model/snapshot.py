@@ -22,11 +22,11 @@ from poolwise.quantities import HORIZON, OVERDUE, with_slowdown
 
 
 class Estimate(Protocol):
-    """Questions that a snapshot asks a performance model; `interfaces.PerformanceModel` defines the answers."""
+    """Methods of a performance model that a snapshot calls; `interfaces.PerformanceModel` defines them."""
 
     @property
     def parts(self) -> tuple[Estimate, ...]:
-        """Models that it consists of; read it by `model_parts`."""
+        """Models that the model consists of; call `model_parts` to read them."""
         ...
 
     def setup(self, run: Run, snapshot: Snapshot) -> int:
@@ -72,12 +72,12 @@ class Snapshot:
     table : the jobs that have arrived
     capacity, free : (n_owner, n_resource) int64, read-only
     runs : the running runs, indexed by expected end and by owner
-    estimate : performance model that the scheduler believes
+    estimate : performance model from which the scheduler estimates run times
     progress : function of a run number and a time (ns) that returns the work done, ns; None if unknown
     work : (n_job,) int64, reference ns of each job's work, estimated by the requested times. Only the views that a
         platform gives to the true performance model contain the true durations
-    may_grow : whether owners may still join or capacity may come back, so that a job which does not fit may fit later
-    freed_at : ns of the latest end or resize of a run, or change of the machine; -1 before the first
+    may_grow : whether owners may still join or capacity may come back, so that a job which never fits now may fit later
+    freed_at : time (ns) of the latest end or resize of a run, or change of the machine; -1 before the first
     history : runs that have ended; None if the platform does not keep them
     traffic : (n_owner,) MB/s over each link as measured on a real cluster; None if it is not measured
     in_use : memory that runs use now; None if it is not measured
@@ -186,7 +186,7 @@ class Snapshot:
         Parameters
         ----------
         resource
-            Name of the resource; of one that the machine does not have, nothing is free.
+            Name of the resource; the amount is 0 if the machine does not have it.
         owner
             Name or number of the only owner to count.
         rack
@@ -266,13 +266,13 @@ class Snapshot:
         return here + self._on_owner.get(owner, ())
 
     def work_left(self, number: int) -> float:
-        """Return the reference ns of work that a run is expected still to need, at least 0."""
+        """Return the work that a run is still expected to need, in reference ns, at least 0."""
         run = self.run(number)
         done = self._progress(number, self.now) if self._progress is not None and number >= 0 else 0.0
         return max(float(self.work[run.job]) - done, 0.0)
 
     def memory_of(self, run: Run) -> int:
-        """Return the MiB that a run uses on each of its nodes now; if that is not measured, what its job requested."""
+        """Return the MiB that a run uses on each of its nodes now; if that is not measured, the MiB that its job requested."""
         measured = None if self.in_use is None else self.in_use.used.get(run.id)
         return int(self.table.memory[run.job]) if measured is None else measured
 
@@ -325,7 +325,7 @@ class Snapshot:
     def expected_end(self, job: int, placement: Placement) -> int:
         """Return the time (ns) at which a job that starts now is expected to end, at most `HORIZON`.
 
-        It is now + setup + fetching * (1 + its expected slowdown) + work * (1 + its expected slowdown).
+        The end is now + setup + fetching * (1 + slowdown of fetching) + work * (1 + slowdown), with expected slowdowns.
         """
         view, run = self, self._starting(job, (0,), placement, self.now)  # its end is not known yet
         if run.fetch is not None or self.estimate.touches(placement, self):
@@ -338,7 +338,7 @@ class Snapshot:
     def with_started(
         self, job: int, placement: Placement, tasks: tuple[int, ...] = (0,), *, end: int | None = None
     ) -> Snapshot:
-        """Return the state in which a job starts now. Free amounts may become negative: the caller must check.
+        """Return the state in which a job has started now. Free amounts may become negative: the caller must check.
 
         `end` is its expected end, by default `expected_end(job, placement)`.
         """
@@ -347,7 +347,7 @@ class Snapshot:
         return self._with(self._starting(job, tasks, placement, end))
 
     def with_starts(self, starts: Iterable[Start]) -> Snapshot:
-        """Return the state in which all of some starts happen, one after the other."""
+        """Return the state after the given starts, one after the other."""
         view = self
         for start in starts:
             view = view.with_started(start.job, start.placement, start.tasks)
@@ -368,7 +368,7 @@ class Snapshot:
         return other
 
     def without(self, runs: Iterable[int]) -> Snapshot:
-        """Return the state in which some running runs have stopped now; runs that are only imagined cannot stop."""
+        """Return the state in which some running runs have stopped now; imagined runs cannot be stopped."""
         stopped, free = frozenset(runs), self.free.copy()
         for number in stopped:
             self._runs[number].placement.give_to(free)
@@ -377,7 +377,7 @@ class Snapshot:
         return other
 
     def imagined(self, time: int, free: IntArray) -> Snapshot:
-        """Return a state with other free amounts, (n_owner, n_resource), at a time; the runs are unchanged."""
+        """Return this state at another time with other free amounts, (n_owner, n_resource), but the same runs."""
         return self._copy(time, free)
 
     def at(self, time: int) -> Snapshot:
@@ -417,7 +417,7 @@ class Snapshot:
         return free_after_releases(self._runs, ends, slots, self._extra, self._window_ends(), self.free, block)
 
     def ends(self) -> IntArray:
-        """Return (k,) distinct expected ends, and ends of windows, ascending: those of `futures`."""
+        """Return the distinct expected ends, and ends of windows, that `futures` yields, (k,), ascending."""
         expected, _ = self._ending()
         imagined = [run.expected_end for run in self._extra]
         return np.unique(np.concatenate([expected, np.array([*imagined, *self._window_ends()], dtype=np.int64)]))
@@ -427,7 +427,7 @@ class Snapshot:
         return [window.end for window in self.machine.windows if window.end > self.now]
 
     def _ending(self) -> tuple[IntArray, IntArray]:
-        """Return the expected ends of the platform's runs in this state, ascending, and their slots, each (k,)."""
+        """Return the expected ends of the platform's runs in this state, ascending, and the slots of these runs, each (k,)."""
         ends, slots = self._expected(self._runs.ends), self._runs.slots
         if self._stopped:
             keep = ~np.isin(slots, self._runs.slots_of(self._stopped))
@@ -438,7 +438,7 @@ class Snapshot:
         return ends, slots
 
     def _expected(self, ends: IntArray) -> IntArray:
-        """Return the ends with overdue ones at now + 1 s."""
+        """Return the ends, with those of overdue runs moved to now + 1 s."""
         if len(ends) and int(ends[0]) <= self._real:
             return np.where(ends <= self._real, self._real + OVERDUE, ends)
         return ends

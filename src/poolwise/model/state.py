@@ -1,4 +1,4 @@
-"""The state of a machine at one instant: running and waiting jobs. Plain data, from which engines can continue."""
+"""The state of a machine at one instant, as plain data from which engines can continue: running and waiting jobs."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ class InitialRun(NamedTuple):
 class Initial(NamedTuple):
     """The state from which an engine continues a workload.
 
-    Runs that end at `now` end, jobs that were submitted by then and do not run arrive, and a scheduling pass follows. Jobs that
-    ended before must not be in the workload.
+    The engine begins with the ends of the runs that end at `now` and the arrivals of the jobs that were submitted by then and
+    do not run; a scheduling pass follows. Jobs that ended before must not be in the workload.
 
     Attributes
     ----------
@@ -70,7 +70,7 @@ class MachineState:
     now : ns, the instant
     running : runs, in the order of their starts
     waiting : (k,) rows of the job table
-    source : a few words on where it was seen
+    source : a few words on where the state comes from
     scheduler : scheduler file, or "catalog:NAME", that schedules the machine; empty if unknown
 
     Examples

@@ -46,14 +46,14 @@ class ShownColumns(Mapping[str, NDArray[Scalar]]):
 
 @dataclass
 class Kinds:
-    """Numbers of rows: rows with equal values in some columns have the same number (see `JobTable.kinds`).
+    """Kinds of rows: rows with equal values in some columns have the same number (see `JobTable.kinds`).
 
     Attributes
     ----------
     of : (n_row,) number of each row's kind
     value : values of the columns, by number
     number : values -> number
-    refills : refilled rows of the table that are counted
+    refills : number of the table's refills that the kinds already include
     """
 
     of: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
@@ -69,7 +69,7 @@ class Kinds:
         self.of = self.held[: done + len(numbers)]
 
     def refill(self, rows: slice, columns: Sequence[Column]) -> None:
-        """Assign numbers to rows that have other jobs now."""
+        """Assign new numbers to rows that now belong to other jobs."""
         self.held[rows] = self._numbers(columns)
 
     def _numbers(self, columns: Sequence[Column]) -> IntArray:
@@ -83,7 +83,10 @@ class Kinds:
 
 
 def log10(values: IntArray | FloatArray) -> FloatArray:
-    """Return (n,) log10 of positive values (n,) by `math.log10`; integers with few distinct values are looked up in a table."""
+    """Return the log10 of positive values, (n,), as `math.log10` computes it.
+
+    Integers with few distinct values are looked up in a table.
+    """
     most = int(values.max(initial=0))
     if values.dtype == np.int64 and most < len(values):
         table = np.array([math.log10(v) for v in range(1, most + 1)], dtype=np.float64)

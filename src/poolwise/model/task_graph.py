@@ -1,4 +1,4 @@
-"""Task graphs: which rows of a workload wait for the end of others."""
+"""Task graphs: the rows of a workload that each row waits for."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class TaskGraph:
 
     Attributes
     ----------
-    offset, before : (n + 1,) and (n_edge,); row k waits for the rows before[offset[k]:offset[k + 1]], ascending
+    offset, before : (n + 1,) and (n_edge,) rows; row k waits for before[offset[k]:offset[k + 1]], ascending
     """
 
     offset: IntArray
@@ -37,7 +37,7 @@ class TaskGraph:
 
     @classmethod
     def of(cls, predecessors: Sequence[Iterable[int]]) -> TaskGraph:
-        """Build from the rows that each row waits for; a row that is named twice counts once."""
+        """Build a graph from the rows that each row waits for; a row that is named twice counts once."""
         lists = [sorted(set(rows)) for rows in predecessors]
         offset = np.zeros(len(lists) + 1, dtype=np.int64)
         np.cumsum([len(rows) for rows in lists], out=offset[1:])
@@ -63,7 +63,7 @@ class TaskGraph:
 
     @cached_property
     def order(self) -> list[int]:
-        """Rows in an order in which each follows those that it waits for, without the rows in a cycle and behind one."""
+        """Rows in an order in which each follows the rows that it waits for, without rows in a cycle or behind one."""
         left, after = self.counts.tolist(), self.reversed
         offset, successor = after.offset.tolist(), after.before.tolist()
         ordered = [row for row, count in enumerate(left) if not count]
@@ -91,14 +91,14 @@ class TaskGraph:
 
 
 def graph_of(id: IntArray, named: NDArray[np.generic] | None) -> TaskGraph | None:
-    """Return the graph that a column of predecessors defines; None without the column, or if it is empty in all rows.
+    """Return the graph that a column of predecessors defines; None if there is no column, or if it is empty in all rows.
 
     Parameters
     ----------
     id
         (n,) unique ids of the jobs.
     named
-        (n,) texts of ids, separated by commas.
+        (n,) ids of the predecessors of each job, as text, separated by commas.
 
     Raises InputError for an unknown id, for a job that waits for itself, and for a cycle.
     """
@@ -124,7 +124,7 @@ CYCLE_REMEDY = "remove one of these dependencies"
 
 
 def cycle_problem(kind: str, names: Sequence[str]) -> str:
-    """Return the problem of a cycle of jobs or tasks, which the first one's name begins."""
+    """Return an error message about a cycle of jobs or tasks, starting with the first name."""
     if len(names) == 1:
         return f"{kind} {names[0]} waits for itself"
     shown = [*names, names[0]] if len(names) <= 5 else [*names[:3], "...", names[0]]

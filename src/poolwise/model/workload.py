@@ -127,7 +127,7 @@ class Workload:
         notes: Iterable[str] = (),
         epoch: int | None = None,
     ) -> Workload:
-        """Make a workload from columns in any order of rows; it is sorted by (submit, id).
+        """Return a workload made from columns; its rows are sorted by (submit, id).
 
         Amounts are arrays of integers in base units, or texts with units; a single value applies to all jobs.
 
@@ -204,7 +204,7 @@ class Workload:
         return len(self.id)
 
     def summary(self) -> dict[str, str]:
-        """Return what the workload contains, in words: name -> amount."""
+        """Return a summary of the workload for readers, as text: name -> amount."""
         words = {"jobs": f"{len(self):,}"}
         if len(self):
             words["submitted over"] = format_time(float(np.ptp(self.submit)) / SECOND)
@@ -233,7 +233,7 @@ class Workload:
 
     @cached_property
     def task_graph(self) -> TaskGraph | None:
-        """Rows that wait for others (attribute "predecessors"); None if all are independent.
+        """Graph of the rows that wait for others (attribute "predecessors"); None if all rows are independent.
 
         Raises InputError for an unknown id, for a job that waits for itself, and for a cycle.
         """
@@ -274,7 +274,7 @@ class Workload:
 
 
 def _column(name: str, values: Amounts, dimension: Dimension, length: int | None = None) -> IntArray:
-    """Return (n_job,) amounts in base units; a single value is repeated `length` times, once without a length."""
+    """Return (n_job,) amounts in base units; a single value is repeated `length` times, or kept once if `length` is None."""
     if isinstance(values, str | int):
         return np.full(1 if length is None else length, _amount(name, values, dimension), dtype=np.int64)
     if not isinstance(values, np.ndarray):
