@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from poolwise.arrays import FloatArray, IntArray
 from poolwise.kernels.batch.fill import FillCosts
 from poolwise.kernels.batch.search import Bins, alone, changed, draw, fits, put, take, vacant
-from poolwise.kernels.jit import kernel
+from poolwise.kernels.jit import kernel, step
 
 BARRED = 1e12
 """Cost of a bin that cannot hold an item."""
@@ -70,7 +70,7 @@ def assign(cost: FloatArray, n: int, m: int, column: IntArray) -> None:
             column[taken[j] - 1] = j - 1
 
 
-@kernel
+@step
 def cheapest_new(c: FillCosts, b: Bins, w: int, more: int) -> tuple[int, float]:
     """Return (kind, cost) of the cheapest new bin for an item, of kinds with at least `more` bins left; kind -1 if none."""
     kind, best = -1, BARRED

@@ -11,10 +11,10 @@ import numpy as np
 
 from poolwise.arrays import FloatArray
 from poolwise.kernels.batch.fill import FillCosts
-from poolwise.kernels.jit import kernel
+from poolwise.kernels.jit import kernel, step
 
 
-@kernel
+@step
 def relaxed(c: FillCosts, price: FloatArray, rent: FloatArray, slope: FloatArray, use: FloatArray, item: FloatArray) -> float:
     """Return the lower bound at prices of room (g,) and rents (g,) of bins in short supply.
 
@@ -66,7 +66,10 @@ def guide(c: FillCosts, rounds: int, best_price: FloatArray, best_rent: FloatArr
         value = relaxed(c, price, rent, slope, use, item)
         if value > best:
             best = value
-            best_price[:], best_rent[:], best_item[:] = price, rent, item
+            for g in range(kinds):
+                best_price[g], best_rent[g] = price[g], rent[g]
+            for w in range(len(item)):
+                best_item[w] = item[w]
         length = 0.0
         for g in range(kinds):
             length += (slope[g] * dearest[g]) ** 2

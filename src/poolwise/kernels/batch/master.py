@@ -283,6 +283,17 @@ def levels(m: Master, out: FloatArray) -> tuple[float, float]:
     return total, most
 
 
+@step
+def _sort(items: IntArray, count: int) -> None:
+    """Sort the first `count` items, which are few, in place."""
+    for k in range(1, count):
+        item, at = items[k], k
+        while at > 0 and items[at - 1] > item:
+            items[at] = items[at - 1]
+            at -= 1
+        items[at] = item
+
+
 @kernel
 def generate(
     c: FillCosts, charged: FillCosts, m: Master, looks: int, rounds: int, price: FloatArray, best_sets: BestSets
@@ -310,7 +321,8 @@ def generate(
         if most > least:
             bound -= min(c.available[g], n) * (most - rent)
         for k in range(stored):
-            new = add(c, m, g, np.sort(best_sets.items[k, : best_sets.size[k]]))
+            _sort(best_sets.items[k], best_sets.size[k])
+            new = add(c, m, g, best_sets.items[k, : best_sets.size[k]])
             if reduced(m, new) < -TOLERANCE:
                 added += 1
             else:
