@@ -50,7 +50,7 @@ def test_workloads_of_a_mix_are_generated_simulated_and_drawn(mix, tmp_path, cap
 def test_unreachable_load_exits_with_3_and_names_the_nearest(mix, capsys):
     code, _, err = call(capsys, "calibrate", mix, "--machine", "nvme-pooled", "--load", 0.999)
     assert code == 3
-    assert "nearest" in err
+    assert "the closest result" in err
 
 
 def test_invalid_arguments_are_rejected(mix, capsys):

@@ -189,4 +189,4 @@ def test_interrupt_of_other_commands_discards_the_run(monkeypatch, capsys):
 
     monkeypatch.setattr("poolwise.traces.choose_format", stopped)
     assert cli.run(["trace", "info", "catalog:example-sacct.txt"]) == 130
-    assert "this run is discarded" in capsys.readouterr().err
+    assert "the run was discarded" in capsys.readouterr().err

@@ -147,4 +147,6 @@ def test_metric_that_applies_to_no_run_is_rejected(folder, capsys):
     (folder / "study.toml").write_text(STUDY.replace('"own.py:Held"', '"units"'))
     code, _, err = call(capsys, "run", "study.toml", "--out", "out", "--jobs", 1)
     printed = " ".join(err.split())
-    assert code == 2 and "the metric 'units' applies to no run of this study" in printed and "measure.metrics" in printed
+    assert (
+        code == 2 and "the metric 'units' does not apply to any run of this study" in printed and "measure.metrics" in printed
+    )

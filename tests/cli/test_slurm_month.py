@@ -82,10 +82,10 @@ EXCLUDED = {
     "cancelled": "cancelled before it ran",
 }
 REPAIRED = {
-    "unlimited": "time limit UNLIMITED, taken as the runtime",
-    "partition": "time limit Partition_Limit, taken as the longest time of the partition",
-    "exceeded": "time limit below the runtime, taken as the runtime",
-    "component": "component of a heterogeneous job, taken as a job of its own",
+    "unlimited": "time limit UNLIMITED, set to the runtime",
+    "partition": "time limit Partition_Limit, set to the maximum time of the partition",
+    "exceeded": "time limit below the runtime, set to the runtime",
+    "component": "component of a heterogeneous job, treated as a separate job",
 }
 
 

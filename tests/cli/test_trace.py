@@ -62,7 +62,7 @@ def test_convert_to_a_table_reports_excluded_rows_and_keeps_the_jobs(swf, tmp_pa
     assert code == 0
     assert out == f"{target}: 3 jobs\n"
     assert "excluded 1 row: runtime unknown or 0" in err
-    assert "repaired 1 row: memory unknown or 0, taken as 3 GiB" in err
+    assert "repaired 1 row: memory unknown or 0, set to 3 GiB" in err
     machine = Machine.of_racks(1, 4, local=1024, cores=12)
     table, log = read(target, machine), read(swf, machine, memory_unknown="3 GiB")
     for column in ("id", "submit", "duration", "requested", "nodes", "memory"):
@@ -147,7 +147,7 @@ def test_info_shows_quantiles_of_shared_resources(tmp_path, capsys):
     assert (code, err) == (0, "")
     assert "cores" in out.splitlines()[-9]
     code, _, err = call(capsys, "trace", "info", "catalog:example-sacct.txt", "--machine", machine, "--nodes", 3)
-    assert (code, "leave out --nodes" in err) == (2, True)
+    assert (code, "omit --nodes" in err) == (2, True)
 
 
 def test_help_shows_an_export_with_all_required_fields(capsys):
@@ -190,6 +190,6 @@ def test_info_without_a_machine_states_the_assumed_nodes(tmp_path, capsys):
     text = " ".join(out.split())
     assert text.count(assumed) == 2
     _, out, _ = call(capsys, "trace", "info", log, "--json")
-    assert json.loads(out)["repaired"]["GPUs ignored, because no machine with them is given"] == 1
+    assert json.loads(out)["repaired"]["GPUs ignored, because no machine that has them is given"] == 1
     _, out, _ = call(capsys, "trace", "info", log, "--machine-cores", 32)
     assert assumed not in " ".join(out.split())

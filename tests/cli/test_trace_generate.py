@@ -20,7 +20,7 @@ def test_file_contains_the_workload_and_stderr_a_summary(ending, tmp_path, capsy
     assert (code, out) == (0, "")
     assert "400 jobs" in err
     assert "on 50 nodes" in err
-    assert "cut to them" in err
+    assert "limited to that number" in err
     got = read(path, Machine.of_racks(1, 50, local=64 * 1024))
     wanted = generate("perlmutter_like", seed=3, jobs=400, hungry=True, nodes=50)
     for column in ("id", "submit", "duration", "requested", "nodes", "memory"):

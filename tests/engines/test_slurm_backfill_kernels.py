@@ -86,7 +86,7 @@ def test_kernels_support_the_backfill_on_identical_whole_nodes_only() -> None:
             "bf_max_job_assoc",
             "a limit on the jobs of a user and account that a backfill pass tests has no kernel on whole nodes",
         ),
-        ("bf_min_prio_reserve", "a lowest priority of jobs with reservations has no kernel on whole nodes"),
+        ("bf_min_prio_reserve", "a minimum priority of jobs with reservations has no kernel on whole nodes"),
         ("bf_job_part_count_reserve", "a limit on the jobs of a partition with reservations has no kernel on whole nodes"),
     ):
         refused = str(unsupported_whole(spec(Machine.of_racks(1, 3, local="16 GiB", cores=8), True, {setting: 3})))

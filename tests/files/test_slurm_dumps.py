@@ -41,7 +41,7 @@ def test_reservations_become_windows_on_the_same_nodes(tmp_path: Path, capsys: p
     for words in (
         "reservations.txt:1: reservation maint is left out: it ended before the first job of the log",
         "reservations.txt:7: reservation course.ml: 1 of its 4 nodes is not in the machine",
-        "not only those of both",
+        "not only jobs that match both",
         "reservation cores is left out: it reserves some cores of a node",
         "reservation lab is left out: it is for groups",
         "reservation others is left out: it excludes users",
@@ -93,7 +93,7 @@ def test_associations_give_shares_and_their_limits_are_named(
         "GrpTRES of 2 associations, such as cpu=128 of account chem, is left out: AccountingStorageEnforce of slurm.conf lacks",
         "MaxJobs of 2 associations, such as 20 of user",
         "GrpTRESRunMins of an association",
-        "usage before the log is taken as 0: give it with --shares",
+        "usage before the log is assumed to be 0: give it with --shares",
     ):
         assert warnings.count(words) == 1, words
     assert cli.run(["validate", str(tmp_path / "out/study.toml")]) == 0

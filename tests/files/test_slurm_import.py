@@ -203,7 +203,7 @@ def test_left_out_settings_are_listed_apart(tmp_path: Path, capsys: pytest.Captu
     for words in (
         "slurm.conf:20: PreemptType=preempt/qos: jobs are not preempted",
         "slurm.conf:28: MaxCPUsPerNode=48",
-        "slurm.conf:14: PriorityWeightFairshare is taken as 0: give its dump with --shares",
+        "slurm.conf:14: PriorityWeightFairshare is set to 0: give its dump with --shares",
         "slurm.conf:18: PriorityFlags=MAX_TRES",
         "slurm.conf:29: partition spare is left out: it has no nodes",
         "1 of 18 jobs: left out, because their partitions are not imported (old)",
@@ -264,7 +264,7 @@ def test_log_without_users_and_qos_needs_no_dumps(tmp_path: Path, capsys: pytest
     log.write_text(LOG.read_text().replace("|User|", "|Who|", 1).replace("|QOS|", "|Quality|", 1))
     assert imported(tmp_path / "out", *DUMPS, log=log) == 0
     printed = capsys.readouterr().err
-    assert "PriorityWeightFairshare is taken as 0: the log has no column User" in printed
+    assert "PriorityWeightFairshare is set to 0: the log has no column User" in printed
     assert "limits per user are not applied" in printed
     assert cli.run(["validate", str(tmp_path / "out" / "study.toml")]) == 0
 

@@ -80,7 +80,7 @@ def test_licenses_of_slurm_conf_limit_the_jobs_of_the_log(
     assert machine.licenses == {"matlab": 4, "idl@host": 2, "star": 1}
     jobs = read(tmp_path / "licensed.txt", machine, "sacct")
     assert {name: counts.sum() for name, counts in jobs.attributes.items() if "license" in name} == {"license/matlab": 2}
-    assert jobs.repaired["license that the machine lacks, left out"] == 1
+    assert jobs.repaired["license that the machine lacks, ignored"] == 1
     assert not any("license" in name for name in jobs.requests)
     monkeypatch.setattr(slow_runs, "MANY", 5)
     assert cli.run(["validate", str(tmp_path / "out" / "study.toml")]) == 0

@@ -34,7 +34,7 @@ def test_switches_between_leaves_and_top_are_left_out(tmp_path: Path, capsys: py
     conf = edited(tmp_path, ("SelectType=", "TopologyPlugin=topology/tree\nSelectType="), (" Weight=10", ""))
     assert imported(tmp_path / "out", "--topology", tmp_path / "topology.conf", conf=conf) == 0
     assert 'placement = "topology_tree"' in (tmp_path / "out" / "slurm.toml").read_text()
-    assert "topology.conf:4: a job uses the leaf switches that fit best" in " ".join(capsys.readouterr().err.split())
+    assert "topology.conf:4: a job uses the best-fitting leaf switches" in " ".join(capsys.readouterr().err.split())
 
 
 @pytest.mark.parametrize("select", ["select/cons_tres", "select/linear"])

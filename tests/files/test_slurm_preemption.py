@@ -65,7 +65,7 @@ def test_partitions_have_modes_and_grace_times(tmp_path: Path, capsys: pytest.Ca
     printed = capsys.readouterr().err
     assert preemption == {"name": "tiers", "mode": "cancel", "partitions": {"fat": "off", "short": "off"}}
     assert "GraceTime of partition fat: preempted jobs end at once" in printed
-    assert "jobs of partition short are not preempted: jobs are not suspended" in printed
+    assert "jobs of partition short are not preempted, because jobs are not suspended" in printed
     assert "jobs of partition fat are not preempted" not in printed
 
 
@@ -90,7 +90,10 @@ def test_preemption_by_qos(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
 
 def test_preemption_by_qos_needs_their_dump(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     preemption, printed = preempting(tmp_path, capsys, "PreemptType=preempt/qos\nPreemptMode=REQUEUE")
-    assert preemption is None and "PreemptType=preempt/qos: jobs are not preempted: give the dump of QOS with --qos" in printed
+    assert (
+        preemption is None
+        and "PreemptType=preempt/qos: jobs are not preempted, because the dump of QOS is missing (--qos)" in printed
+    )
     (tmp_path / "qos.txt").write_text("Name|Priority\nnormal|0\nhigh|1\nlow|2\n")
     assert imported(tmp_path / "out", "--qos", tmp_path / "qos.txt", conf=tmp_path / "slurm.conf") == 0
-    assert "jobs are not preempted: qos.txt lacks the column Preempt: write it with" in capsys.readouterr().err
+    assert "jobs are not preempted, because qos.txt lacks the column Preempt: write it with" in capsys.readouterr().err

@@ -203,5 +203,5 @@ def test_inconsistent_states_are_errors() -> None:
 def test_account_above_itself_is_an_error_in_a_state(tmp_path: Path) -> None:
     machine = replace(rich(), associations=(AssociationLimits("chem", parent="chem"),))
     write_state(state_on(machine, 1), tmp_path / "s")
-    with pytest.raises(InputError, match="account 'chem' is above itself"):
+    with pytest.raises(InputError, match="account 'chem' is its own ancestor"):
         read_state(tmp_path / "s")

@@ -117,7 +117,7 @@ FEATURE_TESTS: dict[str, tuple[str, ...]] = {
         "test_volumes::test_other_claims_are_refused_by_name",
         "volumes::test_local_volumes_determine_the_nodes_of_their_pods",
     ),
-    "disks of clouds, `iscsi`, `rbd`": (
+    "cloud disks, `iscsi`, `rbd`": (
         _REFUSED,
         "devices::test_fields_that_are_refused_or_not_satisfied_are_reported",
     ),

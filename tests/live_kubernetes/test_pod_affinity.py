@@ -55,7 +55,7 @@ def test_pod_waits_for_the_pod_that_its_affinity_requires() -> None:
     add(kube, "client", "client", near(term("server")))
     driven = kube.open(SCHEDULER)
     (row,) = driven.loop.queue.jobs.tolist()
-    assert driven.loop.aside[row] == "node n0 has no pod that its pod affinity requires, and no other node fits"
+    assert driven.loop.aside[row] == "node n0 has no pod in its domain that matches the pod's affinity, and no other node fits"
     add(kube, "server", "server", nodeName="n2", schedulerName="default-scheduler")
     assert driven.settle().nodes()["client"] == "n1"
 

@@ -160,7 +160,7 @@ def claim(version: int, phase: str = "Pending", **meta: Any) -> PersistentVolume
     [
         (claim(6, "Bound"), "n0", ""),
         (claim(6, "Bound"), "n1", "cannot be used on node n0"),
-        (claim(6), "n0", "gave up node n0"),
+        (claim(6), "n0", "gave up on node n0"),
         (claim(4), "n0", "was not bound within"),  # older than the annotation
         (None, "n0", "was deleted"),
     ],

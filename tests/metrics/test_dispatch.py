@@ -103,7 +103,7 @@ def test_missing_power_is_rejected() -> None:
     power = vinesim.Power(np.full((6, 7), np.nan), np.zeros(6))
     case = vinesim.VineSimCase.of(units, tasks, rates, power=power)
     schedule = simulate(case.workload, case.machine, Dispatch(), model=case.model).schedule
-    with pytest.raises(InputError, match="power of unit type 'cpu-intel' for tasks of type 2"):
+    with pytest.raises(InputError, match="power for unit type 'cpu-intel' and tasks of type 2"):
         energy_j(schedule, dispatch_window(schedule))
     with pytest.raises(InputError, match="unit type 'cpu-intel' has no price"):
         vinesim.VineSimCase.of(units, tasks, rates, prices=np.full(6, np.nan))

@@ -195,7 +195,7 @@ def test_arriving_job_with_an_unknown_request_does_not_block_others(scheduler, m
     state, queue, dispatcher = empty(machine, jobs), Queue.of(jobs.table, np.arange(2)), scheduler.open(machine, 0)
     state.may_grow = may_grow
     decisions = dispatcher.schedule(queue, state, Changes())
-    why = "requests h100, which the machine does not have where jobs are placed"
+    why = "requests h100, which the machine does not have on the nodes where jobs are placed"
     if may_grow:
         assert decisions.waits[0] == Refusal(why, "h100", 1, 0)
     else:

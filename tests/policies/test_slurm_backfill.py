@@ -439,6 +439,6 @@ def test_unknown_select_type_is_an_error_with_a_suggestion() -> None:
 
 
 def test_preference_for_nodes_in_use_requires_shared_nodes() -> None:
-    with pytest.raises(InputError, match="bf_busy_nodes is not supported on nodes that jobs use alone") as error:
+    with pytest.raises(InputError, match="bf_busy_nodes is not supported on whole nodes") as error:
         day([(0, 4, 9, 9), (1, 2, 9, 9)], exact(bf_busy_nodes=1))
     assert "shared" in error.value.remedy

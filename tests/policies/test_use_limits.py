@@ -109,7 +109,7 @@ def test_jobs_without_accounts_are_an_error() -> None:
             "association.1.parent",
             "unknown account 'c'",
         ),
-        ('account = "a"\nparent = "a"', "association.0.parent", "account 'a' is above itself"),
+        ('account = "a"\nparent = "a"', "association.0.parent", "account 'a' is its own ancestor"),
         ('account = "a"\n[[association]]\naccount = "a"', "association.1.account", "duplicate association of account 'a'"),
         ('account = "a"\ntotal = { coers = 3 }', "association.0.total.coers", "unknown amount 'coers'"),
         ('account = "a"\nper_job = { jobs = 3 }', "association.0.per_job.jobs", "unknown amount 'jobs'"),

@@ -39,7 +39,7 @@ def test_too_many_series_are_sampled_and_the_page_states_it(result: StudyResult,
     assert set(sweep.sample("mean_bounded_slowdown", 1).series) == {ranked[0], ranked[-1]}
     assert (page.headline, page.because) == (whole.headline, whole.because), "the answer is chosen from all combinations"
     assert [note for note in page.notes if note not in whole.notes] == [
-        "Charts and tables show 2 of 3 combinations: the best, and others at even distances in rank. "
+        "Charts and tables show 2 of 3 combinations: the best one, and others evenly spaced in rank. "
         "The answer is chosen from all combinations, which results.csv lists."
     ]
     shown, every = (next(t for t in answer_page.tables if t.title == "All results") for answer_page in (page, whole))

@@ -104,7 +104,7 @@ def test_cluster_without_workers_is_an_error(monkeypatch):
     clock = iter(range(1000))
     monkeypatch.setattr(cluster.time, "monotonic", lambda: 10.0 * next(clock))
     cluster_, _ = lossy(lambda: "done", workers=0)
-    with cluster_ as executor, pytest.raises(InputError, match="no worker for"):
+    with cluster_ as executor, pytest.raises(InputError, match="no worker was available for"):
         [*executor.results(Squares(), {"1": 1})]
 
 

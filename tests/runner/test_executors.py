@@ -74,7 +74,7 @@ def test_executor_that_cannot_be_opened_is_an_error(monkeypatch):
     cases = [
         (InputError, "no address of a Dask cluster", dict(name="dask")),
         (InputError, "a cluster determines its number of processes", dict(name="dask", address="tcp://127.0.0.1:1", jobs=2)),
-        (InputError, "no Dask scheduler answers", dict(name="dask", address="tcp://127.0.0.1:1")),
+        (InputError, "no Dask scheduler responds", dict(name="dask", address="tcp://127.0.0.1:1")),
         (UnknownNameError, "unknown executor", dict(name="desk")),
         (InputError, "jobs must be at least 1, got 0", dict(jobs=0)),
     ]

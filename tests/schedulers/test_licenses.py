@@ -143,7 +143,7 @@ def test_unknown_license_is_an_error_unless_the_machine_has_none() -> None:
         simulate(jobs, licensed(matlba=2), ListScheduler())
     assert starts(simulate(jobs, Machine.flat(4), ListScheduler()).schedule)[4] == 51
     negative = replace(jobs, attributes={"license/matlab": np.full(6, -1)})
-    with pytest.raises(InputError, match="a number of licenses is negative or not whole"):
+    with pytest.raises(InputError, match="a number of licenses is negative or not an integer"):
         simulate(negative, licensed(matlab=2), ListScheduler())
 
 

@@ -56,9 +56,9 @@ def test_every_instance_is_read_or_counted(trace, workload):
     assert len(workload) == counts[0] - counts[1] == counts[2] and counts[1] > 0
     ran = [rows[number] for number in workload.id.tolist()]
     assert workload.repaired == {
-        "requested time unknown, taken as the runtime": len(workload),
+        "requested time unknown, set to the runtime": len(workload),
         "created before the trace, submitted when it begins": sum(not row["creation_time"] for row in ran),
-        "running at the end of the trace, taken as ended then": sum(not row["deletion_time"] for row in ran),
+        "running at the end of the trace, assumed to end then": sum(not row["deletion_time"] for row in ran),
     }
     last = max(float(row[f"{what}_time"] or 0) for row in rows.values() for what in ("creation", "scheduled", "deletion"))
     for job, row in ((workload.job(k), rows[number]) for k, number in enumerate(workload.id.tolist())):
@@ -207,7 +207,7 @@ def test_samples_partition_the_trace(tmp_path, machine):
     assert sorted(np.concatenate([part.id for part in parts]).tolist()) == list(range(20))
     for part in parts:
         assert part.excluded == {"not in the sample of one in 3": 20 - len(part)}
-        assert part.repaired["requested time unknown, taken as the runtime"] == len(part)
+        assert part.repaired["requested time unknown, set to the runtime"] == len(part)
     with pytest.raises(InputError, match="every is 0") as caught:
         read(path, machine, format="dlrm", every=0)
     assert caught.value.field == "every"

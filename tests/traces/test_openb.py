@@ -42,8 +42,8 @@ def pods(tmp_path, *rows):
 def test_all_published_pods_are_read_or_counted(path, kept, waiting, cut):
     workload = read(path, SHARED)
     assert (len(workload), workload.excluded) == (kept, {"never scheduled": waiting})
-    assert workload.repaired["requested time unknown, taken as the runtime"] == kept
-    assert workload.repaired["running at the end of the trace, taken as ended then"] == cut
+    assert workload.repaired["requested time unknown, set to the runtime"] == kept
+    assert workload.repaired["running at the end of the trace, assumed to end then"] == cut
     rows = {}
     with gzip.open(path, "rt") as file:
         rows = {int(row["name"].rpartition("-")[2]): row for row in csv.DictReader(file) if row["scheduled_time"]}
@@ -94,7 +94,7 @@ def test_pods_without_runtime_are_excluded(tmp_path):
     assert workload.id.tolist() == [3]
     assert workload.submit.tolist() == [0]
     assert workload.excluded == {"never scheduled": 1, "runtime unknown or 0": 1}
-    assert workload.repaired["memory 0, taken as zero"] == 1
+    assert workload.repaired["memory of 0, kept as zero"] == 1
     assert np.array_equal(workload.attributes["memory_known"], [0])
     with pytest.raises(InputError, match="no usable rows"):
         read(pods(tmp_path, *rows[:2]), SHARED)

@@ -38,7 +38,7 @@ def test_all_published_jobs_are_read(path, jobs):
         rows = [row for row in csv.DictReader(file) if row["timestamp"]]
     assert len(workload) == len(rows) == jobs
     assert workload.excluded == {}
-    assert workload.repaired == {"requested time unknown, taken as the runtime": jobs}
+    assert workload.repaired == {"requested time unknown, set to the runtime": jobs}
     first = min(datetime.fromisoformat(row["timestamp"]) for row in rows)
     for k in range(0, len(rows), 97):
         row, job = rows[int(workload.id[k]) - 1], workload.job(k)

@@ -79,9 +79,9 @@ def test_partition_limit_is_the_longest_time_of_the_partition(machine: poolwise.
     limits = poolwise.read(tmp_path / "log.txt", machine, keep_requests=True).requested
     assert limits.tolist() == [3600 * SECOND, 3600 * SECOND, UNKNOWN]
     assert {reason: count for reason, count in workload.repaired.items() if "time limit" in reason} == {
-        "time limit Partition_Limit, taken as the longest time of the partition": 2,
-        "time limit Partition_Limit, taken as the runtime": 1,
-        "time limit below the runtime, taken as the runtime": 1,
+        "time limit Partition_Limit, set to the maximum time of the partition": 2,
+        "time limit Partition_Limit, set to the runtime": 1,
+        "time limit below the runtime, set to the runtime": 1,
     }
     unlimited = poolwise.read(tmp_path / "log.txt", poolwise.Machine.of_racks(1, 4, local="8 GiB"))
     assert unlimited.requested.tolist() == [3620 * SECOND, 600 * SECOND, 3620 * SECOND]

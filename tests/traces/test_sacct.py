@@ -86,11 +86,11 @@ def test_every_job_is_kept_or_counted_under_the_first_reason(rows, memory_unknow
         else:
             usable.append((k, row, memory))
             if not row["TimelimitRaw"].isdecimal():
-                repaired[f"time limit {row['TimelimitRaw'] or 'unknown'}, taken as the runtime"] += 1
+                repaired[f"time limit {row['TimelimitRaw'] or 'unknown'}, set to the runtime"] += 1
             elif int(row["TimelimitRaw"]) * 60 < row["ElapsedRaw"]:
-                repaired["time limit below the runtime, taken as the runtime"] += 1
+                repaired["time limit below the runtime, set to the runtime"] += 1
             if memory == 0:
-                repaired[f"memory unknown or 0, taken as {memory_unknown}"] += 1
+                repaired[f"memory unknown or 0, set to {memory_unknown}"] += 1
     with tempfile.TemporaryDirectory() as folder:
         path = export(folder, *lines)
         if not usable:
@@ -98,7 +98,7 @@ def test_every_job_is_kept_or_counted_under_the_first_reason(rows, memory_unknow
                 Sacct(memory_unknown=memory_unknown).read(path, MACHINE)
             return
         workload = Sacct(memory_unknown=memory_unknown).read(path, MACHINE)
-    repaired["tasks of a step unknown, taken as one per node"] = sum(row["used"] == ("300M", "") for _, row, _ in usable)
+    repaired["tasks of a step unknown, assumed to be one per node"] = sum(row["used"] == ("300M", "") for _, row, _ in usable)
     assert workload.excluded == excluded
     assert workload.repaired == +repaired
     position = {int(number): k for k, number in enumerate(workload.id)}
@@ -283,7 +283,7 @@ def test_equivalent_columns_yield_the_same_jobs(tmp_path):
     few = {"JobIDRaw", "Submit", "State", "NNodes", "AllocCPUS", "ElapsedRaw"}
     workload = read(rewritten(export(tmp_path, *rows), lambda cells: {k: v for k, v in cells.items() if k in few}), MACHINE)
     assert workload.duration.tolist() == want.duration.tolist()
-    assert workload.repaired == {"time limit unknown, taken as the runtime": 2, "memory unknown or 0, taken as zero": 2}
+    assert workload.repaired == {"time limit unknown, set to the runtime": 2, "memory unknown or 0, set to zero": 2}
     for field, column in (("used", "MaxRSS"), ("requested", "ReqMem")):
         with pytest.raises(InputError, match=f"lacks {column}"):
             read(tmp_path / "jobs.txt", MACHINE, memory_field=field)

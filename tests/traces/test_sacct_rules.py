@@ -92,7 +92,7 @@ def test_cancelled_job_counts_if_it_ran(jobs: Workload) -> None:
 
 def test_components_are_jobs_and_counted(jobs: Workload) -> None:
     assert (row(jobs, 130)["gpu"], row(jobs, 131)["gpu"]) == (0, 4)
-    assert jobs.repaired["component of a heterogeneous job, taken as a job of its own"] == 2
+    assert jobs.repaired["component of a heterogeneous job, treated as a separate job"] == 2
 
 
 def test_resized_job_has_its_last_size(jobs: Workload) -> None:
@@ -105,7 +105,7 @@ def test_gpus_are_counted_once_with_and_without_types(jobs: Workload) -> None:
 
 def test_constraints_keep_the_features_that_the_machine_has(jobs: Workload) -> None:
     assert [row(jobs, id)["constraint"] for id in (110, 160, 161, 162)] == ["ib", "ib&thin", "", ""]
-    assert jobs.repaired["constraint with alternatives, counts or features that the machine lacks, left out in that part"] == 2
+    assert jobs.repaired["constraint with alternatives, counts or features that the machine lacks, read without that part"] == 2
 
 
 def test_limit_is_the_requested_one_though_the_job_ran_longer(jobs: Workload) -> None:

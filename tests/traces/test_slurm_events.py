@@ -47,8 +47,8 @@ def test_sample_is_detected_and_read(tmp_path: Path) -> None:
     assert jobs.repaired["option --dependency, left out"] == 1
     assert jobs.repaired["option --exclusive, left out"] == 1  # --exclusive=user
     assert "exclusive" not in jobs.attributes
-    assert jobs.repaired["type of GPU in option --gres, left out"] == 1
-    assert jobs.repaired["runtime above the time limit, taken as the limit"] == 1
+    assert jobs.repaired["GPU type in option --gres, left out"] == 1
+    assert jobs.repaired["runtime above the time limit, set to the limit"] == 1
     packed = tmp_path / "some.gz"
     packed.write_bytes(gzip.compress(FILE.read_bytes()))
     assert np.array_equal(read(packed, WHOLE).duration, jobs.duration)
@@ -72,7 +72,7 @@ def test_licenses_are_requested(tmp_path: Path) -> None:
     assert jobs.repaired["option --licenses, left out"] == 1  # the alternatives
     limited = events(tmp_path, *options, machine=replace(WHOLE, licenses={"matlab": 2}))
     assert "license/ansys@db" not in limited.attributes and limited.attributes["license/matlab"].tolist() == [2, 0, 0, 0]
-    assert limited.repaired["license that the machine lacks, left out"] == 2
+    assert limited.repaired["license that the machine lacks, ignored"] == 2
 
 
 def test_gpus_of_each_node_are_requested_on_shared_nodes() -> None:
@@ -136,9 +136,9 @@ def test_other_options_are_counted_by_name(tmp_path: Path) -> None:
 
 def test_jobs_without_run_time_or_limit_are_excluded(tmp_path: Path) -> None:
     jobs = events(tmp_path, "-sim-walltime -1", "-t 1", "-sim-walltime 0 -t 1", "-sim-walltime 7")
-    assert jobs.excluded == {"runs until its time limit, and has none": 1, "runtime 0": 1}
+    assert jobs.excluded == {"runs until its time limit, but has none": 1, "runtime 0": 1}
     assert (jobs.duration // SECOND).tolist() == [60, 7] and (jobs.requested // SECOND).tolist() == [60, 7]
-    assert jobs.repaired["time limit unknown, taken as the runtime"] == 1
+    assert jobs.repaired["time limit unknown, set to the runtime"] == 1
 
 
 def test_other_events_and_empty_files_are_reported(tmp_path: Path) -> None:

@@ -81,11 +81,11 @@ def test_every_row_is_kept_or_counted_under_the_first_reason(jobs, memory_unknow
             excluded["memory unknown or 0"] += 1
         else:
             if row["time"] == -1:
-                repaired["requested time unknown, taken as the runtime"] += 1
+                repaired["requested time unknown, set to the runtime"] += 1
             elif row["time"] < row["run"]:
-                repaired["requested time below the runtime, taken as the runtime"] += 1
+                repaired["requested time below the runtime, set to the runtime"] += 1
             if memory <= 0:
-                repaired[f"memory unknown or 0, taken as {memory_unknown}"] += 1
+                repaired[f"memory unknown or 0, set to {memory_unknown}"] += 1
             mib = -(-memory * min(processors, 12) // 1024) if memory > 0 else {"zero": 0, "3 GiB": 3072}[memory_unknown]
             nodes = -(-processors // 12)
             usable.append((row["submit"], number, row["run"], max(row["time"], row["run"]), nodes, mib, memory > 0))

@@ -20,7 +20,7 @@ def affinity(
     source: str = typer.Argument(
         metavar="SOURCE", help="Source of the measurements: gavel, splitwise, FILE.py:NAME or MODULE:NAME."
     ),
-    file: Path = typer.Argument(metavar="FILE", help="File of the source (plain or .gz)."),
+    file: Path = typer.Argument(metavar="FILE", help="Source file (plain or .gz)."),
     out: Path = typer.Option(
         Path(), metavar="DIR", help="Folder for NAME-types.toml, NAME-affinity.txt and, if available, NAME-power.txt."
     ),

@@ -63,7 +63,7 @@ def run(arguments: list[str]) -> int:
             raise KeyboardInterrupt
         return code if isinstance(code, int) else 0
     except (typer.Abort, KeyboardInterrupt):
-        error("interrupted; this run is discarded and no file is half written: repeat the command to start again")
+        error("interrupted; the run was discarded and no partial file remains: repeat the command to start again")
         return INTERRUPTED
     except UsageProblem as problem:
         explain_usage(problem).show()

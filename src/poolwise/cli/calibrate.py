@@ -45,7 +45,7 @@ def calibrate(
     ideal = f"ideal load {calibrated.ideal.load:.4f}{window}, {calibrated.runs} ideal runs"
     line = f"mean gap {calibrated.mix.mean_gap_s:.6g} s: {ideal}"
     if not calibrated.reached:
-        raise InfeasibleError(f"no gap gives a load within {TOLERANCE} of {load:g}; the nearest: {line}")
+        raise InfeasibleError(f"no mean gap gives a load within {TOLERANCE} of {load:g}; the closest result: {line}")
     print_line(line)
     if out is not None:
         traces.write_table(calibrated.mix.generate(), out)

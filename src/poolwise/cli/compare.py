@@ -28,11 +28,11 @@ class IntervalsOver(StrEnum):
 def compare(
     runs: list[str] = typer.Argument(
         metavar="RUN...",
-        help="Results of `poolwise run` (FOLDER, or FOLDER:PATH=VALUE,... for some of its runs; seed=N and keys work too), "
+        help="Results of `poolwise run` (FOLDER, or FOLDER:PATH=VALUE,... to select runs, also by seed=N or key), "
         "schedules of `poolwise simulate --schedule`, or one record of `poolwise live ... --record`.",
     ),
     over: IntervalsOver | None = typer.Option(
-        None, help="Compute intervals over seeds or jobs; by default over seeds if there are at least 3."
+        None, help="Compute intervals over seeds or over jobs; defaults to seeds if there are at least 3."
     ),
     changed: int = typer.Option(5, min=0, help="Number of most-changed jobs to list, per run and direction."),
     metric: list[str] = typer.Option(

@@ -17,8 +17,8 @@ GROUP = "poolwise.commands"
 COMMANDS = {
     "reproduce": ("poolwise-reproductions", "Reproduce the published results of a system."),
     "overview": ("poolwise-reproductions", "Summarize reproductions on one page."),
-    "agent": ("poolwise-agents", "Run a daemon on a node: for its memory or for fabric devices."),
-    "profile.measure": ("poolwise-agents", "Measure a program with less and less local memory."),
+    "agent": ("poolwise-agents", "Run a daemon that manages a node's memory or fabric devices."),
+    "profile.measure": ("poolwise-agents", "Measure a program at decreasing amounts of local memory."),
 }
 """Command -> distribution that contributes it, and its help."""
 

@@ -51,7 +51,7 @@ class ExplainOutput:
         Path | None,
         typer.Option(
             metavar="FILE.html",
-            help="Write a page with the explanation and the node usage during the wait.",
+            help="Write an HTML page with the explanation and the node usage during the wait.",
             rich_help_panel=OUTPUT,
         ),
     ] = None
@@ -128,10 +128,13 @@ def run(
     output: ExplainOutput,
     cell: Annotated[
         list[str] | None,
-        typer.Option(metavar="PATH=VALUE", help="Run of the study: a varied value, seed=N, or a key; repeatable."),
+        typer.Option(metavar="PATH=VALUE", help="Select a run of the study by a varied value, seed=N, or a key; repeatable."),
     ] = None,
     study: Annotated[
-        str | None, typer.Option(metavar="STUDY", help="Study of the results, if another study wrote to the folder since.")
+        str | None,
+        typer.Option(
+            metavar="STUDY", help="Study that produced the results, if another study has since written to the folder."
+        ),
     ] = None,
     set_: list[Any] = setting("Setting that --study was run with; repeatable."),
 ) -> None:

@@ -77,10 +77,11 @@ class LogFormat:
         str, typer.Option(metavar="NAME", help="Log format: a name from `poolwise list formats`.", rich_help_panel=LOG)
     ] = "auto"
     map: Annotated[
-        str | None, typer.Option(metavar="FIELD=COLUMN:UNIT,...", help="Columns of any other table.", rich_help_panel=LOG)
+        str | None,
+        typer.Option(metavar="FIELD=COLUMN:UNIT,...", help="Column mapping for any other table.", rich_help_panel=LOG),
     ] = None
     extra_columns: Annotated[
-        int | None, typer.Option(min=0, help="Number of columns after the 18th of an SWF log.", rich_help_panel=LOG)
+        int | None, typer.Option(min=0, help="Number of extra columns after the 18th in an SWF log.", rich_help_panel=LOG)
     ] = None
 
     only: OnlyOption = field(default_factory=list)
@@ -137,7 +138,7 @@ class AnswerOutput:
         Path | None, typer.Option(metavar="DIR", help="Folder for a figure (PNG, SVG, PDF).", rich_help_panel=OUTPUT)
     ] = None
     report: Annotated[
-        Path | None, typer.Option(metavar="FILE.html", help="Write the forecast as a page.", rich_help_panel=OUTPUT)
+        Path | None, typer.Option(metavar="FILE.html", help="Write the forecast as an HTML page.", rich_help_panel=OUTPUT)
     ] = None
 
 
@@ -184,7 +185,7 @@ def show_forecast(forecast: ForecastAnswer, output: AnswerOutput, seed: int, inp
 
 @command(forecasts, "poolwise forecast state now --new nodes=2,memory=64GiB,time=4h")
 def state(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="State directory, as `poolwise snapshot` writes it.")],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="State directory written by `poolwise snapshot`.")],
     request: RequestOptions,
     policy: StatePolicyOptions,
     log: LogFormat,
@@ -211,9 +212,9 @@ class ServiceOptions:
             min=0, max=65535, help="Repeat the forecast, and serve it as /metrics on this port.", rich_help_panel=SERVICE
         ),
     ] = None
-    every: Annotated[
-        float, typer.Option(min=0.1, help="With --port: seconds between two forecasts.", rich_help_panel=SERVICE)
-    ] = 60.0
+    every: Annotated[float, typer.Option(min=0.1, help="With --port: seconds between forecasts.", rich_help_panel=SERVICE)] = (
+        60.0
+    )
     seconds: Annotated[
         float | None,
         typer.Option(

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from poolwise.files.slurm_import.cluster import Omissions
     from poolwise.model import Machine
 
-imports = typer.Typer(help="Describe a cluster by files of its own.", no_args_is_help=True)
+imports = typer.Typer(help="Import a cluster from its own configuration and logs.", no_args_is_help=True)
 
 
 @command(imports, "poolwise import slurm --conf slurm.conf --log sacct.txt --out cluster")
@@ -36,7 +36,7 @@ def slurm(
     topology: Annotated[
         Path | None, typer.Option(metavar="FILE", help="topology.conf; its leaf switches become racks.")
     ] = None,
-    gres: Annotated[Path | None, typer.Option(metavar="FILE", help="gres.conf; its types of GPUs become features.")] = None,
+    gres: Annotated[Path | None, typer.Option(metavar="FILE", help="gres.conf; its GPU types become features.")] = None,
     shares: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Output of `sshare --all --long --parsable2`, for fair share.")
     ] = None,

@@ -81,7 +81,7 @@ def schedule(
         Path | None,
         typer.Option(
             metavar="OVERLAY.toml",
-            help="File with facts that the objects of the cluster lack: racks, whole nodes.",
+            help="File with facts that the cluster's objects do not record: racks, whole nodes.",
             rich_help_panel=ADVANCED,
         ),
     ] = None,
@@ -198,7 +198,9 @@ def _profiles(name: str, scheduler: str, more: list[str] | None) -> dict[str, st
         if not other or not file:
             raise InputError(f"'{text}' is not a valid profile", field="--profile", remedy="write NAME=FILE")
         if other in profiles:
-            raise InputError(f"schedulerName {other} has two scheduler files", field="--profile", remedy="name each only once")
+            raise InputError(
+                f"schedulerName {other} has two scheduler files", field="--profile", remedy="give each schedulerName only once"
+            )
         profiles[other] = file
     return profiles
 

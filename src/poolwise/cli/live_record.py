@@ -54,7 +54,7 @@ def record_answer(record: LiveRecord) -> Answer:
         waits = time(summary["mean_wait_s"]), time(summary["mean_wait_decided_s"])
         because.append(
             f"{summary['started_and_decided']:,} of them started and have a decision: mean wait {waits[0]}, "
-            f"{waits[1]} under the decisions of this scheduler; {summary['same_placement']:,} on the nodes that it chose"
+            f"{waits[1]} under the decisions of this scheduler; {summary['same_placement']:,} ran on the nodes that it chose"
         )
     jobs = sorted(content["jobs"], key=lambda job: -abs((job["wait_s"] or 0.0) - (job["wait_decided_s"] or 0.0)))
     rows = [

@@ -18,10 +18,12 @@ def place(
     ),
     method: str = typer.Option("place", metavar="NAME", help="Method: a name from `poolwise list methods`, or FILE.py:NAME."),
     time_limit: str = typer.Option("1s", metavar="TIME", help="Time limit for the method: 50ms, 1s, 60s."),
-    theta: str | None = typer.Option(None, metavar="FORM", help="Override theta of the file: printed or relative."),
-    eta: float | None = typer.Option(None, min=0, max=1, help="Override eta of the file, the weight of energy."),
+    theta: str | None = typer.Option(
+        None, metavar="FORM", help="Override the file's definition of theta: printed or relative."
+    ),
+    eta: float | None = typer.Option(None, min=0, max=1, help="Override the file's eta, the weight of energy."),
     tolerance: float | None = typer.Option(None, min=0, help="Override the accepted slowdown of all workloads."),
-    seed: int | None = typer.Option(None, min=0, help="Override the random seed of the file."),
+    seed: int | None = typer.Option(None, min=0, help="Override the file's random seed."),
     json: bool = typer.Option(False, "--json", help="Print one JSON object instead of tables."),
     csv: Path | None = typer.Option(None, metavar="FILE", help="Write one row per workload as CSV."),
     parquet: Path | None = typer.Option(None, metavar="FILE", help="Write one row per workload as Parquet."),

@@ -106,7 +106,7 @@ def _figure(fits: list[Fit], name: str) -> Figure:
         x=shares.tolist(),
         series=series,
         x_axis=Axis("share of remote memory"),
-        y_axis=Axis("completion time / all local - 1"),
+        y_axis=Axis("completion time / that with all memory local - 1"),
     )
 
 

@@ -55,7 +55,7 @@ class LogOptions:
     placement: Annotated[str | None, name_option("Placement", "placements", "racks, or first_fit on shared nodes")] = None
     scope: Annotated[
         ScopeChoice | None,
-        typer.Option(help="Pools that a node may use: its own rack's, or any (system).", show_default="rack"),
+        typer.Option(help="Pools that a node may use: those of its own rack, or all (system).", show_default="rack"),
     ] = None
     scheduler: Annotated[
         str | None, typer.Option(metavar="FILE", help="SCHEDULER.toml or catalog:NAME, instead of the four options above.")
@@ -68,7 +68,7 @@ class LogOptions:
         str | None,
         typer.Option(
             metavar="FIELD=COLUMN:UNIT,...",
-            help="Columns of any other table: submit=submit_time:10s, memory=mem_gb:GB.",
+            help="Column mapping for any other table: submit=submit_time:10s, memory=mem_gb:GB.",
             rich_help_panel=LOG,
         ),
     ] = None

@@ -132,7 +132,7 @@ def _check_saved(cell: Cell, folder: Path) -> Cell:
     from poolwise.studies.cell_store import CellStore
 
     if CellStore(folder).facts(cell) is None:
-        problem = f"no results of this run ({cell.label}): another version of Poolwise computed them, or other inputs were used"
+        problem = f"no results for this run ({cell.label}): they came from another version of Poolwise or from other inputs"
         raise InputError(problem, file=folder, remedy="run the study again")
     return cell
 

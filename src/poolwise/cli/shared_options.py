@@ -54,7 +54,7 @@ OnlyOption = Annotated[
     typer.Option(
         "--only",
         metavar="KEY=VALUE,...",
-        help="Keep only jobs with this partition, user, account, state, ...; from=DATE and to=DATE. Repeatable.",
+        help="Keep only jobs with this partition, user, account, state, ..., or submitted from=DATE or to=DATE. Repeatable.",
         rich_help_panel=LOG,
         parser=_parse_only,
     ),

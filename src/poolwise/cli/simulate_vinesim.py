@@ -36,7 +36,7 @@ class VinesimOptions:
         str | None, typer.Option(metavar="TIME", help="Time between jobs: 7us, exponential(7us), uniform(1us, 13us).")
     ] = None
     placement: Annotated[str | None, name_option("Placement", "placements", "high")] = None
-    contended: Annotated[bool, typer.Option("--contended", help="Share links max-min fairly between transfers.")] = False
+    contended: Annotated[bool, typer.Option("--contended", help="Share links max-min fairly among transfers.")] = False
     seed: SeedOption = 0
     affinity_kind: Annotated[
         str, typer.Option(metavar="KIND", help="absolute, or relative (factors of the INT column).", rich_help_panel=TABLES)
@@ -79,7 +79,7 @@ class VinesimOptions:
         if self.machine is not None and self.machine.suffix == ".toml":
             for name, path in files.items():
                 if path is not None and name != "types":
-                    remedy = f"leave out --{name}, or name the deployment with --machine"
+                    remedy = f"omit --{name}, or name the deployment with --machine"
                     raise InputError("the machine file already specifies this table", field=f"--{name}", remedy=remedy)
             return str(self.machine)
         for name, path in {

@@ -71,7 +71,7 @@ class ReadOptions:
         int | None, typer.Option(min=1, help="GPUs per whole node; a job takes enough nodes for its GPUs.")
     ] = None
     extra_columns: Annotated[
-        int | None, typer.Option(min=0, help="Number of columns after the 18th of an SWF log.", rich_help_panel=LOG)
+        int | None, typer.Option(min=0, help="Number of extra columns after the 18th in an SWF log.", rich_help_panel=LOG)
     ] = None
     memory_field: Annotated[
         MemoryChoice | None,
@@ -85,7 +85,7 @@ class ReadOptions:
         str | None,
         typer.Option(
             metavar="AMOUNT",
-            help='Memory of jobs without it: zero, exclude, or an amount per node: "4 GiB".',
+            help='Memory of jobs that do not state it: zero, exclude, or an amount per node: "4 GiB".',
             rich_help_panel=MEMORY,
         ),
     ] = None
@@ -102,7 +102,7 @@ class ReadOptions:
         str | None,
         typer.Option(
             metavar="FIELD=COLUMN:UNIT,...",
-            help="Columns of any other table, with units: submit=submit_time:10s, memory=mem_gb:GB, id=jobid.",
+            help="Column mapping for any other table, with units: submit=submit_time:10s, memory=mem_gb:GB, id=jobid.",
             rich_help_panel=LOG,
         ),
     ] = None
@@ -136,7 +136,7 @@ class ReadOptions:
             return replace(machine, per_node={**machine.per_node, "gpu": np.array([self.machine_gpus or 0], dtype=np.int64)})
         for name, amount in each.items():
             if amount is not None:
-                remedy = f"leave out --{name.replace('_', '-')}"
+                remedy = f"omit --{name.replace('_', '-')}"
                 raise InputError("the machine file already specifies it", field=name, remedy=remedy)
         return load_machine(catalog.machine(self.machine))
 
@@ -150,7 +150,7 @@ def info(
     trace: TraceArgument,
     options: ReadOptions,
     nodes: Annotated[
-        int | None, typer.Option(min=1, help="Nodes of the machine; adds the load and the number of too large jobs.")
+        int | None, typer.Option(min=1, help="Nodes of the machine; adds the load and the number of jobs that do not fit.")
     ] = None,
     json: JsonOption = False,
 ) -> None:
@@ -174,7 +174,7 @@ def _without_machine(reason: str) -> str:
     """Reword a reason that refers to a machine, because none was named."""
     from poolwise.traces.demand import LACKING
 
-    return reason.replace(LACKING.format("nodes"), "because no machine with them is given")
+    return reason.replace(LACKING.format("nodes"), "because no machine that has them is given")
 
 
 def _assumed(options: ReadOptions, trace: Path) -> str:

@@ -372,7 +372,7 @@ class FakeCluster(Simulation):
         real = {(int(table.id[job]), task) for job, tasks in self._waiting.items() for task in tasks}
         real = {name for name in real if name[0] not in self.gone}
         if waiting != real:
-            errors.append(f"the queue has {sorted(waiting - real)[:3]} too many and {sorted(real - waiting)[:3]} too few")
+            errors.append(f"the queue has the extra tasks {sorted(waiting - real)[:3]} and lacks {sorted(real - waiting)[:3]}")
         return errors
 
     def unserved(self) -> list[int]:

@@ -117,7 +117,7 @@ def unsupported_by_all(
 
 def limit_of_use(spec: RunSpec) -> Obstacle | None:
     """Return the limits of concurrent use that apply to a run: limits of QOS, or requested licenses; None without any."""
-    how = "on shared nodes without conservative backfilling, memory pools and failing nodes"
+    how = "on shared nodes without conservative backfilling, memory pools or failing nodes"
     if any(qos.per_user or qos.total for qos in spec.machine.qos):
         return Obstacle("QOS limits apply", f"supported without per_user and total of [[qos]], or {how}")
     if any(each.per_user or each.total for each in spec.machine.associations):

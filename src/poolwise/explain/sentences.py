@@ -135,7 +135,7 @@ def memory_sentence(stretches: Sequence[MemoryStretch]) -> str:
     used = [stretch.used for stretch in stretches if stretch.used is not None]
     changes = sum(a.run == b.run and a.pooled != b.pooled for a, b in pairwise(stretches))
     often = f", changed {changes:,} {'time' if changes == 1 else 'times'}" if changes else ""
-    parts = [f"held {_memory_span(pooled)} of pools{often}"]
+    parts = [f"held {_memory_span(pooled)} of pool memory{often}"]
     parts += [f"used {_memory_span(used)} in total"] if used else []
     stalled = sum(stretch.end - stretch.begin for stretch in stretches if stretch.stood_still)
     parts += [f"was stalled for {duration(stalled)} by a memory shortage"] if stalled else []

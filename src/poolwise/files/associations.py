@@ -26,5 +26,5 @@ def check_associations(entries: Sequence[AssociationLimits]) -> None:
         while above and steps <= len(parents):
             above, steps = parents.get(above, ""), steps + 1
         if above:
-            problem = f"account '{each.account}' is above itself"
+            problem = f"account '{each.account}' is its own ancestor"
             raise InputError(problem, remedy="correct the parents").at("association", k, "parent")

@@ -158,7 +158,9 @@ def models_of(section: PerformanceSection, seed: int) -> tuple[PerformanceModel,
         return model, replace(model, expect=section.estimate)
     if section.estimate == "none":
         return model, Ideal()
-    raise InputError(f"model '{section.model.name}' has no mean estimate", field="estimate", remedy="choose own or none")
+    raise InputError(
+        f"model '{section.model.name}' has no mean estimate", field="estimate", remedy='set estimate = "own" or "none"'
+    )
 
 
 def _seeded(model: Any, component: Component, seed: int) -> Any:

@@ -83,7 +83,7 @@ class PartitionSection(Section):
     max_time: Time | None = Field(default=None, description="maximum time limit of a job")
     max_nodes: Positive | None = Field(default=None, description="maximum number of nodes of a job")
     tier: Count = Field(default=1, description="priority tier; jobs of a higher tier are considered first")
-    exclusive: bool = Field(default=False, description="whether its jobs get shared nodes for themselves")
+    exclusive: bool = Field(default=False, description="whether its jobs get exclusive use of shared nodes")
 
     @model_serializer(mode="wrap")
     def _serialized(self, default: SerializerFunctionWrapHandler) -> dict[str, Any]:
@@ -105,14 +105,14 @@ class QosSection(Section):
 class AssociationSection(Section):
     """Limits on the jobs of an account, or of a user in an account."""
 
-    account: str = Field(min_length=1, description="account that jobs name")
-    user: str = Field(default="", description="user in the account, whose limits these are; the whole account if not given")
-    parent: str = Field(default="", description="account above, whose limits apply as well")
+    account: str = Field(min_length=1, description="name of the account in the jobs")
+    user: str = Field(default="", description="user in the account to whom the limits apply; the whole account if not given")
+    parent: str = Field(default="", description="parent account, whose limits also apply")
     max_time: Time | None = Field(default=None, description="maximum time limit of a job")
     per_job: dict[Name, Count] = Field(default={}, description="maximum nodes, cores, ... of a job")
     per_user: dict[Name, Count] = Field(default={}, description="maximum jobs, nodes, cores, ... of each user in an account")
     total: dict[Name, Count] = Field(
-        default={}, description="maximum jobs, nodes, cores, ... of all jobs, also in accounts below"
+        default={}, description="maximum jobs, nodes, cores, ... of all jobs, including those in child accounts"
     )
 
 
@@ -120,7 +120,7 @@ class WindowSection(Section):
     """A window in which nodes are kept free, known in advance: maintenance or a reservation."""
 
     name: Label
-    start: Time = Field(description="start of the window, from time 0 of the workload")
+    start: Time = Field(description="start of the window, relative to time 0 of the workload")
     end: Time
     nodes: NodePatterns = Field(default=["*"])
     users: list[str] = Field(default=[], description="users whose jobs may run in the window")
@@ -137,8 +137,8 @@ class OutageSection(Section):
     """A period in which nodes are down, unknown to schedulers in advance."""
 
     nodes: NodePatterns
-    down: Time = Field(description="start of the outage, from time 0 of the workload")
-    up: Time = Field(description="end of the outage, from time 0 of the workload")
+    down: Time = Field(description="start of the outage, relative to time 0 of the workload")
+    up: Time = Field(description="end of the outage, relative to time 0 of the workload")
 
     @model_validator(mode="after")
     def _lasts(self) -> OutageSection:
@@ -153,9 +153,9 @@ class FailuresSection(Section):
     outage: list[OutageSection] = Field(default=[])
     nodes: NodePatterns = Field(default=["*"])
     mtbf: Time | None = Field(
-        default=None, gt=0, description="mean time from repair to the next failure of a node, exponential"
+        default=None, gt=0, description="mean time from repair to the next failure of a node (exponentially distributed)"
     )
-    mttr: Time = Field(default=0, description="mean time to repair, exponential")
+    mttr: Time = Field(default=0, description="mean time to repair (exponentially distributed)")
     until: Time | None = Field(default=None, description="time after which nothing fails; the last submission if not given")
     jobs: Literal["requeue", "lose"] = Field(default="requeue", description="action for jobs that lose a node")
 

@@ -28,7 +28,7 @@ class MixKind(Section):
     bandwidth: Bandwidth = 0
     storage: Memory = 0
     peak_bandwidth: Bandwidth | None = Field(
-        None, description="bandwidth that the workload can use at most; `bandwidth` if not given"
+        None, description="maximum bandwidth that the workload can use; `bandwidth` if not given"
     )
     share: Weight = Field(1.0, description="weight among the kinds")
     table: Annotated[str | None, FileName('give a CSV file, or "catalog:NAME"', "sharing_tables")] = Field(

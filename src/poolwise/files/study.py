@@ -95,10 +95,10 @@ class SchedulerSection(Section):
         default=None, description="admission policy; by default jobs within the machine's limits are eligible"
     )
     preemption: Annotated[Component | None, Registered("preemptions")] = Field(
-        default=None, description="preemption policy, by which waiting jobs stop running ones; none by default"
+        default=None, description="preemption policy, which lets waiting jobs stop running ones; none by default"
     )
     scope: Literal["rack", "system"] | None = Field(default=None, description="scope of the pools that a node can use")
-    settings: dict[str, Any] = Field(default={}, description="settings of schedulers of kinds other than list")
+    settings: dict[str, Any] = Field(default={}, description="settings of scheduler kinds other than list")
     pass_per_event: bool = Field(
         default=False, description="whether to run a scheduling pass after each event rather than after each instant"
     )

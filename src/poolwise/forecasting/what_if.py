@@ -67,7 +67,7 @@ def _larger_pools(situation: KnownState) -> Iterator[RequestChange]:
         capacity, column = machine.capacity.copy(), machine.resource("memory")
         capacity[pools, column] += capacity[pools, column] // 2
         if not np.array_equal(capacity, machine.capacity):
-            words = "if memory pools were half as large again"
+            words = "if memory pools were 50 % larger"
             yield RequestChange(words, replace(situation, machine=machine.with_capacity(capacity)))
 
 

@@ -167,7 +167,7 @@ def _lent(job: int, snapshot: Snapshot) -> str:
         return ""
     pool = int(snapshot.free[layout.pools[best], layout.memory_column])
     whose, free = machine.owners[layout.pools[best]], int(nodes[best])
-    return f"{whose} has {format_memory(pool)} for {free} free nodes, {format_memory(remote)} per node is needed"
+    return f"{whose} has {format_memory(pool)} for {free} free nodes, but {format_memory(remote)} per node is needed"
 
 
 def _first_fit(dispatcher: Dispatcher, job: int, queue: Queue, snapshot: Snapshot) -> tuple[int | None, int | None]:

@@ -142,7 +142,7 @@ def energy_j(schedule: Schedule, window: Window) -> float:
     if np.isnan(watts).any():
         k = int(np.argmax(np.isnan(watts)))
         raise InputError(
-            f"the power table has no power of unit type '{machine.type[int(owner[k])]}' for tasks of type {int(kinds[k])}",
+            f"the power table has no power for unit type '{machine.type[int(owner[k])]}' and tasks of type {int(kinds[k])}",
             field="power",
             remedy="complete the row of this unit type in the power table",
         )

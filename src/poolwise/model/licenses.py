@@ -46,7 +46,7 @@ def license_requests(machine: Machine, table: JobTable) -> dict[str, IntArray]:
             raise InputError("licenses are not numbers", field=column, remedy="write whole numbers")
         counts = np.nan_to_num(values).astype(np.int64)  # empty cells of tables are NaN
         if int(counts.min(initial=0)) < 0 or (counts != np.nan_to_num(values)).any():
-            raise InputError("a number of licenses is negative or not whole", field=column, remedy="write whole numbers")
+            raise InputError("a number of licenses is negative or not an integer", field=column, remedy="write whole numbers")
         if counts.any():
             if name not in machine.licenses:
                 problem = UnknownNameError.of("license", name, machine.licenses)

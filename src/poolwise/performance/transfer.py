@@ -108,7 +108,7 @@ def _at(place: tuple[int, int], machine: Machine) -> int:
     """Return the lowest owner at a position that is on the network."""
     owner = places(machine).get(place)
     if owner is None:
-        problem = f"data is at x = {place[0]}, y = {place[1]}, where nothing is on the network"
+        problem = f"data is at x = {place[0]}, y = {place[1]}, where the network has no node or device"
         raise InputError(problem, field="data_x", remedy="put a node or device there, or move the data")
     return owner
 

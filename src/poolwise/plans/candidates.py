@@ -41,7 +41,7 @@ class CertaintySection(Section):
     """Required certainty of a verdict, and the budget of seeds."""
 
     over: Over = Field(
-        default="seeds", description="intervals over seeds, over the jobs of one seed, or none (nothing: the means decide)"
+        default="seeds", description="intervals over seeds, over the jobs of one seed, or over nothing (the means decide)"
     )
     level: float = Field(default=0.95, gt=0, lt=1, description="probability that an interval covers the true value")
     min: Positive = Field(default=3, description="minimum number of seeds per candidate")

@@ -36,7 +36,7 @@ from poolwise.presentation.format import (
 OBJECTIVES = ("latency_us", "purchase_cost", "energy_j")
 """Objectives of the Pareto front; lower is better."""
 MEASURED = (*OBJECTIVES, "utilization", "jobs")
-OTHER_COUNT = "another number of units than requested"
+OTHER_COUNT = "a different number of units than requested"
 """Reason that needs no note, because it excludes most combinations."""
 EIGHTY, TWENTY = 0.8, 0.2
 
@@ -259,7 +259,7 @@ def _headline(measured: MeasuredDeployments, ranking: CandidateRanking[int]) -> 
         return "Undecided: no deployment is shown to meet the latency target."
     text = f"{measured.label(ranking.best)}, for {format_dollars(measured.means[ranking.best, 1])}"
     if ranking.undecided is not None:
-        return f"{text}, is enough; whether less is enough is undecided with these seeds."
+        return f"{text}, is enough; these seeds do not decide whether less is enough."
     return f"Buy {text}."
 
 
@@ -356,7 +356,7 @@ def _method(content: Json, seeds: int, exhaustive: bool) -> Iterator[str]:
             "halving of a random sample on parts of the jobs, then local moves from the front. The search may miss candidates."
         )
     if seeds > 1:
-        yield f"Means over {seeds} seeds, the same for all candidates; 95 % intervals are those of the margin over the seeds."
+        yield f"Means over {seeds} seeds, the same for all candidates; the 95 % intervals of the margins are over the seeds."
 
 
 def _few_units(measured: MeasuredDeployments) -> Iterator[str]:

@@ -99,7 +99,9 @@ class DeploymentSection(UnitPlanSection):
     jobs: JobsSection | None = Field(default=None, description="generated jobs for each seed, instead of a trace")
     inter_arrival: str = Field(default="0", description='time between jobs, such as "7us" or "exponential(7us)"')
     unit: list[UnitSection] = Field(min_length=1, description="unit types to buy")
-    units: Positive | None = Field(default=None, description="total number of units; by default any that the counts allow")
+    units: Positive | None = Field(
+        default=None, description="total number of units; by default, any total that the counts allow"
+    )
     racks: Positive = Field(default=1, description="number of racks over which units of each type are distributed in turn")
     budget: float | None = Field(default=None, gt=0, description="maximum purchase cost, $")
     target: LatencyTargetSection | None = None

@@ -21,9 +21,9 @@ class StreamSection(Section):
     type: str = Field(description="name of a task type, such as fp-good")
     operations: Positive = Field(description="operations of each task")
     inter_arrival: str = Field(description='time between its jobs, such as "7us" or "exponential(7us)"')
-    min: Positive = Field(default=1, description="minimum number of tasks per job, drawn uniformly")
+    min: Positive = Field(default=1, description="minimum number of tasks per job; the number is drawn uniformly")
     max: Positive = Field(default=1, description="maximum number of tasks per job")
-    priority: Count = Field(default=0, description="class for the order `classes`, 0 the most urgent")
+    priority: Count = Field(default=0, description="class for the order `classes`; 0 is the most urgent")
     slack: float | None = Field(
         default=None, ge=1, description="deadline after the arrival, in multiples of a task's time on the fastest unit"
     )

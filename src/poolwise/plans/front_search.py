@@ -28,7 +28,7 @@ CellsOf = Callable[[Sequence[Element], int], Sequence[Any]]
 class SearchSection(Section):
     """Search settings for a large set of candidates."""
 
-    exhaustive: Positive = Field(default=2000, description="maximum number of candidates for which all are simulated")
+    exhaustive: Positive = Field(default=2000, description="number of candidates up to which all of them are simulated")
     sample: Positive = Field(default=270, description="number of candidates on the first rung, which uses a ninth of the jobs")
     seed: Count = Field(default=0, description="random seed of the sample")
 

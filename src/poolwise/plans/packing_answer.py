@@ -130,7 +130,7 @@ def _headline(row: Mapping[str, Any], base: Mapping[str, Any], chosen: str, firs
     name = f"{device.lower()}s_stranded"
     text = f'{row["fit"]:,.0f} of {row["jobs"]:,.0f} jobs fit with "{chosen}"'
     if chosen == first:
-        return f"{text}; {row[name]:,.0f} {device}s are stranded. No other combination fits more."
+        return f"{text}; {row[name]:,.0f} {device}s are stranded. No other combination fits more jobs."
     return (
         f"{text}: {row['more_than_first']:,.0f} more ({100 * row['more_than_first'] / base['fit']:.1f} %) than with "
         f'"{first}"; '

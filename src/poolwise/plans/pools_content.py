@@ -17,7 +17,7 @@ from poolwise.plans.targets import KNOWN, Target, is_percentile
 from poolwise.presentation.figure import Axis, Curves, Figure, Scatter
 from poolwise.presentation.format import capitalize
 
-ASSUMED = "more of a size never makes a target harder to keep"
+ASSUMED = "a larger size never makes a target harder to meet"
 
 
 def pools_frame(runs: CandidateRuns, cost: FloatArray, search: Search) -> tuple[pl.DataFrame, list[Element]]:

@@ -79,4 +79,4 @@ def price_sentences(prices: Prices, search: Search, label: Callable[[Element], s
             yield f"At {format_number(size.price[end])} $ for each {size.paid}, the answer is {answer}."
     if same:
         others = "any other price" if len(same) < len(search.elsewhere) else "any single price"
-        yield f"With {others} at an end of its range, the answer stays the same."
+        yield f"With {others} at either end of its range, the answer stays the same."

@@ -48,7 +48,7 @@ class UnitPlanSection(Section):
     affinity: TableFile = Field(description='affinity table, relative to the plan, or "catalog:NAME", as for all files')
     affinity_kind: Literal["absolute", "relative"] = "absolute"
     power: Annotated[str | None, _file("affinities")] = Field(default=None, description="power table, for energy")
-    types: Annotated[str | None, _file("affinities")] = Field(default=None, description="table of further type names")
+    types: Annotated[str | None, _file("affinities")] = Field(default=None, description="table of additional type names")
     trace: TraceFile = Field(default=None, description="trace of jobs")
     placement: Annotated[list[Component], Registered("placements")] = Field(
         default=[Component(name="high")], min_length=1, description="placements to choose from"

@@ -67,7 +67,7 @@ def population_note(counts: Iterable[int], warm_up: int, condition: str, policy:
     jobs = " or ".join(f"{count:,}" for count in sorted(set(counts)))
     after = warm_up_note(warm_up, policy)
     if jobs == "0":
-        return f"No job is measured: none is left that {condition}, {after}."
+        return f"No job is measured: no job remains that {condition}, {after}."
     return f"Measured on the {jobs} job{'' if jobs == '1' else 's'} that {condition}, {after}."
 
 

@@ -165,7 +165,7 @@ def cost_rows(result: StudyResult, cell: CellResult, other: CellResult | None = 
 def price_note(cell: CellResult) -> str:
     """State how to add prices to a study without them."""
     return (
-        "" if math.isfinite(cell.dollars) else ' The study has no prices; write prices = "FILE", a price list, to add the cost.'
+        "" if math.isfinite(cell.dollars) else ' The study has no prices; set prices = "FILE" to a price list to add the cost.'
     )
 
 

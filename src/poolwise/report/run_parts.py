@@ -120,7 +120,7 @@ def memory_figures(result: StudyResult, sweep: Sweep, recommendation: Recommenda
             x_axis=Axis(f"time since the warm-up ({unit})"),
             y_axis=Axis("memory in use (%)", limits=(0.0, 100.0)),
         )
-        caption = "Share of the measured time that memory utilization spends in each tenth."
+        caption = "Share of the measured time for which memory utilization is in each 10 % bin."
         axis = Axis("share of the measured time (%)")
         yield _bars(
             "memory_bins", f"Distribution of memory utilization{where}", caption, run, shares["memory_utilization"], axis

@@ -32,7 +32,7 @@ def sampled(shown: Sweep, omitted: int) -> str:
     """State that charts and tables omit some of the series."""
     drawn = len(shown.series)
     return (
-        f"Charts and tables show {drawn} of {drawn + omitted:,} combinations: the best, and others at even distances in rank. "
+        f"Charts and tables show {drawn} of {drawn + omitted:,} combinations: the best one, and others evenly spaced in rank. "
         "The answer is chosen from all combinations, which results.csv lists."
     )
 

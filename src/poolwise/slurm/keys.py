@@ -43,7 +43,7 @@ AFFECTS: Mapping[str, Mapping[str, str]] = {
         "AccountingStorageEnforce": "limits of associations need a dump (--assoc), those of QOS another (--qos)",
         "BurstBufferType": "burst buffers are not modeled",
         "CompleteWait": "nodes are free as soon as a job ends",
-        "PriorityWeightAssoc": "priorities of associations are not weighed",
+        "PriorityWeightAssoc": "priorities of associations are not modeled",
         "PrioritySiteFactorPlugin": "the site factor is 0",
         "SchedulerTimeSlice": "jobs do not share nodes in time slices",
         "SuspendTime": "nodes are always powered up",

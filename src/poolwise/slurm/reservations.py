@@ -112,7 +112,7 @@ def _reservation(path: Path, line: int, values: dict[str, str]) -> SlurmReservat
     elif "CoreIDs" in values:
         problem = "it reserves some cores of a node, but windows reserve whole nodes"
     elif "TIME_FLOAT" in flags:
-        problem = "its start moves with the present time (TIME_FLOAT)"
+        problem = "its start moves with the current time (TIME_FLOAT)"
     elif words("Groups"):
         problem = "it is for groups, but the log has only users and accounts"
     elif any(name.startswith("-") for name in (*users, *accounts)):

@@ -241,7 +241,7 @@ def measure(study: Study, store: CellStore) -> StudyResult:
     }
     for component, requested in zip(study.metrics, study.measures, strict=True):
         if not any(name.partition(".")[0] in requested.metrics for names in rows.layouts for name in names):
-            problem, remedy = f"the metric '{component}' applies to no run of this study", "remove it"
+            problem, remedy = f"the metric '{component}' does not apply to any run of this study", "remove it"
             raise InputError(problem, file=study.file, field="measure.metrics", remedy=remedy)
     names = metric_columns(measures, rows.layouts)
     metrics = {key: rows.row({name: values.get(name, math.nan) for name in names}) for key, values in values_of_cells.items()}

@@ -71,8 +71,8 @@ def read_times(cells: JobCells) -> JobTimes:
     requested = lengths.get("requested")
     if requested is None:
         requested = Times(np.zeros_like(duration.ns), np.zeros_like(duration.known))
-    repairs["requested time unknown, taken as the runtime"] = ~requested.known
-    repairs["requested time below the runtime, taken as the runtime"] = requested.known & (requested.ns < duration.ns)
+    repairs["requested time unknown, set to the runtime"] = ~requested.known
+    repairs["requested time below the runtime, set to the runtime"] = requested.known & (requested.ns < duration.ns)
     waits = _waits(submit, instants.get("start") if "submit" in instants else None, lengths.get("wait"))
     attributes = {}
     if waits is not None:

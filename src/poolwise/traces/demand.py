@@ -71,7 +71,7 @@ class Demand:
                 most = np.maximum(self.parts[rows] * smallest, requested[rows])
                 cpu_milli[rows] = np.minimum(cpu_milli[rows], most * _MILLI)
         changed = int((cpu_milli < self.cpu_milli).sum())
-        why = "all CPUs of exclusive nodes, taken as those of the smallest node of the partition, or as requested"
+        why = "all CPUs of exclusive nodes, counted as those of the smallest node in the partition, or as requested"
         return replace(self, cpu_milli=cpu_milli), {why: changed} if changed else {}
 
     def to_request(self, machine: Machine, *, separate_nodes: bool = False) -> Request:

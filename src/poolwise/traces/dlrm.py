@@ -102,9 +102,9 @@ class DLRM(TraceFormat):
         keep, excluded = select(reasons, path, "use a trace with instances that ran, or another sample")
         amounts, ignored = _available(requests, machine)
         repaired = {
-            "requested time unknown, taken as the runtime": int(keep.sum()),
+            "requested time unknown, set to the runtime": int(keep.sum()),
             "created before the trace, submitted when it begins": int((keep & ~known[0]).sum()),
-            "running at the end of the trace, taken as ended then": int((keep & ~known[1]).sum()),
+            "running at the end of the trace, assumed to end then": int((keep & ~known[1]).sum()),
             **{reason: int((keep & rows).sum()) for reason, rows in ignored.items()},
         }
         return Workload.of(

@@ -234,7 +234,9 @@ def _ids(cells: JobCells, notes: _Notes) -> tuple[IntArray | None, dict[str, NDA
     elif "id" in notes.given:
         problem = f"'{column}' does not contain whole numbers of at least 0"
         raise InputError(problem, file=cells.source.path, field="map", remedy='add "id=" to number the jobs from 1')
-    notes.messages.append(f"jobs are numbered from 1; '{column}' does not number them and becomes the attribute job_name")
+    notes.messages.append(
+        f"jobs are numbered from 1, because '{column}' contains no job numbers; it becomes the attribute job_name"
+    )
     return None, {"job_name": cells.texts("id")}
 
 

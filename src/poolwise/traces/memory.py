@@ -48,5 +48,5 @@ def with_unknown(memory: IntArray, is_known: BoolArray, unknown: str, repaired: 
     amount = parse_memory_unknown(unknown)
     if amount is None or is_known.all():
         return memory
-    repaired[f"memory unknown or 0, taken as {unknown}"] = int((~is_known).sum())
+    repaired[f"memory unknown or 0, set to {unknown}"] = int((~is_known).sum())
     return np.where(is_known, memory, amount)

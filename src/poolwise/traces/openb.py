@@ -61,9 +61,9 @@ class OpenB(TraceFormat):
         end = created + waited + duration
         last = end[keep] == end[keep].max()
         counts = {
-            "requested time unknown, taken as the runtime": int(keep.sum()),
-            "running at the end of the trace, taken as ended then": int(last.sum()) if last.sum() > 1 else 0,
-            "memory 0, taken as zero": int((~known).sum()),
+            "requested time unknown, set to the runtime": int(keep.sum()),
+            "running at the end of the trace, assumed to end then": int(last.sum()) if last.sum() > 1 else 0,
+            "memory of 0, kept as zero": int((~known).sum()),
         }
         return Workload.of(
             submit * SECOND,

@@ -63,7 +63,7 @@ class Philly(TraceFormat):
         reasons = {"runtime unknown or 0": ~(duration > 0), "GPUs unknown or 0": gpus == 0}
         keep, excluded = select(reasons, path, "use a trace with durations and num_gpus")
         request = _demand(gpus[keep], machine).to_request(machine)
-        repaired = {"requested time unknown, taken as the runtime": int(keep.sum())}
+        repaired = {"requested time unknown, set to the runtime": int(keep.sum())}
         if repeated:
             repaired[time_of_day.REPEATED] = repeated
         return Workload.of(

@@ -48,9 +48,9 @@ _TEXTS = {
     "Constraints": "constraint",
     "JobID": "job_name",
 }
-_PARTS = "component of a heterogeneous job, taken as a job of its own"
-_CONSTRAINTS = "constraint with alternatives, counts or features that the machine lacks, left out in that part"
-_LICENSES = "license that the machine lacks, left out"
+_PARTS = "component of a heterogeneous job, treated as a separate job"
+_CONSTRAINTS = "constraint with alternatives, counts or features that the machine lacks, read without that part"
+_LICENSES = "license that the machine lacks, ignored"
 _LONGEST = 2**31  # seconds: submit + runtime stay below 2**63 ns
 _LARGEST = {"NNodes": 2**24, "AllocCPUS": 2**31}  # multiplied by the MiB on each, they stay below 2**63
 _CORRECT = "correct or remove the row"
@@ -221,7 +221,7 @@ def _used(jobs: SacctRows, steps: SacctRows) -> tuple[FloatArray, dict[str, int]
         rows = rows.filter_rows(peak > 0)
         tasks, assumed = _tasks(rows)
         if assumed:
-            reason = "tasks of a step unknown, taken as one per node"
+            reason = "tasks of a step unknown, assumed to be one per node"
             repaired[reason] = repaired.get(reason, 0) + assumed
         for name, amount in zip(rows.words("JobIDRaw"), (peak[peak > 0] * tasks).tolist(), strict=True):
             job = name.partition(".")[0]
@@ -293,9 +293,9 @@ def _times(jobs: SacctRows, machine: Machine, *, keep: bool = False) -> tuple[In
     bounded = longest < UNKNOWN
     missing = [word for word, known in zip(words, bounded.tolist(), strict=True) if not known]
     for none in sorted({*missing} & {"", "UNLIMITED", "Partition_Limit", "INVALID"}):
-        repaired[f"time limit {none or 'unknown'}, taken as the runtime"] = missing.count(none)
+        repaired[f"time limit {none or 'unknown'}, set to the runtime"] = missing.count(none)
     if bounded.any():
-        repaired["time limit Partition_Limit, taken as the longest time of the partition"] = int(bounded.sum())
+        repaired["time limit Partition_Limit, set to the maximum time of the partition"] = int(bounded.sum())
     stated = np.array([word not in ("", "UNLIMITED", "Partition_Limit", "INVALID") for word in words], dtype=np.bool_)
     limited = jobs.filter_rows(stated)
     minutes = limited.wholes("TimelimitRaw")
@@ -306,7 +306,7 @@ def _times(jobs: SacctRows, machine: Machine, *, keep: bool = False) -> tuple[In
     if keep:
         return runtime * SECOND, np.minimum(recorded, longest), recorded, {}
     if below := int((limit < runtime * SECOND).sum()):
-        repaired["time limit below the runtime, taken as the runtime"] = below
+        repaired["time limit below the runtime, set to the runtime"] = below
     return runtime * SECOND, np.maximum(limit, runtime * SECOND), recorded, repaired
 
 

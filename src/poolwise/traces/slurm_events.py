@@ -43,7 +43,7 @@ _ID = re.compile(r"job(?:id)?_([0-9]{1,15})")
 _SIZES = {"": 1.0, "K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0**2}
 _LICENSE = re.compile(r"([A-Za-z0-9_][A-Za-z0-9_.@-]*)(?:[:*=]([0-9]{1,9}))?")
 _CORRECT = "correct or remove the row"
-_CONSTRAINTS = "constraint with alternatives, counts or features that the machine lacks, left out in that part"
+_CONSTRAINTS = "constraint with alternatives, counts or features that the machine lacks, read without that part"
 
 
 class _Event(NamedTuple):
@@ -128,7 +128,7 @@ class SlurmEvents(TraceFormat):
         until = np.isnan(ran)
         reasons = {
             "cancelled at a given time (-cancel-in)": np.array([event.cancelled for event in events], dtype=np.bool_),
-            "runs until its time limit, and has none": until & np.isnan(limit),
+            "runs until its time limit, but has none": until & np.isnan(limit),
             "runtime 0": ran == 0,
         }
         if self.memory_unknown == "exclude":
@@ -138,8 +138,8 @@ class SlurmEvents(TraceFormat):
         ran, limit, until = ran[keep], limit[keep], until[keep]
         runtime = np.fmin(np.where(until, limit, ran), limit)
         repaired = {
-            "time limit unknown, taken as the runtime": int(np.isnan(limit).sum()),
-            "runtime above the time limit, taken as the limit": int((ran > limit).sum()),
+            "time limit unknown, set to the runtime": int(np.isnan(limit).sum()),
+            "runtime above the time limit, set to the limit": int((ran > limit).sum()),
         }
         recorded = np.where(np.isnan(limit), UNKNOWN, array_to_ns(np.nan_to_num(limit)))
         requested = recorded if self.keep_requests else np.where(np.isnan(limit), array_to_ns(runtime), recorded)
@@ -268,7 +268,7 @@ def _gpus(options: Mapping[str, str], nodes: int, tasks: int, dropped: list[str]
                 continue
             amount = fields.pop() if fields and fields[-1][:1].isdigit() else "1"
             if fields:
-                dropped.append(f"type of GPU in option --{name}")
+                dropped.append(f"GPU type in option --{name}")
             total = max(total, _whole(amount, name, 0) * factor)
     return total
 

@@ -204,8 +204,8 @@ def _times(log: SwfRows, *, keep: bool = False) -> tuple[IntArray, IntArray, Int
     unknown = requested < 0
     below = ~unknown & (requested < runtime)
     counts = {
-        "requested time unknown, taken as the runtime": int(unknown.sum()),
-        "requested time below the runtime, taken as the runtime": int(below.sum()),
+        "requested time unknown, set to the runtime": int(unknown.sum()),
+        "requested time below the runtime, set to the runtime": int(below.sum()),
     }
     return array_to_ns(runtime), array_to_ns(np.maximum(requested, runtime)), recorded, occurring(counts)
 

@@ -14,7 +14,7 @@ from poolwise.errors import InputError
 from poolwise.quantities import SECOND
 from poolwise.traces.numbers import NotANumber
 
-REPEATED = "ambiguous local time at the end of daylight saving time, taken as the earlier one"
+REPEATED = "ambiguous local time at the end of daylight saving time, read as the earlier one"
 """Reason under which formats count the ambiguous times of `seconds`."""
 
 _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?(?:Z|[-+][0-9]{2}:?[0-9]{2})?")

@@ -143,7 +143,7 @@ def test_fields_that_are_refused_or_not_satisfied_are_reported(cluster: ControlP
     disk = {"iscsi": {"targetPortal": "10.0.0.1:3260", "iqn": "iqn.2026-11.example:disk", "lun": 0}}
     cases: dict[str, tuple[dict[str, Any], str]] = {
         "disk": ({"volumes": [{"name": "v", **disk}]}, "spec.volumes[v].iscsi is not supported by scheduler poolwise"),
-        "near": ({"affinity": near}, "has no pod that its pod affinity requires"),
+        "near": ({"affinity": near}, "has no pod in its domain that matches the pod's affinity"),
         "volume": ({"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]}, "claim default/c does not exist"),
         "selected": ({"nodeSelector": {"gone": "yes"}}, "no node matches the pod's node selector"),
     }

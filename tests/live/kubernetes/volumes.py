@@ -80,7 +80,7 @@ def test_volume_is_provisioned_elsewhere_if_the_provisioner_gives_up_a_node(clus
         cluster.wait(lambda: selected(cluster, "c") == "n0", 20, "a node is selected")
         assert node_of(cluster, "p") == "", "the pod is bound only once its volume is"
         cluster.kubectl("annotate", "pvc", "c", f"{SELECTED}-")
-        cluster.wait(lambda: "gave up node n0" in condition(cluster, "p"), 10, "a condition")
+        cluster.wait(lambda: "gave up on node n0" in condition(cluster, "p"), 10, "a condition")
         cluster.wait(lambda: selected(cluster, "c") == "n1", 10, "another node is selected")
         assert node_of(cluster, "p") == ""
         (claim,) = cluster.get("pvc")

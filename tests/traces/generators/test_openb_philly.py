@@ -70,7 +70,7 @@ def test_limited_durations_and_shared_gpus_are_counted():
     assert max(jobs.request(name).max() for name in TYPES) == 1
     assert jobs.duration.max() == 3600 * SECOND
     assert jobs.repaired["duration limited to 3600 s"] == (jobs.duration == 3600 * SECOND).sum()
-    assert jobs.repaired["part of a GPU, taken as a whole one"] > 100
+    assert jobs.repaired["fraction of a GPU, rounded up to a whole GPU"] > 100
 
 
 @pytest.mark.parametrize(

@@ -262,7 +262,7 @@ def test_trace_is_recognized_and_read(tmp_path: Path) -> None:
     workload = traces.read(path, machine, inter_arrival="7us")
     assert (workload.name, workload.tasks.tolist(), workload.duration.tolist()) == ("trace", [2, 1], [10_000, 1])
     assert workload.submit.tolist() == [0, 7000]
-    assert workload.repaired == {"task without operations, taken as 1 ns": 1}
+    assert workload.repaired == {"task without operations, set to 1 ns": 1}
     with pytest.raises(InputError, match="have no affinities"):
         traces.read(path, Machine.flat(1))
     path.write_text("2 10 5 0 30 2 7\n", encoding="utf-8")

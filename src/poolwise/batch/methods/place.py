@@ -41,7 +41,7 @@ LINEAR: BoundOf = "DWLP (linear program)"
 CONFIGURATIONS: BoundOf = "DWLP"
 PRICES = 8
 """Number of times that the price of remote memory is raised before the search gives up."""
-CUT = "the clock ended the search early, so the result depends on the speed of this machine"
+CUT = "the time limit ended the search early, so the result depends on the speed of this machine"
 
 
 @register("methods", "place")

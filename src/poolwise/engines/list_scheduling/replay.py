@@ -97,7 +97,7 @@ def _unsupported_limit(times: PassTimes) -> Obstacle | None:
         what = f"a limit on the jobs of a {' and '.join(times.groups[0][0])} that a backfill pass tests"
         names = "bf_max_job_user, bf_max_job_part and bf_max_job_assoc"
     elif times.least_priority > -math.inf:
-        what, names = "a lowest priority of jobs with reservations", "bf_min_prio_reserve"
+        what, names = "a minimum priority of jobs with reservations", "bf_min_prio_reserve"
     elif times.reserved_jobs:
         what, names = "a limit on the jobs of a partition with reservations", "bf_job_part_count_reserve"
     else:

@@ -87,7 +87,7 @@ def _backfill_obstacle(spec: RunSpec, scheduler: ListRule, layout: NodeLayout) -
         return Obstacle("held reservations have no kernel on shared nodes", "supported with keep_reservations = false")
     if rule.times is not None and rule.times.least_priority > -math.inf and has_tiers(spec.machine):
         return Obstacle(
-            "a lowest priority of jobs with reservations, and partitions of different priority tiers",
+            "a minimum priority of jobs with reservations, and partitions of different priority tiers",
             "supported without bf_min_prio_reserve, or with partitions of one tier",
         )
     if rule.times is not None and pools:

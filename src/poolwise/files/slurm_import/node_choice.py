@@ -60,5 +60,5 @@ def _note_upper_switches(cluster: SlurmCluster, topology: Path) -> None:
     """Note switches between the leaves and the top as left out."""
     upper = upper_switches(topology)
     if len(upper) > 1:
-        what = "a job uses the leaf switches that fit best, not first those below one of the switches above them"
+        what = "a job uses the best-fitting leaf switches, even if no switch below the top connects them"
         cluster.leave_out(f"{topology.name}:{upper[0]}: {what}")

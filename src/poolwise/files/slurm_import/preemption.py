@@ -45,7 +45,7 @@ def preemption_line(cluster: SlurmCluster) -> str:
     elif not problem:
         settings, problem = _by_tiers(cluster) if _NAMES[kind] == "tiers" else _by_qos(cluster)
     if problem:
-        cluster.leave_out(f"{place}: PreemptType={conf.text('PreemptType')}: jobs are not preempted: {problem}")
+        cluster.leave_out(f"{place}: PreemptType={conf.text('PreemptType')}: jobs are not preempted, because {problem}")
     if settings is None or problem:
         _note_unused(cluster)
         return ""
@@ -85,7 +85,7 @@ def _by_tiers(cluster: SlurmCluster) -> tuple[dict[str, Any] | None, str]:
         if section.words("PreemptMode"):
             modes[name], problem = _mode(cluster, section.words("PreemptMode"), place)
             if problem and "OFF" not in section.words("PreemptMode"):
-                cluster.leave_out(f"{place}: jobs of partition {name} are not preempted: {problem}")
+                cluster.leave_out(f"{place}: jobs of partition {name} are not preempted, because {problem}")
         if section.seconds("GraceTime", 0) > 0:
             cluster.leave_out(f"{section.source('GraceTime')}: GraceTime of partition {name}: preempted jobs end at once")
     return {"partitions": modes} if modes else {}, ""
@@ -94,7 +94,7 @@ def _by_tiers(cluster: SlurmCluster) -> tuple[dict[str, Any] | None, str]:
 def _by_qos(cluster: SlurmCluster) -> tuple[dict[str, Any] | None, str]:
     dump = cluster.files.qos
     if dump is None:
-        return None, "give the dump of QOS with --qos"
+        return None, "the dump of QOS is missing (--qos)"
     if "QOS" not in cluster.columns:
         return None, "the log has no column QOS"
     try:
@@ -119,7 +119,7 @@ def _by_qos(cluster: SlurmCluster) -> tuple[dict[str, Any] | None, str]:
 def _qos_mode(cluster: SlurmCluster, dump: Path, qos: QosPreempt) -> str:
     mode, problem = _mode(cluster, tuple(qos.mode.split(",")), f"{dump.name}:{qos.line}")
     if problem and "OFF" not in qos.mode:
-        cluster.leave_out(f"{dump.name}:{qos.line}: jobs of QOS {qos.name} are not preempted: {problem}")
+        cluster.leave_out(f"{dump.name}:{qos.line}: jobs of QOS {qos.name} are not preempted, because {problem}")
     return mode
 
 

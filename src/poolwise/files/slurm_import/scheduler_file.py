@@ -97,11 +97,11 @@ def _weights(cluster: SlurmCluster, settings: dict[str, str]) -> dict[str, str]:
         if dump is not None and lacks in cluster.columns:
             dumps[name] = dump
             if dump == SHARES and conf.whole(key, 0):
-                cluster.leave_out(f"{conf.source(key)}: usage before the log is taken as 0: give it with --shares")
+                cluster.leave_out(f"{conf.source(key)}: usage before the log is assumed to be 0: give it with --shares")
         elif conf.whole(key, 0):
             settings[key] = "0"
             why = f"give its dump with --{name}" if dump is None else f"the log has no column {lacks}"
-            cluster.leave_out(f"{conf.source(key)}: {key} is taken as 0: {why}")
+            cluster.leave_out(f"{conf.source(key)}: {key} is set to 0: {why}")
     flags = conf.words("PriorityFlags")
     for flag in sorted({*flags} - {*FLAGS, *HARMLESS}):
         cluster.leave_out(f"{conf.source('PriorityFlags')}: PriorityFlags={flag} is left out")

@@ -14,7 +14,7 @@ from poolwise.quantities import SECOND, format_count
 from poolwise.slurm.reservations import HARMLESS, MOST_REPEATS, REPEATS, SlurmReservation, read_reservations
 
 _FLAGS = {
-    "FLEX": "jobs of its users do not start outside and continue in it",
+    "FLEX": "jobs of its users do not start outside it and continue inside",
     "REPLACE": "its nodes stay the same",
     "REPLACE_DOWN": "its nodes stay the same",
 }
@@ -79,7 +79,7 @@ def _note_differences(cluster: SlurmCluster, place: str, reservation: SlurmReser
         missing, nodes = len(reservation.nodes) - hosts, format_count(len(reservation.nodes), "node")
         cluster.leave_out(f"{label}: {missing} of its {nodes} {'is' if missing == 1 else 'are'} not in the machine")
     if reservation.users and reservation.accounts:
-        cluster.leave_out(f"{label}: jobs of its users or of its accounts may use it, not only those of both")
+        cluster.leave_out(f"{label}: jobs of its users or of its accounts may use it, not only jobs that match both")
     if {*reservation.users, *reservation.accounts} - {"root"} and "MAGNETIC" not in reservation.flags:
         cluster.leave_out(f"{label}: jobs of its users or accounts need not name it to use its nodes")
     for field, names in (("User", reservation.users), ("Account", reservation.accounts)):

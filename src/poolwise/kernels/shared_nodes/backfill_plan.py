@@ -61,7 +61,7 @@ def holds(state: SharedState, intervals: SharedIntervals) -> bool:
     planned job, counted from now, reaches a further segment; an expected start has come into the window; a reservation has
     passed whose rounded end precedes its start; or the window has come to its end. Otherwise, only the end of the window moves.
 
-    With a lowest priority of jobs with reservations, it also changes with the priorities. With a limit on the number of
+    With a minimum priority of jobs with reservations, it also changes with the priorities. With a limit on the number of
     reservations, the result is False.
     """
     line, status, rules = intervals.line, intervals.status, intervals.rules

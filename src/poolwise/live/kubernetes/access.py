@@ -58,7 +58,9 @@ class Access:
         """
         present = [file for file in files if file.is_file()]
         if not present:
-            raise InputError("file does not exist", file=files[0], field="--kubeconfig", remedy="name the cluster's kubeconfig")
+            raise InputError(
+                "file does not exist", file=files[0], field="--kubeconfig", remedy="give the path of the cluster's kubeconfig"
+            )
         try:
             contents = [(file, yaml.safe_load(file.read_text()) or {}) for file in present]
             current = next(content["current-context"] for _, content in contents if content.get("current-context"))
@@ -111,7 +113,7 @@ def _find(contents: list[tuple[Path, Any]], group: str, name: str) -> tuple[Path
 def _proxy(cluster: Any, file: Path) -> str | None:
     proxy: str | None = cluster.get("proxy-url")
     if proxy and not proxy.startswith(("http://", "https://")):
-        field, remedy = "clusters.cluster.proxy-url", "name an HTTP proxy"
+        field, remedy = "clusters.cluster.proxy-url", "use an HTTP proxy"
         raise InputError(f"the proxy '{proxy}' is not supported", file=file, field=field, remedy=remedy)
     return proxy or None
 

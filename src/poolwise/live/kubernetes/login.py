@@ -106,7 +106,7 @@ def oidc_login(provider: Any, file: Path, files: Sequence[Path], context: str) -
     settings = provider.get("config") or {}
     if not {"idp-certificate-authority", "idp-certificate-authority-data"} & set(settings):  # the library would not verify it
         problem = "the certificate authority of the OIDC issuer is not set"
-        remedy = "name its file, such as /etc/ssl/certs/ca-certificates.crt for public issuers"
+        remedy = "give its file, such as /etc/ssl/certs/ca-certificates.crt for public issuers"
         raise InputError(problem, file=file, field=f"{field}.config.idp-certificate-authority", remedy=remedy)
     _require_library("auth-provider", file)
     from kubernetes.client import Configuration

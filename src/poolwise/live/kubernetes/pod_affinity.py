@@ -77,9 +77,9 @@ class AffinityFilter:
         for term in self.terms:
             domain = domain_of(term, node)
             if domain is None:
-                return f"node {name} lacks the label {term.topology_key} of its pod affinity"
+                return f"node {name} lacks the label {term.topology_key}, which the pod's affinity requires"
             if domain not in self.near and not self.starts_group:
-                return f"node {name} has no pod that its pod affinity requires"
+                return f"node {name} has no pod in its domain that matches the pod's affinity"
         if self.excluded:
             for domain in node.metadata.labels.items():
                 if (why := self.excluded.get(domain)) is not None:

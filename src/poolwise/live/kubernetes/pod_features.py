@@ -85,7 +85,7 @@ FEATURES: tuple[PodFeature, ...] = (
     PodFeature(
         "preemption by `priority`",
         "reported",
-        "no pod is evicted for another, and the condition states it",
+        "no pod is evicted for another, and the condition says so",
     ),
     PodFeature("tolerations with `Lt` or `Gt`", "refused", "use Equal or Exists", _comparing_tolerations),
     PodFeature(
@@ -93,7 +93,7 @@ FEATURES: tuple[PodFeature, ...] = (
         "refused",
         "use `ReadWriteOnce`; set `volumeName` in the claim",
     ),
-    PodFeature("disks of clouds, `iscsi`, `rbd`", "refused", "use a volume that does not bind to nodes", _disks),
+    PodFeature("cloud disks, `iscsi`, `rbd`", "refused", "use a volume that does not bind to nodes", _disks),
     PodFeature("topology and claims of a `PodGroup`", "refused", ELSEWHERE),
 )
 """All fields of pods that kube-scheduler 1.36 considers."""

@@ -84,11 +84,11 @@ class SpreadFilter:
             key = counted.constraint.topology_key
             domain = node.metadata.labels.get(key)
             if domain is None:
-                return f"node {node.metadata.name} lacks the label {key} of its topology spread"
+                return f"node {node.metadata.name} lacks the label {key} of the pod's topology spread constraint"
             skew = counted.pods.get(domain, 0) + counted.matches_itself - counted.minimum
             if skew > counted.constraint.max_skew:
                 return (
-                    f"node {node.metadata.name} would increase the skew of its topology spread over {key} to {skew}"
+                    f"node {node.metadata.name} would increase the skew of the pod's topology spread over {key} to {skew}"
                     f" (maxSkew {counted.constraint.max_skew})"
                 )
         return None

@@ -64,7 +64,7 @@ class VolumeBinder:
                     if claim.is_bound:
                         break
                     if claim.metadata.annotations.get(SELECTED_NODE) != node:
-                        reason = f"the provisioner of volume claim {meta.key} gave up node {node}"
+                        reason = f"the provisioner of volume claim {meta.key} gave up on node {node}"
                         raise StartFailed(reason, volumes=cause)
                     try:
                         await asyncio.wait_for(event.wait(), max(until - time.monotonic(), 0.001))

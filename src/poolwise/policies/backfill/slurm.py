@@ -136,7 +136,7 @@ class SlurmBackfill(BackfillPolicy):
     def check(self, machine: Machine, jobs: JobTable) -> None:
         """Raise InputError for `bf_busy_nodes` on a machine with exclusive nodes, of which only the number is modeled."""
         if _has_counted_nodes(machine) and self.parameters.busy_nodes:
-            problem = f"{BUSY_NODES} is not supported on nodes that jobs use alone, which are only counted"
+            problem = f"{BUSY_NODES} is not supported on whole nodes, which are only counted"
             raise InputError(
                 problem, field="settings", remedy=f'remove {BUSY_NODES}, or set allocation = "shared" for all nodes'
             )

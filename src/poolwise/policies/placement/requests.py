@@ -17,12 +17,17 @@ def foreign_request(job: Job, known_names: Collection[str]) -> Refusal | None:
     """Return the refusal of a job that requests a resource outside `known`, else None."""
     for name in job.table.requests:
         if name not in known_names and (amount := job.request(name)):
-            return Refusal(f"requests {name}, which the machine does not have where jobs are placed", name, amount, 0)
+            return Refusal(
+                f"requests {name}, which the machine does not have on the nodes where jobs are placed", name, amount, 0
+            )
     return None
 
 
 def check_requests(
-    jobs: JobTable, known_names: Collection[str], why: str = "the machine does not have where jobs are placed", remedy: str = ""
+    jobs: JobTable,
+    known_names: Collection[str],
+    why: str = "the machine does not have on the nodes where jobs are placed",
+    remedy: str = "",
 ) -> None:
     """Raise InputError for the first job that requests a resource outside `known`; `why` ends the message after "which"."""
     for name, amounts in jobs.requests.items():

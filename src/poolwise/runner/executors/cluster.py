@@ -136,7 +136,9 @@ class Cluster(Executor):
                     processes, checked = connection.processes(), time.monotonic()
                 if not processes and checked - last_result > PATIENCE_S:
                     remedy = "start workers, then run the command again; finished results are kept"
-                    raise InputError(f"no worker for {PATIENCE_S / 60:g} minutes", file=self.address, remedy=remedy)
+                    raise InputError(
+                        f"no worker was available for {PATIENCE_S / 60:g} minutes", file=self.address, remedy=remedy
+                    )
         except ConnectionLost:
             left.extendleft(submitted.values())
             submitted.clear()

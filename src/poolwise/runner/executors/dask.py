@@ -30,7 +30,7 @@ class DaskCluster(Cluster):
             client = Client(**target, timeout=CONNECT_S, set_as_default=False)
         except (OSError, TimeoutError, ValueError) as error:
             remedy = "start one with: dask scheduler"
-            raise InputError(f"no Dask scheduler answers: {error}", field=self.address, remedy=remedy) from error
+            raise InputError(f"no Dask scheduler responds: {error}", field=self.address, remedy=remedy) from error
         return _DaskConnection(client)
 
 

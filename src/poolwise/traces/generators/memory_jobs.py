@@ -99,7 +99,7 @@ class MemoryJobs:
             id=job,
             requested=np.ceil(runtime * self.estimate_factor).astype(np.int64) * SECOND,
             requests={"nodes": nodes, "memory": memory},
-            repaired={f"wider than {self.nodes} nodes: cut to them": cut} if cut else {},
+            repaired={f"wider than {self.nodes} nodes, limited to that number": cut} if cut else {},
             name=name,
         )
 

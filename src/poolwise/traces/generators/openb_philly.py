@@ -40,11 +40,11 @@ class OpenbPhilly(Generator):
 
     From openb: cores (rounded up), memory, GPUs (rounded up to whole ones), and the acceptable types of GPU. From Philly: the
     duration of a job with the same number of GPUs (one GPU for pods without), limited to `longest_s`. Requested times equal
-    durations. Assumed: Poisson arrivals; the type of GPU, drawn in proportion to the number of each from the types that the pod
+    durations. Assumed: Poisson arrivals; the GPU type, drawn in proportion to the number of each from the types that the pod
     names and the machine has, or from all types of the machine if it has none of those; whether a pod needs NVMe, its capacity
     and its bandwidth; and the other inputs of performance models. Each draw depends only on the seed and the job.
 
-    Columns: requests cores, memory, bandwidth, storage, and one for each type of GPU; attributes kind and profile (sensitivity
+    Columns: requests cores, memory, bandwidth, storage, and one for each GPU type; attributes kind and profile (sensitivity
     to remote GPUs and memory, drawn uniformly from `GPU_KINDS`, or from `CPU_KINDS` for pods without GPU), frequency, and
     data_size, data_x, data_y (data staged before the job runs, from the switch of a rack).
 
@@ -140,7 +140,7 @@ class OpenbPhilly(Generator):
             check_setting_range(low, **{name: high})
         unknown = sorted(set(self.gpus) - set(MODELS))
         if unknown or not sum(self.gpus.values()) or min(self.gpus.values()) < 0:
-            problem = f"unknown type of GPU '{unknown[0]}'" if unknown else "the counts must be at least 0 and not all 0"
+            problem = f"unknown GPU type '{unknown[0]}'" if unknown else "the counts must be at least 0 and not all 0"
             raise InputError(problem, field="gpus", remedy=f"types: {', '.join(MODELS)}")
 
     def _pick(self, stream: str, job: IntArray, n: int) -> IntArray:
@@ -183,7 +183,9 @@ class OpenbPhilly(Generator):
 
     def _repaired(self, pods: Workload, row: IntArray, limited: int) -> dict[str, int]:
         shared = int(pods.attributes["shared_gpu"][row].sum())
-        return occurring({"part of a GPU, taken as a whole one": shared, f"duration limited to {self.longest_s:g} s": limited})
+        return occurring(
+            {"fraction of a GPU, rounded up to a whole GPU": shared, f"duration limited to {self.longest_s:g} s": limited}
+        )
 
 
 @lru_cache(maxsize=2)
@@ -192,7 +194,7 @@ def _pods(reference: str) -> Workload:
     path = catalog.resolve("traces", reference)
     whole, parts = (OpenB().read(Path(path), _shared_nodes(gpu)) for gpu in ("gpu", "gpu_milli"))
     if "gpu_spec" not in whole.attributes:
-        raise InputError("the trace does not name types of GPU", file=path, field="gpu_spec", remedy="use another pod list")
+        raise InputError("the trace does not name GPU types", file=path, field="gpu_spec", remedy="use another pod list")
     shared: BoolArray = np.less(parts.request("gpu_milli"), 1000 * whole.request("gpu"))
     return replace(whole, attributes={**whole.attributes, "shared_gpu": shared.astype(np.int64)})
 

@@ -28,7 +28,9 @@ def with_overestimates(workload: Workload, seed: int, overestimate: float, overe
     for name, value, most in (("overestimate", overestimate, 1000.0), ("overestimating", overestimating, 1.0)):
         if not 0 <= value <= most:
             problem = f"{name} must be between 0 and {most:g}, not {value:g}"
-            raise InputError(problem, field=name, remedy="overestimate 0.6 requests 60 % more; overestimating 1.0 is all users")
+            raise InputError(
+                problem, field=name, remedy="overestimate = 0.6 requests 60 % more; overestimating = 1.0 applies to all users"
+            )
     overestimates = uniform(seed, "memory_use.overestimating", workload.id) < overestimating
     more = np.ceil(workload.memory * (1.0 + overestimate) * (1.0 - 1e-12)).astype(np.int64)
     return np.where(overestimates, more, workload.memory)

@@ -51,7 +51,7 @@ def workload_of_tasks(tasks: TaskList, machine: Machine, arrivals: IntArray, nam
         tasks=counts,
         requests={"slots": np.ones(len(first), dtype=np.int64)},
         attributes={**columns, **graph, "parent": job[first], "parent_job_id": tasks.column("parent_job_id")[first]},
-        repaired={"task without operations, taken as 1 ns": no_operations} if no_operations else {},
+        repaired={"task without operations, set to 1 ns": no_operations} if no_operations else {},
         name=name,
     )
 

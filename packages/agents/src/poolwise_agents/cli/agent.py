@@ -13,7 +13,7 @@ from poolwise.cli.examples import command
 from poolwise.errors import InputError
 from poolwise.quantities import format_count
 
-agents = typer.Typer(help="Run a daemon on a node: for its memory or for fabric devices.", no_args_is_help=True)
+agents = typer.Typer(help="Run a daemon that manages a node's memory or fabric devices.", no_args_is_help=True)
 
 
 _PACKAGES = ("aiohttp", "grpc", "msgspec", "prometheus_client", "yaml")

@@ -51,7 +51,7 @@ def measure(
     out: Path = typer.Option(Path("measured.csv"), metavar="FILE", help="File for the measurements."),
     json: bool = typer.Option(False, "--json", help="Print one JSON object instead of a table."),
 ) -> None:
-    """Measure a program with less and less local memory.
+    """Measure a program at decreasing amounts of local memory.
 
     The first runs have all memory local; in the others, the rest is swapped out. `poolwise profile fit` reads the result.
     """

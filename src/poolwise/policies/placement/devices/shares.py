@@ -155,7 +155,7 @@ class DeviceShares(PlacementPolicy):
         if not self.pooled:
             where = "on a node with room for all else" + (", or in a pool" if (layout.home < 0).any() else "")
             most = max(most, int(layout.on_nodes(fit)[room].max(initial=0)))
-        return Refusal(f"too few devices{kind} with {need.each} {self.resource} {where}", "devices", need.count, most)
+        return Refusal(f"too few devices{kind} with {need.each} {self.resource} free {where}", "devices", need.count, most)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
