@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from poolwise.batch.search.costs import costs_of
 from poolwise.batch.search.packing import PackingPrices, exchange_all, fit
-from poolwise.kernels.batch.exchange import BARRED, assign
+from poolwise.kernels.batch.exchange import BARRED, assign, empty_exchange
+from poolwise.kernels.python_code import python_code
 from tests.helpers.batch_problems import problems, set_cost
 
 
@@ -20,8 +21,10 @@ def test_assignment_is_optimal(data):
     m = n + data.draw(st.integers(0, 2))
     values = st.one_of(st.integers(-9, 9).map(float), st.just(BARRED))
     cost = np.array(data.draw(st.lists(values, min_size=n * m, max_size=n * m))).reshape(n, m)
-    column = np.full(n, -1)
-    assign(cost, n, m, column)
+    scratch = empty_exchange(n, m)
+    scratch.cost[:] = cost
+    python_code(assign)(scratch, n, m)
+    column = scratch.column
     assert len(set(column.tolist())) == n
     best = min(sum(cost[r, c] for r, c in enumerate(chosen)) for chosen in permutations(range(m), n))
     assert cost[np.arange(n), column].sum() == pytest.approx(best)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from poolwise.arrays import FloatArray, IntArray
 from poolwise.batch.problem.assignment import Assignment
 from poolwise.batch.problem.definition import Problem
-from poolwise.kernels.batch.exchange import exchange
+from poolwise.kernels.batch.exchange import empty_exchange, exchange
 from poolwise.kernels.batch.fill import FillCosts
 from poolwise.kernels.batch.guide import guide, priced
 from poolwise.kernels.batch.search import Annealing, Bins, anneal, best_fit, empty_bins, put_all, split, total
@@ -127,10 +127,11 @@ def improve(
 def exchange_all(costs: FillCosts, start: BinPacking, rounds: int, seed: int, late: Late) -> BinPacking:
     """Exchange an item of every bin at once, for a number of rounds; the result is never worse."""
     bins, state, best, idle = rebuild(costs, start, most_items(costs)), _random(seed), start.cost, 0
+    scratch = empty_exchange()
     for _ in range(rounds):
         if late() or idle == IDLE:
             break
-        exchange(costs, bins, state)
+        exchange(costs, bins, scratch, state)
         value = total(bins)
         idle = 0 if value < best - 1e-12 else idle + 1
         best = min(best, value)

@@ -7,13 +7,15 @@ paths with dual variables (Kuhn 1955; Jonker, Volgenant 1987).
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
-from poolwise.arrays import FloatArray, IntArray
+from poolwise.arrays import BoolArray, FloatArray, IntArray
 from poolwise.kernels.batch.fill import FillCosts
 from poolwise.kernels.batch.search import Bins, alone, changed, draw, fits, put, take, vacant
-from poolwise.kernels.jit import kernel, step
+from poolwise.kernels.jit import entry, step
 
 BARRED = 1e12
 """Cost of a bin that cannot hold an item."""
@@ -23,13 +25,40 @@ PART = 90
 """Bins per exchange. The time of an exchange grows with the cube of this number; its gain does not."""
 
 
-@kernel
-def assign(cost: FloatArray, n: int, m: int, column: IntArray) -> None:
-    """Assign each of n rows a different one of m >= n columns at minimum total cost; `column` (n,) receives the columns."""
-    row_price, price = np.zeros(n + 1), np.zeros(m + 1)
-    taken, way = np.zeros(m + 1, dtype=np.int64), np.zeros(m + 1, dtype=np.int64)  # 1 + row of a column; 0 for none
-    least, seen = np.empty(m + 1), np.empty(m + 1, dtype=np.bool_)
-    waiting = np.zeros(n + 1, dtype=np.bool_)
+class Exchange(NamedTuple):
+    """Scratch arrays of an exchange of up to r items between up to k bins."""
+
+    slots: IntArray  # (r,) slots of the bins
+    hand: IntArray  # (r,) items removed from these bins
+    cost: FloatArray  # (r, k) cost of each item in each bin
+    column: IntArray  # (r,) assigned bins
+    # Prices of rows (r + 1,) and columns (k + 1,), and the search from a row
+    row_price: FloatArray
+    waiting: BoolArray  # (r + 1,)
+    price: FloatArray
+    taken: IntArray  # (k + 1,) 1 + row of a column; 0 for none
+    way: IntArray  # (k + 1,)
+    least: FloatArray  # (k + 1,)
+    seen: BoolArray  # (k + 1,)
+
+
+def empty_exchange(rows: int = PART, columns: int = PART + NEW) -> Exchange:
+    """Return scratch arrays for assignments of up to `rows` rows to up to `columns` columns."""
+    slots, hand, column = (np.zeros(rows, dtype=np.int64) for _ in range(3))
+    row_price, price, least = np.zeros(rows + 1), np.zeros(columns + 1), np.zeros(columns + 1)
+    taken, way = np.zeros(columns + 1, dtype=np.int64), np.zeros(columns + 1, dtype=np.int64)
+    waiting, seen = np.zeros(rows + 1, dtype=np.bool_), np.zeros(columns + 1, dtype=np.bool_)
+    return Exchange(slots, hand, np.zeros((rows, columns)), column, row_price, waiting, price, taken, way, least, seen)
+
+
+@step
+def assign(x: Exchange, n: int, m: int) -> None:
+    """Assign each of n rows a different one of m >= n columns at minimum total cost; `x.column` receives the columns."""
+    cost, row_price, price, taken, way, least, seen = x.cost, x.row_price, x.price, x.taken, x.way, x.least, x.seen
+    waiting = x.waiting
+    row_price[: n + 1] = 0.0
+    price[: m + 1] = 0.0
+    taken[: m + 1] = 0
     for row in range(1, n + 1):  # greedy start: a row takes its cheapest column if that is free
         j = int(np.argmin(cost[row - 1, :m])) + 1
         row_price[row] = cost[row - 1, j - 1]
@@ -40,8 +69,8 @@ def assign(cost: FloatArray, n: int, m: int, column: IntArray) -> None:
         if not waiting[row]:
             continue
         taken[0], at = row, 0
-        least[:] = np.inf
-        seen[:] = False
+        least[: m + 1] = np.inf
+        seen[: m + 1] = False
         while True:
             seen[at] = True
             here, step, next_ = taken[at], np.inf, 0
@@ -67,7 +96,7 @@ def assign(cost: FloatArray, n: int, m: int, column: IntArray) -> None:
             at = way[at]
     for j in range(1, m + 1):
         if taken[j] > 0:
-            column[taken[j] - 1] = j - 1
+            x.column[taken[j] - 1] = j - 1
 
 
 @step
@@ -82,12 +111,12 @@ def cheapest_new(c: FillCosts, b: Bins, w: int, more: int) -> tuple[int, float]:
     return kind, best
 
 
-@kernel
-def exchange(c: FillCosts, b: Bins, state: NDArray[np.uint64]) -> None:
+@entry
+def exchange(c: FillCosts, b: Bins, x: Exchange, state: NDArray[np.uint64]) -> None:
     """Remove one random item from each of up to PART random bins, and reassign all of them at minimum cost."""
     n_slot = len(b.place)
     bins = min(PART, b.open[n_slot])
-    slots, hand = np.empty(bins, dtype=np.int64), np.empty(bins, dtype=np.int64)
+    slots, hand, cost, column = x.slots, x.hand, x.cost, x.column
     for k in range(bins):  # partial shuffle of the bins in use
         other = k + int(draw(state) * (b.open[n_slot] - k))
         s, t = b.open[other], b.open[k]
@@ -96,17 +125,15 @@ def exchange(c: FillCosts, b: Bins, state: NDArray[np.uint64]) -> None:
         slots[k] = s
     for k in range(bins):
         hand[k] = b.items[slots[k], int(draw(state) * b.n_item[slots[k]])]
-    for w in hand:
-        take(c, b, w)
-    cost = np.empty((bins, bins + NEW))
+    for k in range(bins):
+        take(c, b, hand[k])
     for r in range(bins):
         w = hand[r]
         for j in range(bins):  # the bins' remaining load admits any item that fits, so each item can return
             s = slots[j]
             cost[r, j] = changed(c, b, s, -1, w) - b.cost[s] if fits(c, b, s, -1, w) else BARRED
-        cost[r, bins:] = cheapest_new(c, b, w, bins + NEW)[1]
-    column = np.empty(bins, dtype=np.int64)
-    assign(cost, bins, bins + NEW, column)
+        cost[r, bins : bins + NEW] = cheapest_new(c, b, w, bins + NEW)[1]
+    assign(x, bins, bins + NEW)
     for r in range(bins):
         if column[r] < bins:
             put(c, b, slots[column[r]], hand[r])
