@@ -89,7 +89,7 @@ def test_errors_list_cells_nearest_jobs_and_remedies(ran, tmp_path, capsys):
     code, _, err = call(capsys, "explain", "run", tmp_path / "log.swf", 1)
     assert code == 2 and "poolwise explain log" in err
     code, _, err = call(capsys, "explain", "run", tmp_path / "log.swf", 1, "--cell", "order=fm")
-    assert code == 2 and "not a folder of results" in err
+    assert code == 2 and "not a results folder" in err
 
 
 def test_results_without_description_or_of_another_version_are_rejected(ran, longest, capsys):

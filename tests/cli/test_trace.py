@@ -185,7 +185,7 @@ def test_info_without_a_machine_states_the_assumed_nodes(tmp_path, capsys):
         "JobID|Submit|Start|State|NNodes|AllocCPUS|ElapsedRaw|TimelimitRaw|AllocTRES\n"
         "1|2026-03-01T00:00:00|2026-03-01T00:00:00|COMPLETED|2|64|60|98|cpu=64,gres/gpu=4\n"
     )
-    assumed = "Nodes and node-seconds assume nodes of one core; choose others with --machine or --machine-cores."
+    assumed = "Nodes and node-seconds assume one-core nodes; specify others with --machine or --machine-cores."
     _, out, _ = call(capsys, "trace", "info", log)
     text = " ".join(out.split())
     assert text.count(assumed) == 2

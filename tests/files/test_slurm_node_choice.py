@@ -65,7 +65,7 @@ BUSY = ("bf_continue", "bf_continue,bf_busy_nodes")
             [],
             [],
             '{ name = "topology_none", gpu_weights = false }  # TopologyPlugin is not set: topology/none; '
-            "gpu_weights = true follows Slurm more closely, in the reference engine",
+            "gpu_weights = true follows Slurm more closely, but requires the reference engine",
         ),
         ([NO_GPUS], [], '"topology_none"  # TopologyPlugin is not set: topology/none'),
         ([NO_GPUS, BUSY], TOPOLOGY, '"topology_none"  # TopologyPlugin is not set: topology/none'),
@@ -73,7 +73,8 @@ BUSY = ("bf_continue", "bf_continue,bf_busy_nodes")
         (
             [TREE, BUSY],
             TOPOLOGY,
-            '"first_fit"  # "topology_tree" uses the same nodes as Slurm, in the reference engine because of node weights and '
+            '"first_fit"  # "topology_tree" uses the same nodes as Slurm, but requires the reference engine because of '
+            'node weights and '
             "bf_busy_nodes",
         ),
     ],

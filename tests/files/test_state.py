@@ -127,7 +127,7 @@ def test_write_replaces_only_a_state_directory(tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     with pytest.raises(InputError, match="not a state directory"):
         write_state(state_on(rich(), 1), tmp_path / "mine")
-    with pytest.raises(InputError, match=r"not a state directory: no state\.toml"):
+    with pytest.raises(InputError, match=r"not a state directory: state\.toml is missing"):
         read_state(tmp_path / "mine")
 
 

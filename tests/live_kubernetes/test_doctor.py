@@ -175,7 +175,7 @@ def test_driver_of_two_schedulers_is_found(ours: str) -> None:
 def test_cluster_without_usable_nodes_fails() -> None:
     kube = FakeKubernetes({"kind": "Namespace", "metadata": {"name": "poolwise"}})
     assert any("no pod starts" in line for line in failures(FakeServer(kube)))
-    assert any("none publishes devices" in str(check) for check in examine(FakeServer(kube)))
+    assert any("no driver publishes devices" in str(check) for check in examine(FakeServer(kube)))
 
 
 @pytest.mark.parametrize(("seconds", "status"), [(3, "note"), (60, "ok")])

@@ -139,7 +139,7 @@ def test_interrupted_plan_resumes_with_the_same_result(file):
             (90.0, 155.0, 148.0),
             "Cheaper than the answer by 5,000 $, and not distinguishable from it in latency",
         ),
-        ({"energy_j": 2.0}, (140.0, 155.0, 148.0), "Of a lower 2 x energy j than the answer (6 instead of 8), but slower: "),
+        ({"energy_j": 2.0}, (140.0, 155.0, 148.0), "With a lower 2 x energy j than the answer (6 instead of 8), but slower: "),
         (None, (140.0, 155.0, 148.0), "1 cpu-intel with placement "),
     ],
 )

@@ -324,7 +324,7 @@ def test_lower_bounds_and_fairness_can_be_targets(folder):
         ({"plan.size.0.key": "machine.node.thin.allocation"}, "not a value"),
         ({"plan.size.0.price": "5 €"}, "is not a price"),
         ({"plan.size.0.price": "5 $/GiG"}, "did you mean 'GiB'"),
-        ({"plan.size.0.price": ["5 $/GiB", "4 $/GiB", "6 $/GiB"]}, "the least, the likely and the highest"),
+        ({"plan.size.0.price": ["5 $/GiB", "4 $/GiB", "6 $/GiB"]}, "are not three ascending prices"),
         ({"plan.size.0.price": ["5 $/GiB", "6 $/MiB", "7 $/GiB"]}, "in one unit"),
         ({"plan.size.0.step": "16 W"}, "units of memory"),
         ({"plan.size.0.values": ["16 GiB"]}, "either values, or min, max and step"),

@@ -368,4 +368,4 @@ def test_study_counts_canceled_jobs(tmp_path: Path) -> None:
     (tmp_path / "jobs.csv").write_text("id,submit,duration,nodes,cores,partition\n1,0,100,2,8,low\n2,30,50,1,4,high\n")
     (tmp_path / "study.toml").write_text(STUDY)
     result = studies.run(studies.load(tmp_path / "study.toml"), tmp_path / "out")
-    assert "A run canceled at most 1 job: preempted." in result.notes()
+    assert "At most 1 job was canceled in any run: preempted." in result.notes()

@@ -75,7 +75,7 @@ def test_report_has_one_definition_of_stranded(result: studies.StudyResult) -> N
     assert definition.replace("while", "and") in answer.sections["Stranded resources"][-1]
     machine = figures["machine"]
     assert machine.title.startswith("Use of the machine") and "out of reach" in machine.series
-    assert "out of reach are free but unusable" in machine.caption
+    assert "out of reach are free but cannot be used" in machine.caption
     drawn = " ".join([machine.title, machine.caption, *machine.series, *(box.description for box in machine.boxes)])
     assert "stranded" not in drawn.lower()
 

@@ -52,7 +52,7 @@ def test_job_without_free_licenses_is_skipped_and_blocks_no_other(backfill: str)
     jobs, on = six_jobs(), licensed(matlab=2)
     schedule = simulate(jobs, on, ListScheduler(backfill=make("backfills", backfill))).schedule
     assert starts(schedule) == {1: 0, 2: 100, 3: 2, 5: 100, 6: 150}
-    assert schedule.rejected == {3: "requests 3 licenses 'matlab', and the machine has 2"}
+    assert schedule.rejected == {3: "requests 3 licenses 'matlab', but the machine has 2"}
 
 
 def test_explanation_names_license_need_and_holders() -> None:
@@ -65,7 +65,7 @@ def test_explanation_names_license_need_and_holders() -> None:
     assert [(holder.job, holder.amount) for holder in episode.holders] == [(0, 2)]
     assert "all of it short of licenses 'matlab' (it needed 1, and nothing was free)" in answer_sentence(explanation)
     assert "job 1 (2 licenses 'matlab', expected to end after 1 min 39 s)" in holders_sentence(explanation)
-    assert explain_wait(jobs, on, scheduler, 4).rejected == "requests 3 licenses 'matlab', and the machine has 2"
+    assert explain_wait(jobs, on, scheduler, 4).rejected == "requests 3 licenses 'matlab', but the machine has 2"
 
 
 def test_job_of_several_tasks_holds_its_licenses_once() -> None:

@@ -92,10 +92,10 @@ def test_memory_stretches_of_a_job(study: Path) -> None:
     assert {s.local for s in stretches} == {10 * 1024}
     assert [s.outcome for s in stretches] == [Outcome.OUT_OF_MEMORY] * 3 + [Outcome.FINISHED] * 2
     assert memory_sentence(stretches) == (
-        "It held 10 GiB to 70 GiB of pools, changed 1 time, used 20 GiB to 80 GiB in total, was stalled for 15 s by a "
+        "It held 10 GiB to 70 GiB of pool memory, changed 1 time, used 20 GiB to 80 GiB in total, was stalled for 15 s by a "
         "memory shortage and was killed when memory ran out, which lost 1 min 15 s of run time."
     )
-    assert memory_sentence(stretches[3:]) == "It held 70 GiB of pools and used 20 GiB to 80 GiB in total."
+    assert memory_sentence(stretches[3:]) == "It held 70 GiB of pool memory and used 20 GiB to 80 GiB in total."
 
 
 def test_explain_shows_memory_over_time(
@@ -113,6 +113,6 @@ def test_explain_shows_memory_over_time(
     output_of("simulate", "rerun", str(recorded), "--schedule", str(schedule))
     table = output_of("explain", "run", str(schedule), "2", "--report", str(page))
     assert "stalled: not enough memory, then out of memory" in " ".join(table.split())
-    assert "It held 10 GiB to 70 GiB of pools" in table and "Memory of job 2" in page.read_text()
+    assert "It held 10 GiB to 70 GiB of pool memory" in table and "Memory of job 2" in page.read_text()
     rows = json.loads(output_of("explain", "run", str(schedule), "2", "--json"))["memory"]
     assert len(rows) == 5 and rows[2]["stood_still"] and rows[2]["pooled_mib"] == 10 * 1024

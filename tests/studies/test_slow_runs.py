@@ -30,7 +30,7 @@ def test_runs_are_grouped_by_obstacle(tmp_path: Path) -> None:
     (group,) = slow_runs.slow_runs(study.runs)
     assert (group.runs, group.jobs) == (4, 1001)
     assert group.text.startswith(
-        f"the reference engine runs 4 runs of 1,001 jobs each, for at least about 1 min 35 s each: {REASON}"
+        f"the reference engine simulates 4 runs of 1,001 jobs each, which takes at least about 1 min 35 s each: {REASON}"
     )
 
 
@@ -48,7 +48,7 @@ def test_run_says_so_before_it_starts_and_not_when_it_resumes(
     assert cli.run(["run", str(file), *settings]) == 0
     lines = " ".join(capsys.readouterr().err.split())
     assert lines.startswith(
-        f"note: the reference engine runs 2 runs of 60 jobs each, for at least about 1 min 35 s each: {REASON}"
+        f"note: the reference engine simulates 2 runs of 60 jobs each, which takes at least about 1 min 35 s each: {REASON}"
     )
     assert cli.run(["run", str(file), *settings]) == 0
     assert "reference engine" not in capsys.readouterr().err
@@ -58,13 +58,16 @@ def test_run_says_so_before_it_starts_and_not_when_it_resumes(
 def test_validate_and_simulate_say_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = write(tmp_path)
     assert cli.run(["validate", str(file)]) == 0
-    assert "slow: the reference engine runs 4 runs of 1,001 jobs" in " ".join(capsys.readouterr().out.split())
+    assert "slow: the reference engine simulates 4 runs of 1,001 jobs" in " ".join(capsys.readouterr().out.split())
     words = ["simulate", str(tmp_path / "jobs.csv"), "--machine", str(tmp_path / "machine.toml"), "--backfill", "skip"]
     assert cli.run(words) == 0
     printed = " ".join(capsys.readouterr().err.split())
-    assert printed.count("the reference engine runs") == 1 and "1 run of 1,001 jobs, for at least about 1 min 35 s" in printed
+    assert (
+        printed.count("the reference engine simulates") == 1
+        and "1 run of 1,001 jobs, which takes at least about 1 min 35 s" in printed
+    )
     assert cli.run([*words, "--engine", "reference"]) == 0
-    assert "reference engine runs" not in capsys.readouterr().err
+    assert "reference engine simulates" not in capsys.readouterr().err
 
 
 PLAN = """[plan]
@@ -86,7 +89,7 @@ at_most = 1000.0
 def test_validate_says_so_of_plans_and_searches(file: str, capsys: pytest.CaptureFixture[str]) -> None:
     path = catalog.FOLDER / f"{file}.toml"
     assert cli.run(["validate", str(path), "--set", 'scheduler.backfill="skip"']) == 0
-    assert "slow: the reference engine runs" in " ".join(capsys.readouterr().out.split())
+    assert "slow: the reference engine simulates" in " ".join(capsys.readouterr().out.split())
 
 
 def test_plan_says_so_before_it_starts(
@@ -95,7 +98,7 @@ def test_plan_says_so_before_it_starts(
     monkeypatch.setattr(slow_runs, "MANY", 50)
     file = write(tmp_path, SKIP.partition("[vary]")[0] + PLAN, jobs=60)
     assert cli.run(["plan", str(file), "--jobs", "1", "--out", str(tmp_path / "out")]) in (0, 3)
-    assert capsys.readouterr().err.startswith("note: the reference engine runs 1 run of 60 jobs")
+    assert capsys.readouterr().err.startswith("note: the reference engine simulates 1 run of 60 jobs")
 
 
 def test_sample_is_extrapolated_by_its_growth() -> None:

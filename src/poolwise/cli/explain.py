@@ -146,7 +146,7 @@ def run(
         _explain_study(run, job, output, cell or [], study, set_)
         return
     if cell or study is not None or set_:
-        raise InputError("not a folder of results", file=run, field="RUN", remedy="give the folder of `poolwise run --out`")
+        raise InputError("not a results folder", file=run, field="RUN", remedy="give the folder of `poolwise run --out`")
     name, explained_cell, wait = _explain_schedule(run, job)
     show_explanation(name, explained_cell, wait, output, [run])
 

@@ -34,7 +34,8 @@ class LiveOptions:
         str, typer.Option(metavar="FILE", help="SCHEDULER.toml, or catalog:NAME (`poolwise list schedulers`).")
     ]
     state: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Folder for state to resume from, such as priorities that count passes.")
+        Path | None,
+        typer.Option(metavar="DIR", help="Folder for saved state to resume from, such as priorities that count passes."),
     ] = None
     record: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Append decisions and events to a file for `poolwise compare`.")

@@ -37,7 +37,7 @@ def fit(
         metavar="FILE", help="CSV with the columns workload, remote, seconds, and optionally frequency."
     ),
     pieces: int = typer.Option(3, min=1, max=3, help="Number of linear pieces, of equal width."),
-    convex: bool = typer.Option(True, "--convex/--no-convex", help="Require slopes that do not decrease."),
+    convex: bool = typer.Option(True, "--convex/--no-convex", help="Require nondecreasing slopes."),
     out: Path = typer.Option(
         Path("profiles.csv"), metavar="FILE", help="File for the profiles; the plot goes to the same folder."
     ),

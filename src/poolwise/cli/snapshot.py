@@ -31,7 +31,8 @@ def slurm(out: OutOption, partition: PartitionOption = None, scheduler: ClusterS
 def kubernetes(
     out: OutOption,
     name: Annotated[
-        str, typer.Option(metavar="NAME", help="schedulerName of the pods that are jobs; other pods only occupy resources.")
+        str,
+        typer.Option(metavar="NAME", help="schedulerName of the pods that count as jobs; other pods only occupy resources."),
     ] = "poolwise",
     scheduler: ClusterSchedulerOption = "",
     kubeconfig: KubeconfigOption = None,

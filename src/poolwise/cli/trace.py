@@ -184,7 +184,7 @@ def _assumed(options: ReadOptions, trace: Path) -> str:
 
     if options.machine is not None or options.machine_cores is not None or not isinstance(options.chosen(trace), Sacct | SWF):
         return ""
-    return "Nodes and node-seconds assume nodes of one core; choose others with --machine or --machine-cores."
+    return "Nodes and node-seconds assume one-core nodes; specify others with --machine or --machine-cores."
 
 
 _EXPORT = (

@@ -263,6 +263,6 @@ def compare_engines(scheduler: Scheduler, case: Case, findings: Findings, model:
         )
         for column, verb in (("job_start", "starts"), ("job_end", "ends")):
             other = np.flatnonzero(getattr(called, column) != getattr(by_rule, column))
-            findings.require(RULE, not len(other), f"under its rule, the job in row {other[:1]} {verb} at another time")
+            findings.require(RULE, not len(other), f"under its rule, the job in row {other[:1]} {verb} at a different time")
         same = called.owner.tobytes() == by_rule.owner.tobytes() and called.amount.tobytes() == by_rule.amount.tobytes()
         findings.require(RULE, same, "under its rule, a job gets a different placement")

@@ -66,7 +66,11 @@ class _RunVisitor:
             self._compare(run, snapshot, "pace of fetching", model.fetch_slowdown(run, snapshot), run.fetch.touches)
         first = _answers(model, run, snapshot)
         for other in (model, self.copy):
-            require(DETERMINISTIC, _answers(other, run, snapshot) == first, f"two calls about run {run.id} in one state differ")
+            require(
+                DETERMINISTIC,
+                _answers(other, run, snapshot) == first,
+                f"two calls about run {run.id} in the same state return different results",
+            )
 
     def _compare(self, run: Run, snapshot: Snapshot, what: str, slowdown: float, touches: tuple[int, ...]) -> None:
         """Compare a slowdown and the occupancy of the owners that it may depend on with those seen before in the same phase."""

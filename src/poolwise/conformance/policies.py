@@ -136,7 +136,7 @@ def check_placement(placement: PlacementPolicy, case: Case | None = None) -> tup
         if len(queue):
             prefiltered = placement.prefilter(queue.jobs, snapshot.free[None], snapshot)
             lost = queue.jobs[np.array(placed) & ~prefiltered]
-            findings.require(PREFILTER, not len(lost), f"filters out the job in row {lost[:1]}, which it places")
+            findings.require(PREFILTER, not len(lost), f"filters out the job in row {lost[:1]}, although it can place it")
             _prefilter_states(placement, int(queue.jobs[0]), snapshot, findings)
             _check_unknown_request(placement, int(queue.jobs[0]), snapshot, findings)
         findings.require(UNCHANGED, state(queue, snapshot) == before, "a call changed the queue or the snapshot")
@@ -172,7 +172,9 @@ def _prefilter_states(placement: PlacementPolicy, row: int, snapshot: Snapshot, 
         for k, end in enumerate(ends.tolist()):
             fits = not isinstance(placement.place(snapshot.table.job(row), snapshot.at(end)), Refusal)
             findings.require(
-                PREFILTER, bool(prefiltered[k]) or not fits, f"filters out the job in row {row} at {end} ns, where it places it"
+                PREFILTER,
+                bool(prefiltered[k]) or not fits,
+                f"filters out the job in row {row} at {end} ns, although it can place it then",
             )
 
 

@@ -36,7 +36,7 @@ def check_preemption(policy: PreemptionPolicy, case: Case | None = None) -> tupl
             strange = [stop for stop in stops if not isinstance(stop, Stop) or stop.run not in running]
             findings.require(RUNNING, not strange, f"for the job in row {job}, it returned {strange[:1]}")
             numbers = [stop.run for stop in stops if isinstance(stop, Stop)]
-            findings.require(RUNNING, len({*numbers}) == len(numbers), f"for the job in row {job}, a run stops twice")
+            findings.require(RUNNING, len({*numbers}) == len(numbers), f"for the job in row {job}, it stops a run twice")
         wakeup = policy.next_wakeup(cycle)
         findings.require(WAKES, wakeup is None or wakeup > snapshot.now, f"at {snapshot.now} ns, the next wake-up is {wakeup}")
         findings.require(UNCHANGED, state(queue, snapshot) == before, "a call changed the queue or the snapshot")

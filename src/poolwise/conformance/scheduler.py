@@ -92,7 +92,9 @@ class _Compared(Watched):
             explain = Changes(explain=frozenset(queue.jobs.tolist()))
             other = self.scheduler.open(self.machine, self.seed).schedule(queue, snapshot, explain)
             own, fresh = replace(decisions, reasons={}), replace(other, reasons={})
-            problem = f"at {snapshot.now} ns it decided {own}, but a newly opened dispatcher, asked to explain waits, {fresh}"
+            problem = (
+                f"at {snapshot.now} ns it decided {own}, but a newly opened dispatcher that explains waits decided {fresh}"
+            )
             self.findings.require(WARM, own == fresh, problem)
         return decisions
 

@@ -283,7 +283,7 @@ def _check_starts(replayed: Outcomes, recorded: Outcomes) -> None:
     other = np.flatnonzero((replayed.start != recorded.start) | (replayed.status != recorded.status))
     if len(other):
         starts = f"{format_count(len(other), 'job')} {'starts' if len(other) == 1 else 'start'}"
-        raise _mismatch(f"{starts} at another time; the first is job {int(replayed.id[other[0]])}")
+        raise _mismatch(f"{starts} at a different time; the first is job {int(replayed.id[other[0]])}")
 
 
 def _check_job(explanation: Explanation, began: int, outcomes: Outcomes, row: int) -> None:

@@ -127,7 +127,7 @@ def read_state(folder: Path) -> MachineState:
     """Read a state directory; raises InputError with file, line, field and remedy."""
     if not is_state(folder):
         remedy = "give the folder that `poolwise snapshot ... --out` wrote"
-        raise InputError(f"not a state directory: no {STATE}", file=folder, remedy=remedy)
+        raise InputError(f"not a state directory: {STATE} is missing", file=folder, remedy=remedy)
     document = Document.read(folder / STATE)
     facts = validate(StateFile, document)
     origin, now = (_instant(document, name, getattr(facts, name)) for name in ("origin", "now"))

@@ -161,7 +161,7 @@ def _explain(model: type[BaseModel], table: Any, error: ErrorDetails) -> InputEr
     elif kind == "value_error":
         message = str(context["error"])
     elif kind == "string_pattern_mismatch":
-        message, remedy = f"{error['input']!r} is not a valid name", "use letters, digits, _ and -, a letter first"
+        message, remedy = f"{error['input']!r} is not a valid name", "use letters, digits, _ and -, starting with a letter"
     return InputError(message, remedy=remedy).at(*_existing(table, where))
 
 

@@ -61,7 +61,7 @@ def exceeded_licenses(machine: Machine, table: JobTable, job: int) -> Refusal | 
     for name, counts in license_requests(machine, table).items():
         needed, most = int(counts[job]), machine.licenses[name]
         if needed > most:
-            return Refusal(f"requests {needed} licenses '{name}', and the machine has {most}", LICENSE + name, needed, most)
+            return Refusal(f"requests {needed} licenses '{name}', but the machine has {most}", LICENSE + name, needed, most)
     return None
 
 

@@ -168,7 +168,7 @@ class RemoteMemory(SimpleModel):
             return
         stated, built = (self.near_ns, self.far_ns), (self.latency.near_ns, self.latency.far_ns)
         if stated not in ((NEAR_NS, FAR_NS), built):
-            problem = f"conflicting latencies: {stated[0]} and {stated[1]} ns, and parts of {built[0]} and {built[1]} ns"
+            problem = f"conflicting latencies: {stated[0]} and {stated[1]} ns, but the parts give {built[0]} and {built[1]} ns"
             raise InputError(problem, field="latency", remedy="give the parts, or near_ns and far_ns")
         object.__setattr__(self, "near_ns", built[0])  # engines and copies read the sums, whichever form was given
         object.__setattr__(self, "far_ns", built[1])

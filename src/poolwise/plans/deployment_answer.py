@@ -314,7 +314,7 @@ def _undecided(measured: MeasuredDeployments, k: int, best: int | None) -> str:
     better = f"Cheaper than the answer by {format_dollars(measured.means[best, 1] - measured.means[k, 1])}"
     if set(measured.section.utility) != {"purchase_cost"}:
         values = f"{format_number(measured.utility[k])} instead of {format_number(measured.utility[best])}"
-        better = f"Of a lower {_utility(measured)} than the answer ({values})"
+        better = f"With a lower {_utility(measured)} than the answer ({values})"
     return f"{better}, {slower}: {text}"
 
 
@@ -363,7 +363,7 @@ def _few_units(measured: MeasuredDeployments) -> Iterator[str]:
     kind = measured.section.unit[-1].type
     for policy, gain in (eighty_twenty(measured) or {}).items():
         few, share, cost = (gain[name] for name in ("gain_of_20_percent", "share_for_80_percent", "cost_for_80_percent"))
-        first = "" if few is None else f" With 20 % of the units as {kind}, the gain is {100 * few:.3g} % of the possible gain."
+        first = "" if few is None else f" If 20 % of the units are {kind}, the gain is {100 * few:.3g} % of the possible gain."
         yield (
             f'With "{humanize_name(policy)}", 80 % of the possible latency gain from {kind} needs {100 * share:.3g} % of the '
             f"units as {kind}, for {format_dollars(cost)}; only {kind} would cost {format_dollars(gain['cost_of_all'])}.{first}"

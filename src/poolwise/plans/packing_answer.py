@@ -179,7 +179,7 @@ def _figures(runs: Mapping[str, list[Json]], device: str) -> list[Figure]:
     return [
         Curves(
             "granted",
-            f"{device}s granted by {device}s requested",
+            f"{device}s granted versus {device}s requested",
             f"Jobs in the order in which they are tried; both axes in percent of the installed {device}s.",
             x=requested,
             series=granted,

@@ -166,7 +166,7 @@ def _read(section: SizeSection, document: Document, path: tuple[str | int, ...])
     prices = [section.price] * 3 if isinstance(section.price, str) else section.price
     units, amounts = zip(*(_price(text, document, (*path, "price")) for text in prices), strict=True)
     if len(set(units)) > 1 or sorted(amounts) != list(amounts):
-        message = f"{', '.join(prices)} are not the least, the likely and the highest price in one unit"
+        message = f"{', '.join(prices)} are not three ascending prices (least, likely, most) in one unit"
         raise document.error((*path, "price"), message, 'write three ascending prices in one unit, such as "3 $/GiB"')
     dimension = _dimension(units[0])
     try:

@@ -55,8 +55,8 @@ def machine_of_schedule(schedule: Schedule, window: Window, where: str = "", *, 
         "machine",
         f"Use of the machine{where}",
         "Columns are racks and rows are kinds of parts, filled from the left by their average use over the measured time. "
-        "Parts out of reach are free but unusable: memory and devices of nodes without a free node or core, and pools while "
-        f"{'the machine' if system else 'their rack'} has none." + (_NO_LINKS if idle_links else ""),
+        "Parts out of reach are free but cannot be used: memory and devices of nodes without a free node or core, and pools "
+        f"while no node or core in {'the machine' if system else 'their rack'} is free." + (_NO_LINKS if idle_links else ""),
         boxes=boxes,
         series=_SERIES,
         pale=("free",),

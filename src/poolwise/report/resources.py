@@ -31,7 +31,7 @@ GOAL = "mean_bounded_slowdown_local"
 """Time from submission to end / runtime with local resources, which includes the slowdown by pooling."""
 
 _CAPTION = (
-    "Means over seeds [95 %], with one seed differences [95 %] over the jobs{pooling}. The "
+    "Means over seeds with 95 % intervals; with a single seed, differences have 95 % intervals over the jobs{pooling}. The "
     "first combination was chosen by the same runs, so the differences from it are slightly biased in its favor."
 )
 
@@ -206,7 +206,9 @@ def _costs(base: CombinationResult, other: CombinationResult, pooled: bool) -> l
         sentences.append(f"Purchase price: {more:+,.0f} $ ({100 * more / base.dollars:+.0f} %).")
     if watts.mean == watts.mean:
         share = 100 * watts.mean / mean_interval(base.watts).mean
-        sentences.append(f"Mean power: {format_interval(watts, '+')} W ({share:+.0f} %), each over its own measured time.")
+        sentences.append(
+            f"Mean power: {format_interval(watts, '+')} W ({share:+.0f} %), for each machine over its own measured time."
+        )
     rejected = [max(sum(cell.rejected.values()) for cell in side.cells) for side in (base, other)]
     if rejected[0] != rejected[1]:
         sentences.append(

@@ -45,7 +45,8 @@ def notes(result: MeasuredStudy) -> list[str]:
     for facts in result.facts.values():
         canceled |= Counter(facts.get("canceled", {}))  # the maximum of each
     sentences += [
-        f"A run canceled at most {format_count(count, 'job')}: {reason}." for reason, count in sorted(canceled.items())
+        f"At most {format_count(count, 'job')} {'was' if count == 1 else 'were'} canceled in any run: {reason}."
+        for reason, count in sorted(canceled.items())
     ]
     refused = {reason: count for facts in result.facts.values() for reason, count in facts.get("refused", {}).items()}
     sentences += [f"The machine rejected scheduling decisions ({count:,}): {why}." for why, count in sorted(refused.items())]

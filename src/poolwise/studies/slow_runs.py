@@ -51,7 +51,7 @@ class SlowRuns:
         runs = "1 run" if self.runs == 1 else f"{self.runs:,} runs"
         each = "" if self.runs == 1 else " each"
         return (
-            f"the reference engine runs {runs} of {self.jobs:,} jobs{each}, for at least about "
+            f"the reference engine simulates {runs} of {self.jobs:,} jobs{each}, which takes at least about "
             f"{format_time(max(1, round(self.seconds)))}{each}: {self.obstacle}"
         )
 

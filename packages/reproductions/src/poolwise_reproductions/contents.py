@@ -15,7 +15,7 @@ from poolwise_reproductions.published import ClaimRow
 from poolwise_reproductions.reproduction import about
 
 ROWS = "Rows by figure and table of the paper"
-NO_PICTURES = "No mark is read off a picture: of the papers, only the text is available to us."
+NO_PICTURES = "No mark is read off a picture: only the text of the papers is available to us."
 _SHOWN: tuple[ClaimVerdict, ...] = ("holds", "fails", "undetermined", "shown", "not measured")
 
 

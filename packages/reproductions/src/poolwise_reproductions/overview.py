@@ -37,7 +37,7 @@ reproduced if enough rows hold under the specification's reading, or under the p
 relative slowdown, and DRMaestro by Algorithm 2 as printed. A claim that holds only under another reading is counted
 separately. It is partly reproduced if some rows hold, and undetermined if no row holds but undetermined rows could decide.
 The last column counts the tested claims that are not reproduced although each of their rows holds or has a verified cause;
-packages and scatter of single runs are none.
+packages and scatter of single runs do not count as verified.
 """
 _HEAD = """# Reproduction results
 
@@ -46,9 +46,9 @@ seeds: the claim holds, fails, or is undetermined if the interval straddles the 
 the papers; it excludes their inputs and arithmetic, and our own additions. The specification's reading of a paper comes first.
 "As run" is what the authors' own runs did, where that is known to differ, and "inferred" is what we infer of them. A cause is
 verified if a run with it alone changes the verdict, or another row shows what the cause states; its numbers are those of its
-first row. Where only several changes at once change the verdict, the cause is a package. Claims for which the paper prints one
-run, and single runs of ours scatter as widely, are counted separately: the scatter can explain the difference, but does not
-change the verdict. `poolwise overview` generates this page from the `comparison.csv` and the notes of `poolwise reproduce`.
+first row. Where only several changes at once change the verdict, the cause is a package. If the paper prints one run for a
+claim and our single runs scatter as widely, the claim is counted separately: the scatter can explain the difference, but does
+not change the verdict. `poolwise overview` generates this page from the `comparison.csv` and the notes of `poolwise reproduce`.
 """
 
 

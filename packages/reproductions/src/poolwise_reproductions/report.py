@@ -197,7 +197,7 @@ def _causes(rows: Sequence[ClaimRow]) -> list[Table]:
         )
     caption = (
         "Verified: the named change alone changes the verdict, or the named row shows what the cause states. Package: only "
-        "several changes at once change the verdict. Scatter: the paper prints one run, and single runs of ours scatter as "
+        "several changes at once change the verdict. Scatter: the paper prints one run, and our single runs scatter as "
         "widely. Inferred: no run shows it yet. Numbers are those of the first row with the cause."
     )
     header = ("rows", "claims", "cause", "basis", "shown by")

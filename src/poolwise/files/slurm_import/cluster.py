@@ -175,7 +175,9 @@ class SlurmCluster:
         nodes = {name: hosts for name, hosts in self._hosts_in.items() if name not in self.unusable}
         if not nodes:
             reasons = ", ".join(f"{name} ({reason})" for name, reason in self.unusable.items())
-            remedy = "give the partitions nodes, and names of letters, digits, _ and -, in slurm.conf and in the log"
+            remedy = (
+                "give the partitions nodes, and use only letters, digits, _ and - in their names, in slurm.conf and in the log"
+            )
             raise InputError(
                 f"no partition can be imported: {reasons}", file=self.files.conf, field="PartitionName", remedy=remedy
             )

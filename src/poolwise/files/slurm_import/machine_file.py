@@ -25,7 +25,9 @@ def machine_text(cluster: SlurmCluster, qualities: Iterable[str] = (), windows: 
     ]
     if not memory:
         place = cluster.conf.source("SelectTypeParameters") or "not set"
-        lines.append(f"# Memory is left out: SelectTypeParameters ({place}) has no memory, so Slurm does not allocate it.")
+        lines.append(
+            f"# Memory is left out: SelectTypeParameters ({place}) does not include memory, so Slurm does not allocate it."
+        )
     for name, hosts in cluster.types.items():
         lines += _node(cluster, name, hosts, memory)
     lines += [*_racks(cluster), *_partitions(cluster)]

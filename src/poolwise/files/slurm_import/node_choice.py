@@ -29,7 +29,7 @@ def placement_of(cluster: SlurmCluster) -> tuple[str, str]:
     if cluster.linear:
         if plugin not in NONE:
             cluster.leave_out(f"{source}: TopologyPlugin={plugin}: jobs take the first nodes that fit")
-        return FIRST_FIT, f"the closest to {cluster.linear}"
+        return FIRST_FIT, f"the closest equivalent of {cluster.linear}"
     if "CR_LLN" in conf.words("SelectTypeParameters"):
         if plugin not in NONE:
             what = "the topology does not affect the choice of the least loaded nodes"
@@ -43,14 +43,17 @@ def placement_of(cluster: SlurmCluster) -> tuple[str, str]:
         return FIRST_FIT, ""
     source = f"TopologyPlugin={plugin} ({source})" if plugin else "TopologyPlugin is not set: topology/none"
     if plugin in NONE and any(size.gpus for size in cluster.sizes.values()):
-        source += "; gpu_weights = true follows Slurm more closely, in the reference engine"
+        source += "; gpu_weights = true follows Slurm more closely, but requires the reference engine"
         return '{ name = "topology_none", gpu_weights = false }', source
     if plugin in NONE:
         return '"topology_none"', source
     busy = BUSY_NODES in conf.pairs("SchedulerParameters")
     if obstacles := ["node weights"] * cluster.weighted + [BUSY_NODES] * busy:
         reasons = " and ".join(obstacles)
-        return FIRST_FIT, f'"topology_tree" uses the same nodes as Slurm, in the reference engine because of {reasons}'
+        return (
+            FIRST_FIT,
+            f'"topology_tree" uses the same nodes as Slurm, but requires the reference engine because of {reasons}',
+        )
     if cluster.files.topology is not None:
         _note_upper_switches(cluster, cluster.files.topology)
     return '"topology_tree"', source

@@ -122,7 +122,7 @@ class Doctor:
             )
         ]
         absent = {
-            "PodGroup": "it is not served: gangs are defined by labels of pods",
+            "PodGroup": "it is not served: gangs are defined by pod labels",
             "DeviceTaintRule": "it is not served: only drivers taint devices",
         }
         for kind, paths in OPTIONAL_KINDS:
@@ -189,7 +189,7 @@ class Doctor:
             if usable:
                 yield ClusterCheck("nodes", "ok", f"{usable:,} with allocatable resources")
             else:
-                yield ClusterCheck("nodes", "failed", "none has allocatable resources: no pod starts", "add a node")
+                yield ClusterCheck("nodes", "failed", "no node has allocatable resources: no pod starts", "add a node")
 
     def _drivers(self, inventory: Inventory) -> Iterator[ClusterCheck]:
         """Yield the devices of each driver, and the pools whose slices are incomplete."""
@@ -200,7 +200,7 @@ class Doctor:
             if not publishes_links(item):
                 pools.setdefault(item.spec.driver, {}).setdefault(item.spec.pool.name, []).append(item)
         if not pools:
-            yield ClusterCheck("drivers", "note", "none publishes devices: pods that claim devices wait")
+            yield ClusterCheck("drivers", "note", "no driver publishes devices: pods that claim devices wait")
         complete = {device[:2] for device in inventory.devices}
         for driver, by_name in sorted(pools.items()):
             many = sum(device.driver == driver for device in inventory.devices)
@@ -239,7 +239,7 @@ class Doctor:
         own = " and ".join(self.names)
         shared = {driver: others for driver, names in sorted(users.items()) if (others := sorted(names.difference(self.names)))}
         if not shared:
-            yield ClusterCheck("other schedulers", "ok", "none allocates devices")
+            yield ClusterCheck("other schedulers", "ok", "no other scheduler allocates devices")
         for driver, names in shared.items():
             finding = f"devices of {driver} are claimed by pods of {', '.join(names)}"
             if users[driver].intersection(self.names) and not self.shadow:

@@ -101,7 +101,7 @@ def oidc_login(provider: Any, file: Path, files: Sequence[Path], context: str) -
     field = "users.user.auth-provider"
     if not isinstance(provider, dict) or provider.get("name") != "oidc":
         name = provider.get("name") if isinstance(provider, dict) else provider
-        remedy = "use an exec plugin, which replaces the providers of clouds"
+        remedy = "use an exec plugin, which replaces the cloud auth providers"
         raise InputError(f"the auth-provider '{name}' is not supported", file=file, field=f"{field}.name", remedy=remedy)
     settings = provider.get("config") or {}
     if not {"idp-certificate-authority", "idp-certificate-authority-data"} & set(settings):  # the library would not verify it

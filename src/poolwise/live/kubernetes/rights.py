@@ -42,7 +42,7 @@ SCHEDULER_RIGHTS: tuple[Right, ...] = (
     Right("", ("pods",), ("get",), "a binding without a response is not verified, and its pod may wait until a restart"),
     Right("", ("pods/binding",), ("create",), "no pod starts"),
     Right("", ("pods/status",), ("patch",), "pods with claims of several nodes do not start, and no pod gets a condition"),
-    Right("", ("pods/eviction",), ("create",), "policies stop no run, and incomplete gangs keep their nodes"),
+    Right("", ("pods/eviction",), ("create",), "policies cannot stop runs, and incomplete gangs keep their nodes"),
     Right("", ("persistentvolumeclaims",), ("patch",), "WaitForFirstConsumer volumes are not provisioned"),
     Right("", ("persistentvolumes",), ("get",), "pods with WaitForFirstConsumer volumes do not start"),
     Right("events.k8s.io", ("events",), ("create",), "pods get no events"),

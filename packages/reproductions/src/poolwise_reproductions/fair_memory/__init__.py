@@ -112,7 +112,7 @@ def notes(results: FairMemoryResults, seeds: int, quick: bool) -> list[str]:
     ]
     if not quick:
         sentences += [
-            f"All orders with 44 TB and with the largest pools, Figure 9 and Figure 11 have {FULL.repeats} seeds.",
+            f"All orders at 44 TB and at the largest pools, as well as Figures 9 and 11, have {FULL.repeats} seeds.",
             changes.NOTE,
         ]
         sentences.append(
@@ -159,6 +159,7 @@ def of_the_scope(all_claims: Sequence[Claim], measurements: Mapping[Key, Measure
     }
     counts = "; ".join(f"{label}: {of['holds']} of {of.total()} hold, {of['fails']} fail" for label, of in by_label.items())
     return [
-        "Figure 9 has 280 ns for all remote memory of the scope system, as section III-A.3 states; our specification counts "
-        f"280 ns outside the rack only. Two comparisons on each machine with each latency, number of seeds {seeds}: {counts}."
+        "Figure 9 uses 280 ns for all remote memory of the scope system, as section III-A.3 states; our specification "
+        f"counts 280 ns outside the rack only. Two comparisons on each machine with each latency, number of seeds {seeds}: "
+        f"{counts}."
     ]

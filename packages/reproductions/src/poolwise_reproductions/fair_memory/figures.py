@@ -296,7 +296,7 @@ def sensitivity(results: FairMemoryResults) -> Iterator[Figure]:
             "sensitivity",
             "Lead of FM over the best other order on other traces, backfilling on nodes alone, no extra nodes",
             "Perlmutter-like, means over seeds. All traces but the last two keep the published marginals and weighted mean "
-            "memory; on the last two the pool binds at sizes where it does not bind on the others.",
+            "memory; on the last two, the pool binds at sizes at which it does not bind on the others.",
             artifact="Sensitivity",
             x=[float(size) for size in sizes],
             series={label: [float(100 * each.lead(size).mean()) for size in sizes] for label, each in cells.items()},

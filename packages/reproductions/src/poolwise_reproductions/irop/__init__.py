@@ -83,7 +83,7 @@ def _notes(grid: Grid, measured: Mapping[Key, Measured]) -> list[str]:
         f"{grid.draws} seeds (the paper: 100) at the paper's size with theta relative; {grid.seeds} with theta as printed and "
         f"for the runs with local memory filled up, {grid.small_seeds} for the comparison with OPT. Intervals are 95 % by "
         "Student's t. Maxima and minima are taken over these seeds.",
-        f"Delta {grid.tolerances}, eta {grid.etas}. Methods have limits of work; only the run times of OPT have a time limit, "
+        f"Delta {grid.tolerances}, eta {grid.etas}. Methods are limited by work; only the run times of OPT have a time limit, "
         f"{grid.opt_seconds:g} s, and {grid.patience_s:g} s at sizes that it can solve.",
         "The claims are judged with slowdown relative to the requested completion time (theta relative), under which HEEP has "
         "the published slowdown of 0.25 if it sorts modules by the energy of the whole module, and not by the energy per core "

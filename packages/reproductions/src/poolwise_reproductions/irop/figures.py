@@ -48,7 +48,7 @@ def at_size(grid: Grid, runs: IropRuns) -> Iterator[Figure]:
     yield Curves(
         name="reduction",
         title="Reduction of the completion ratio against CFM at eta 0",
-        caption=f"Means of {both} with 95 % intervals. The paper: 12, 5 and 2 % at most, on average and at least.",
+        caption=f"Means of {both} with 95 % intervals. The paper: 12 % (maximum), 5 % (mean) and 2 % (minimum).",
         x=list(grid.tolerances),
         x_axis=Axis("accepted slowdown, Delta"),
         y_axis=Axis("reduction (%)"),

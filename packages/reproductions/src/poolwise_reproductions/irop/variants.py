@@ -116,7 +116,7 @@ def table(claims: Sequence[Claim], measured: Mapping[Key, Measured]) -> list[Tab
             line.append(f"{value:.3g}, {judged[key]}")
         cells.append(line)
     note = (
-        "Each column changes one assumption; 5 us is the latency of the profiles, so that column is without a change. The "
+        "Each column changes one assumption; 5 us is the latency of the profiles, so that column changes nothing. The "
         "rules are those of the paper's claims, with fewer weights of energy and seeds. P^m is proportional to the latency "
         "(assumed)."
     )
@@ -142,8 +142,9 @@ def describe(claims: Sequence[Claim], measured: Mapping[Key, Measured]) -> list[
     if pair[0] is not None and pair[1] is not None:
         bound_verdict = "The bound holds" if pair[1].value <= pair[0].value else "The bound does not hold"
         texts.append(
-            f"Theorem 1 bounds the energy of IRoP by {pair[0].value:,.0f} times that of its relaxation; measured are at most "
-            f"{pair[1].value:.3g} times. {bound_verdict}; it is {pair[0].value / pair[1].value:,.0f} times the measured ratio."
+            f"Theorem 1 bounds the energy of IRoP by {pair[0].value:,.0f} times that of its relaxation; the measured ratio "
+            f"is at most {pair[1].value:.3g}. {bound_verdict}; it is {pair[0].value / pair[1].value:,.0f} times the "
+            "measured ratio."
         )
     return texts
 

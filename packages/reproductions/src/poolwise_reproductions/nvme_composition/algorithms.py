@@ -70,8 +70,8 @@ def effect_table(results: NvmeResults) -> list[Table]:
     if not rows:
         return []
     note = (
-        "Points of missed deadlines with the change, less those without it, for the disaggregation-aware policy on pooled "
-        "devices under the text's physics: means and 95 % intervals over the seeds."
+        "Missed deadlines with the change minus those without it, in percentage points, for the disaggregation-aware "
+        "policy on pooled devices under the text's physics: means and 95 % intervals over the seeds."
     )
     header = ("change", *(f"{SHORT[s]}, load {load}" for s, load in cells))
     return [Table("Single changes of Algorithms 1 and 2", header, rows, note)]

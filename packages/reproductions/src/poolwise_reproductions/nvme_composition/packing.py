@@ -129,8 +129,8 @@ def packing_table(by_case: Mapping[PackingCase, Mapping[str, Any]]) -> list[Tabl
     rows = [[name, *(f"{_missed(by_case, name, gap):.2f}" for gap in GAPS_S)] for name in PACKINGS]
     header = ("node of a workload", "load 0.9", *(f"one arrival in {gap:g} s" for gap in GAPS_S[1:]))
     note = (
-        "Missed deadlines in percent of the workloads, means over the seeds; S1, pooled, the disaggregation-aware policy, the "
-        "text's physics. Published: 92.42."
+        "Missed deadlines as a percentage of the workloads, averaged over the seeds; S1, pooled, the disaggregation-aware "
+        "policy, the text's physics. Published: 92.42."
     )
     return [Table("Core packing at load 0.9", header, rows, note)]
 

@@ -75,7 +75,7 @@ def _gains(results: VineSimResults) -> Table:
         "Our policies against the best of HIGH, FLAT and CLOSER_TO_DATA",
         ["experiment", "data", "policy", *(f"{gap} us between arrivals" for gap in shown)],
         [[*key, *(f"{ratios[gap]:.2f}" for gap in shown)] for key, ratios in gains.items()],
-        "Mean job latency of the best of the three at that load over that of our policy: above 1 our policy is faster.",
+        "Mean job latency of the best of the three at that load divided by that of our policy: above 1, our policy is faster.",
     )
 
 
