@@ -15,6 +15,7 @@ from poolwise.model import Machine, Workload
 from poolwise.traces import read, write_table
 from poolwise.traces.table import TableFormat
 from tests.helpers.data import PUBLISHED
+from tests.helpers.same_jobs import assert_same_jobs
 
 MACHINE = Machine.of_racks(4, 16, local=65536, pool=524288)
 HEADER = "id,submit_ns,nodes,duration_ns,memory_mib,u"
@@ -52,18 +53,6 @@ def workloads(draw):
     )
 
 
-def assert_same(got, want):
-    for name in ("id", "submit", "duration", "requested", "tasks"):
-        assert np.array_equal(getattr(got, name), getattr(want, name)), name
-    for group in ("requests", "attributes"):
-        columns, others = getattr(got, group), getattr(want, group)
-        assert set(columns) == set(others)
-        for name, column in columns.items():
-            assert column.dtype.kind == others[name].dtype.kind, name
-            assert np.array_equal(column, others[name], equal_nan=column.dtype.kind == "f"), name
-    assert got.name == want.name
-
-
 @given(workloads(), st.sampled_from(["jobs.csv", "jobs.csv.gz", "jobs.parquet"]))
 @settings(max_examples=60, deadline=None)
 def test_written_workload_round_trips(workload, name):
@@ -75,7 +64,7 @@ def test_written_workload_round_trips(workload, name):
         write_table(workload, path)
         assert path.read_bytes() == first
         assert [file.name for file in Path(folder).iterdir()] == [name]
-    assert_same(back, workload)
+    assert_same_jobs(back, workload)
     keeps_counts = name.endswith(".parquet")
     assert (dict(back.excluded), dict(back.repaired)) == ((workload.excluded, workload.repaired) if keeps_counts else ({}, {}))
 

@@ -105,8 +105,7 @@ class Sacct(TraceFormat):
     def recognizes(self, path: Path) -> bool:
         """Return whether the first line is a header of sacct."""
         first = beginning(path).partition(b"\n")[0].decode("utf-8-sig", "replace").strip()
-        names = sacct_rows.header(first)
-        return "|" in first and "State" in names and bool({"JobIDRaw", "JobID"} & {*names})
+        return sacct_rows.delimiter_of(first) is not None
 
     def read(self, path: Path, machine: Machine) -> Workload:
         """Read an export for a machine of whole or shared nodes."""

@@ -5,6 +5,7 @@ Source: manual page of sacct (Slurm 18.08 to 24.05), fields State, ReqMem, MaxRS
 
 from __future__ import annotations
 
+import csv
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -40,6 +41,9 @@ USED_COLUMNS = (
 
 _FREE_TEXT = ("JobName", "Comment", "AdminComment", "SubmitLine", "WorkDir")
 """Columns whose text may contain "|"."""
+
+DELIMITERS = ("|", ";", "\t", ",")
+"""Delimiters that are recognized: that of --parsable2 first, then others that --delimiter may set and tables have."""
 
 UNKNOWN = frozenset({"", "Unknown", "None", "N/A", "INVALID"})
 """Values that sacct writes for an unknown time."""
@@ -101,13 +105,13 @@ class SacctRows(NumberedRows):
 
 
 def read_export(path: Path) -> SacctRows:
-    """Read an export, plain or gzip, with or without "|" at line ends; a file may contain several exports in sequence.
+    """Read an export, plain or gzip, with or without a delimiter at line ends; a file may contain several exports in sequence.
 
     The alternatives of a constraint are joined again; other rows may have more or fewer cells than the header (see
     `check_width`). Raises InputError if the file is not an export.
     """
     names: tuple[str, ...] = ()
-    first, ends, at = "", False, -1
+    first, delimiter, ends, at = "", "|", False, -1
     lines: list[int] = []
     cells: list[list[str]] = []
     for number, raw in enumerate(read_text(path).split("\n"), start=1):
@@ -115,13 +119,14 @@ def read_export(path: Path) -> SacctRows:
         if not line.strip() or (names and line == first):
             continue
         if not names:
-            first, ends, names = line, line.endswith("|"), header(line)
+            first, delimiter = line, delimiter_of(line) or "|"
+            ends, names = line.endswith(delimiter), _header(line, delimiter)
             _check_header(path, number, names)
             at = names.index("Constraints") if "Constraints" in names and not {*_FREE_TEXT} & {*names} else -1
             continue
-        words = [word.strip() for word in (line.removesuffix("|") if ends else line).split("|")]
+        words = _split(line.removesuffix(delimiter) if ends else line, delimiter)
         if at >= 0 and (more := len(words) - len(names)) > 0:  # "thin|fat" is one constraint
-            words[at : at + more + 1] = ["|".join(words[at : at + more + 1])]
+            words[at : at + more + 1] = [delimiter.join(words[at : at + more + 1])]
         cells.append(words)
         lines.append(number)
     if not cells:
@@ -134,13 +139,29 @@ def check_width(rows: SacctRows) -> None:
     bad = np.array([len(cells) != len(rows.names) for cells in rows.cells], dtype=np.bool_)
     if bad.any():
         problem = f"the row has {len(rows.cells[int(np.argmax(bad))])} fields, the header {len(rows.names)}"
-        remedy = "export complete rows with --parsable2, without fields whose text may contain '|' (JobName, Comment)"
+        remedy = "export complete rows with --parsable2, without --delimiter and texts with '|' (JobName, Comment)"
         rows.fail(bad, None, problem, remedy)
 
 
-def header(line: str) -> tuple[str, ...]:
+def delimiter_of(line: str) -> str | None:
+    """Return the delimiter of a header of sacct; None for another line. One without "|" must have all required columns."""
+    for delimiter in DELIMITERS:
+        names = {*_header(line, delimiter)}
+        required = ((REQUIRED[0], ("State",)) if delimiter == "|" else REQUIRED) if delimiter in line else ()
+        if required and all(names.intersection(choices) for choices in required):
+            return delimiter
+    return None
+
+
+def _header(line: str, delimiter: str) -> tuple[str, ...]:
     """Return the column names in a header line, without the empty one that --parsable adds."""
-    return tuple(name.strip() for name in line.removesuffix("|").split("|"))
+    return tuple(_split(line.removesuffix(delimiter), delimiter))
+
+
+def _split(line: str, delimiter: str) -> list[str]:
+    """Return the cells of a line. Only other programs quote cells; they do not write "|"."""
+    words = line.split(delimiter) if delimiter == "|" or '"' not in line else next(csv.reader([line], delimiter=delimiter))
+    return [word.strip() for word in words]
 
 
 def _check_header(path: Path, line: int, names: tuple[str, ...]) -> None:

@@ -1,0 +1,45 @@
+"""Exports of sacct with delimiters other than that of --parsable2, as `--delimiter` sets them and tables have them."""
+
+import csv
+from pathlib import Path
+
+import pytest
+
+from poolwise import catalog
+from poolwise.errors import InputError
+from poolwise.model import Machine
+from poolwise.traces import read
+from tests.helpers.same_jobs import assert_same_jobs
+
+MACHINE = Machine.of_racks(2, 16, local=65536, cores=32)
+ROWS = [line.split("|") for line in catalog.find("traces", "example-sacct.txt").read_text("utf-8").splitlines()]
+
+
+@pytest.mark.parametrize("delimiter", [";", "\t"])
+@pytest.mark.parametrize("end", ["", "{}"])
+def test_other_delimiters_give_the_same_jobs(tmp_path: Path, delimiter: str, end: str) -> None:
+    path = tmp_path / "example-sacct.txt"
+    path.write_text("".join(delimiter.join(row) + end.format(delimiter) + "\n" for row in ROWS), "utf-8")
+    assert_same_jobs(read(path, MACHINE), read("catalog:example-sacct.txt", MACHINE))
+
+
+def test_table_that_another_program_has_written_gives_the_same_jobs(tmp_path: Path) -> None:
+    path = tmp_path / "example-sacct.txt"
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows(ROWS)
+    assert '"' in path.read_text("utf-8")
+    assert_same_jobs(read(path, MACHINE), read("catalog:example-sacct.txt", MACHINE))
+
+
+def test_commas_within_cells_are_reported(tmp_path: Path) -> None:
+    path = tmp_path / "jobs.txt"
+    path.write_text("".join(",".join(row) + "\n" for row in ROWS), "utf-8")
+    with pytest.raises(InputError, match=r"the row has 16 fields, the header 13; .* rows cannot be read") as caught:
+        read(path, MACHINE)
+    assert caught.value.line == 2 and "--delimiter" in str(caught.value.remedy)
+
+
+def test_table_with_some_columns_of_sacct_remains_a_table(tmp_path: Path) -> None:
+    path = tmp_path / "jobs.csv"
+    path.write_text("JobID,State,Submit,Elapsed,Nodes\n1,COMPLETED,2026-03-01T00:00:00,60,2\n", "utf-8")
+    assert read(path, MACHINE).nodes.tolist() == [2]
