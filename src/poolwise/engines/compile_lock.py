@@ -1,7 +1,7 @@
 """Lock that ensures that only one process compiles a kernel; other processes wait for it or run interpreted meanwhile.
 
-The compiling process holds a lock (flock) on a file in the cache folder of the kernel package. The system releases it when the
-process ends, for whatever reason. On file systems without locks each process compiles for itself, which is harmless.
+The compiling process holds a lock (flock) on a file in the cache folder of the kernel package. The operating system releases it
+when the process ends, for whatever reason. On file systems without locks, each process compiles for itself, which is harmless.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, eq=False)
 class RunSpec:
-    """Specification of one run; the defaults are those of `simulate`."""
+    """Specification of one run, with the defaults of `simulate`."""
 
     workload: Workload
     machine: Machine
@@ -47,7 +47,7 @@ class Sampler(Protocol):
     def starts(self, workload: Workload) -> IntArray:
         """Return the (k,) start times (ns) of the awaited jobs, `NEVER` for those that have not started when the replay stops.
 
-        The workload differs from that of the run only in durations and submit times, row by row.
+        The workload may differ from that of the run only in the durations and submit times of its rows.
         """
         ...
 
@@ -60,9 +60,9 @@ class CompiledEngine:
     ----------
     name : name in messages
     unsupported : returns why the engine does not support a run (`foreign` for a scheduler of another engine); None if it does
-    replay : replays a supported run; returns the schedule and the seconds without compiling or loading
-    load : loads the kernels that runs like the given one may need, compiling those that are not cached on this computer; logs
-        that it compiles
+    replay : replays a supported run; returns the schedule, and the elapsed seconds without compiling and loading
+    load : loads the kernels that runs like the given one may need; kernels that are not cached on this computer are compiled,
+        which is logged
     sampler : creates a sampler of variants of a supported run with an initial state; None if the engine has none
     """
 
@@ -74,7 +74,7 @@ class CompiledEngine:
 
 
 def no_engine_for(scheduler: Scheduler) -> Obstacle:
-    """Return the obstacle for a scheduler that an engine does not implement."""
+    """Return the obstacle to report for a scheduler that an engine does not implement."""
     if statement_holds(type(scheduler), "preempts") and scheduler.preempts:
         return Obstacle("the scheduler preempts running jobs", "supported without preemption")
     return Obstacle(
@@ -94,9 +94,9 @@ def unsupported_by_all(
 ) -> Obstacle | None:
     """Return the feature of a run that no kernel supports, whatever its scheduler; None if there is none.
 
-    An engine that `follows` node outages and access restrictions checks these itself, and so does one that supports only
-    `changes` of capacity. One that supports `restricted` jobs runs them on node sets, without windows, tiers and QOS. One that
-    supports `dependent` jobs runs task graphs. One that `counts` the use of licenses and limits of QOS checks these itself.
+    The flags state what an engine supports. With `follows`, it supports node outages and access restrictions and checks them
+    itself; with `changes`, it does so for changes of capacity only. With `restricted`, it runs jobs on node sets, but without
+    windows, tiers and QOS. With `dependent`, it runs task graphs. With `counts`, it checks limits of licenses and QOS itself.
     """
     if len(spec.disturbances) and not (follows or changes):
         return Obstacle("capacity changes during the run", "supported without disturbances")
@@ -116,7 +116,7 @@ def unsupported_by_all(
 
 
 def limit_of_use(spec: RunSpec) -> Obstacle | None:
-    """Return the limits of concurrent use that apply to a run: limits of QOS, or requested licenses; None without any."""
+    """Return the limits of concurrent use that apply to a run (QOS, associations or licenses), as an obstacle; None if none."""
     how = "on shared nodes without conservative backfilling, memory pools or failing nodes"
     if any(qos.per_user or qos.total for qos in spec.machine.qos):
         return Obstacle("QOS limits apply", f"supported without per_user and total of [[qos]], or {how}")
@@ -152,8 +152,8 @@ def _unsupported_restriction(spec: RunSpec, follows: bool, restricted: bool) -> 
 def load(folder: str, kind: str, name: str, about_s: float, smallest: Callable[[], object]) -> None:
     """Load kernels of one kind by a minimal run that reaches them; log a warning if they must be compiled.
 
-    One process compiles them: others that need them at the same time wait for it. `about_s` is the time to compile them (s) on
-    the reference computer; the warning scales it by the measured speed of this one.
+    Only one process compiles them; others that need them at the same time wait for it. `about_s` is the time that compiling
+    takes on the reference computer (s); the warning scales it by the measured speed of this computer.
     """
     from poolwise.kernels.jit import is_compiled, mark_compiled
 
@@ -178,7 +178,7 @@ REFERENCE_LOOP_S = 0.008
 
 @cache
 def slowness() -> float:
-    """Return the time of a fixed loop, the shortest of three, as a multiple of the time on the reference computer."""
+    """Return the shortest of three times of a fixed loop, as a multiple of its time on the reference computer."""
     times = []
     for _ in range(3):
         begun, total = time.perf_counter(), 0

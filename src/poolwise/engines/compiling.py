@@ -28,7 +28,7 @@ _background: dict[tuple[str, str], subprocess.Popen[bytes]] = {}
 
 
 def compile_in_background(folder: str, kind: str, load: Loader) -> None:
-    """Compile a kernel in a background process of low priority, which outlives this one, unless it is compiled already."""
+    """Compile a kernel, unless it is compiled already, in a low-priority background process that outlives this one."""
     from poolwise.kernels.jit import is_compiled
 
     if is_compiled(folder, kind) or (folder, kind) in _background or is_being_compiled(folder, kind):
@@ -44,7 +44,7 @@ def compile_in_background(folder: str, kind: str, load: Loader) -> None:
 
 
 def wait_for_background(folder: str, kind: str) -> None:
-    """Wait for the background process started here to compile a kernel. If it failed, loading compiles the kernel."""
+    """Wait for the background process, started here, that compiles a kernel. If it fails, loading compiles the kernel."""
     if (folder, kind) in _background:
         _background.pop((folder, kind)).wait()
 
@@ -75,7 +75,7 @@ class InterimKernel:
         self.loading_s = 0.0
 
     def __call__(self, kind: str, arrays: tuple[object, ...]) -> int:
-        """Run the kernel as machine code of a kind if it is loaded, else as Python code."""
+        """Run the compiled kernel of a kind if it is loaded, else its Python code."""
         if kind in self._ready or self._is_ready(kind):
             return self._kernel(*arrays)
         from poolwise.kernels.python_code import python_code
@@ -84,7 +84,7 @@ class InterimKernel:
             return int(python_code(self._kernel)(*arrays))
 
     def _is_ready(self, kind: str) -> bool:
-        """Load machine code of a kind if possible, else leave it to another process; return whether it is loaded."""
+        """Load the compiled kernel of a kind if possible, else let another process compile it; return whether it is loaded."""
         from poolwise.kernels.jit import is_compiled, is_persistent
 
         if (

@@ -29,9 +29,9 @@ class StateRun(NamedTuple):
 
 
 def state_run(state: MachineState, default_runtime: int) -> StateRun:
-    """Build the input; each job runs for its requested time, a job without one for `default_runtime` ns.
+    """Build the input; each job runs for its requested time, or for `default_runtime` (ns) if it has none.
 
-    A run that has exceeded its requested time runs for one more second. Jobs keep their ids if these are unique.
+    A run that has exceeded its requested time runs for one more second. Jobs keep their ids if the ids are unique.
     """
     running = {run.job: run for run in state.running}
     rows = np.array([*running, *state.waiting.tolist()], dtype=np.int64)

@@ -27,14 +27,14 @@ def zeros_of(kind: type[A], size: int, /, **arrays: Any) -> A:
 
 
 def read_only(column: NDArray[T]) -> NDArray[T]:
-    """Return a contiguous read-only view; with a single array type, no kernel is compiled twice."""
+    """Return a contiguous read-only view, so that all arrays have one type and no kernel is compiled twice."""
     view = np.ascontiguousarray(column).view()
     view.setflags(write=False)
     return view
 
 
 class ArrayTemplates:
-    """Copies of arrays and records before a replay, so that another replay can start in the same ones.
+    """Copies of arrays and records, taken before a replay, so that another replay can start in the same memory.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ class ArrayTemplates:
         self._records = [(record, record.copy()) for record in flat if isinstance(record, np.void)]
 
     def restore(self) -> None:
-        """Restore the contents of the arrays."""
+        """Restore the contents of the arrays and records."""
         for array, before in self._saved:
             np.copyto(array, before)
         for record, scalars in self._records:
@@ -59,7 +59,7 @@ class ArrayTemplates:
 def starts_of(job: IntArray, start: IntArray, awaited: IntArray, jobs: int) -> IntArray:
     """Return the (k,) start times (ns) of the `awaited` rows among `jobs` jobs, given the runs (n_run,).
 
-    The time is `NEVER` without a run.
+    The time is `NEVER` for a row that has no run.
     """
     values = np.full(jobs, NEVER)
     values[job] = start

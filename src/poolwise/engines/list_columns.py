@@ -50,20 +50,20 @@ def _incomplete(order: QueuePolicy, wanted: str) -> PolicyError:
 
 
 def backfill_code(rule: BackfillRule) -> int:
-    """Return the constant of the kernels for a rule of backfilling."""
+    """Return the kernels' constant for a backfill rule."""
     head = EASY if rule.extra else EASY_NO_EXTRA
     return {"none": NONE, "head": head, "all": CONSERVATIVE, "tested": AT_INTERVALS}[rule.reserves]
 
 
 def interval_rules(times: PassTimes) -> IntervalRules:
-    """Return the arguments of the kernels for the times and limits of passes."""
+    """Return the times and limits of passes as arguments of the kernels."""
     values = times._asdict()
     del values["groups"]
     return IntervalRules(last_key=-float(values.pop("least_priority")), **values)
 
 
 def has_several_heads(rule: BackfillRule, machine: Machine, table: JobTable) -> bool:
-    """Return whether a backfill has a head for each of several partitions of a machine, and the jobs use different ones."""
+    """Return whether a backfill has a head for each partition of a machine, and the jobs use more than one partition."""
     by_partition = rule.heads == "partition" and rule.reserves in ("none", "head") and bool(machine.node_sets)
     return by_partition and len(partition_owners(machine, table)) > 1
 
@@ -75,8 +75,8 @@ class ListColumns:
     ----------
     workload, machine, scheduler, model, estimate, initial : see `RunSpec`
     empty : snapshot of the empty machine with all jobs, passed to policies
-    formula : priorities as a sum that the kernel recalculates, if it does
-    repeated : whether many orders are computed for the same jobs, so that caching the queue of all jobs pays
+    formula : priorities as a sum that the kernel recalculates; None if it does not
+    repeated : whether many orders are computed for the same jobs, so that caching the queue of all jobs is worthwhile
     """
 
     repeated = False
@@ -102,7 +102,7 @@ class ListColumns:
         return zeros_of(QueueArrays, n, where=np.full(n, -1), warm=blank(min(self.scheduler.warm_up, n)))
 
     def run_arrays(self, rows: int) -> RunArrays:
-        """Return space for a run of each job, for `rows` rows of placements, and for the rows of the initial runs."""
+        """Return arrays with space for a run of each job, `rows` rows of placements, and the rows of the initial runs."""
         n, held = len(self.workload), [] if self.initial is None else self.initial.runs
         rows += sum(len(run.placement) for run in held)
         return zeros_of(RunArrays, n, offset=blank(n + 1), owner=blank(rows), resource=blank(rows), amount=blank(rows))
@@ -112,7 +112,7 @@ class ListColumns:
         return -checked_priorities(self.scheduler.order, priority, len(jobs))
 
     def order(self, order: QueuePolicy, able: BoolArray) -> Order:
-        """Return how keys are computed, with static keys filled in; the policy sees only jobs that may ever wait."""
+        """Return the arrays for computing keys, with static keys filled in; the policy sees only jobs that may ever wait."""
         workload, none = self.workload, read_only(np.zeros(0))
         key, submit = np.zeros(len(workload)), read_only(workload.submit)
         if order.kind in ("linear", "cubic"):
@@ -143,7 +143,7 @@ class ListColumns:
         return queue
 
     def _columns(self, order: AgingOrder | AffineOrder, able: BoolArray) -> tuple[FloatArray, FloatArray]:
-        """Return (n_job,) pace and weight, or offset and slope, of the jobs that may ever wait; 1 for the others."""
+        """Return the pace and weight, or offset and slope, of the jobs that may ever wait, (n_job,) each; 1 for the others."""
         columns_of = order.aging if isinstance(order, AgingOrder) else order.lines
         first, second, jobs = np.ones(len(able)), np.ones(len(able)), np.flatnonzero(able)
         for rows in blocks(len(jobs)):
@@ -159,7 +159,7 @@ class ListColumns:
 
 
 def stretched(work: IntArray, slow: FloatArray) -> IntArray:
-    """Return (n,) ns that work (ns) takes at a slowdown: vectorized `kernels.common.events.stretch`."""
+    """Return the time (ns) that work (ns) takes at a slowdown, (n,): vectorized `kernels.common.events.stretch`."""
     whole = np.minimum(work.astype(np.float64), float(LONGEST))
     length: IntArray = np.ceil(np.minimum(whole * slow, LONGEST - whole)).astype(np.int64)
     length += whole.astype(np.int64)

@@ -39,7 +39,7 @@ def run_to_end(
 ) -> A:
     """Call a kernel until the replay ends; return its arguments, some of which may have grown.
 
-    Requests for keys, progress and errors are served here; `serve` serves the others and returns the next arguments.
+    This function handles requests for keys, progress and errors; `serve` handles the others and returns the next arguments.
     """
     callback, recalculations = PriorityCallback(columns), Recalculations(columns)
     stride, now = Stride(watch), arguments.state.now

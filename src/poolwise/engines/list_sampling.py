@@ -1,4 +1,4 @@
-"""Samplers of variants of one run: other durations and submit times, the same initial runs, in the same arrays."""
+"""Samplers that replay variants of one run in the same arrays: other durations and submit times, but the same initial runs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class _Awaited:
         self.restore = self._before.restore
 
     def flags(self, jobs: int) -> BoolArray:
-        """Return (n_job,) whether each job is awaited."""
+        """Return whether each job is awaited, (n_job,)."""
         mask = np.zeros(jobs, dtype=np.bool_)
         mask[self._rows] = True
         return read_only(mask)

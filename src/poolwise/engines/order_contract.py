@@ -25,7 +25,7 @@ SAMPLE = 200
 
 @dataclass
 class OrderContract:
-    """Priorities, or pace and weight, of each job when it was first seen, to compare with later values.
+    """Priority, or pace and weight, of each job when it was first seen, for comparison with later values.
 
     Attributes
     ----------
@@ -88,7 +88,7 @@ class OrderContract:
 
 @dataclass(frozen=True)
 class _CheckedOrder(QueuePolicy):
-    """The same order as an opaque one, so that it is called at each pass and its priorities are checked."""
+    """A checked order wrapped as an opaque one, so that it is called in each pass and its priorities are checked."""
 
     contract: OrderContract
     kind: ClassVar[OrderKind] = "opaque"
@@ -102,11 +102,11 @@ class _CheckedOrder(QueuePolicy):
 
 
 def check_order_contract(workload: Workload, machine: Machine, scheduler: Scheduler) -> tuple[str, ...]:
-    """Check the kind of a user-defined order on the first jobs, in the reference engine.
+    """Check the declared kind of a user-defined order on the first jobs, in the reference engine.
 
     Returns
     -------
-    One sentence on the check; nothing for built-in orders and for opaque ones, whose kind declares nothing.
+    One sentence on the check; nothing for built-in orders, and for opaque ones, whose kind makes no promise.
 
     Raises
     ------

@@ -37,7 +37,7 @@ class PriorityCallback:
         state.order.key[jobs] = self.columns.check(priority, jobs)
 
     def _follow_queue(self, state: RackState | SharedState) -> None:
-        """Update the queue: it is called before `_follow_runs`, which counts the started runs."""
+        """Update the queue; must be called before `_follow_runs`, which counts the started runs."""
         waiting, now = state.queue, state.now
         for job in state.runs.job[self._started : now.started].tolist():
             if job in self.queue:
@@ -95,6 +95,6 @@ class PriorityCallback:
         )
 
     def _believed_done(self, number: int, time: int) -> float:
-        """Return the reference ns of work that a run is estimated to have done."""
+        """Return the estimated work that a run has done, in reference ns."""
         run, estimate = self.table[number], self.columns.estimate
         return max(time - run.start, 0) / (1.0 + estimate.slowdown(run, self.columns.empty))

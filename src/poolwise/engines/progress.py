@@ -39,10 +39,10 @@ MISMATCH = Obstacle(
 
 
 class ProgressListener(Protocol):
-    """Receives the progress of a run; reading and compiling are not included."""
+    """Interface of objects that receive the progress of a run, without reading and compiling."""
 
     def begin(self, obstacle: Obstacle | None) -> None:
-        """Handle the start of a run: in kernels (None), or in the reference engine because of an obstacle."""
+        """Handle the start of a run: in kernels if `obstacle` is None, else in the reference engine because of the obstacle."""
         ...
 
     def advance(self, share: float, seconds: float) -> None:
@@ -55,17 +55,17 @@ AGREE = 2.0
 
 
 class RunClock:
-    """Seconds left of a run, or infinity without a basis for an estimate.
+    """Estimate of the seconds left of a run; infinity without a basis for an estimate.
 
-    Two extrapolations must agree within `AGREE`: by the recent pace, and by the trend of the pace. Passes take longer as the
-    queue grows, so a run whose pace still falls has no estimate until its end is near.
+    Two extrapolations must agree within `AGREE`: one from the recent pace, and one from the trend of the pace. Passes take
+    longer as the queue grows, so a run whose pace still falls has no estimate until its end is near.
     """
 
     def __init__(self) -> None:
         self._past = deque([(0.0, 0.0)])  # (seconds, share), from half of the seconds so far
 
     def left(self, share: float, seconds: float) -> float:
-        """Return the seconds left once a share of the run took this many seconds; infinite without a basis for an estimate."""
+        """Return the seconds left after a share of the run took this many seconds; infinity without a basis for an estimate."""
         self._past.append((seconds, share))
         while len(self._past) > 2 and self._past[1][0] <= seconds / 2:
             self._past.popleft()
@@ -86,7 +86,7 @@ class RunClock:
 
 
 class Meter:
-    """Counts the events of a run in the reference engine, as an observer that calls another observer.
+    """Observer that counts the events of a run in the reference engine, and then calls another observer.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ class Stride:
     Parameters
     ----------
     watch
-        Receives the progress; if None, the kernel still pauses so that Python can handle an interrupt.
+        Receives the progress; if it is None, the kernel still pauses, so that Python can handle an interrupt.
     """
 
     def __init__(self, watch: ProgressListener | None) -> None:

@@ -1,4 +1,4 @@
-"""Recalculations of a queue order: kernels follow its formula, or call it at intervals with the runs so far."""
+"""Recalculations of a queue order: kernels compute its formula, or call the order at intervals with the runs so far."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Recalculations:
         formula.status.pairs = size
 
     def _follow(self, state: RackState | SharedState) -> IntArray:
-        """Add the runs that have ended to the history; return the numbers of the current ones, ascending."""
+        """Add the runs that have ended to the history; return the numbers of the current runs, ascending."""
         runs, started = state.runs, int(state.now.started)
         if started == self._started and state.now.running == len(self._current):
             return self._current

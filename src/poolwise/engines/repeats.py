@@ -1,4 +1,4 @@
-"""Repeated runs of the same jobs under different schedulers, as a search needs them, in arrays that are built once."""
+"""Repeated runs of the same jobs under different schedulers, in arrays that are built once; used by searches."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ class _RackRepeats:
         self._trees: Trees | None = None
 
     def accepts(self, scheduler: Scheduler) -> bool:
-        """Return whether a scheduler differs from that of the run only in orders without callbacks."""
+        """Return whether a scheduler differs from that of the run only in its orders, and these need no callback."""
         return _shared_rules(scheduler) == self._shared_rules is not None
 
     def run(self, scheduler: Scheduler) -> tuple[IntArray, IntArray, IntArray]:
-        """Return (n_run,) rows of the jobs, starts and ends (ns), in start order; valid until the next run."""
+        """Run under a scheduler; return job rows, starts and ends (ns) in start order, (n_run,), valid until the next call."""
         rule = rule_of(scheduler)
         assert rule is not None
         self._columns.set_scheduler(rule)
@@ -94,7 +94,7 @@ class Repeats:
     _racks: list[_RackRepeats] = field(default_factory=list)
 
     def under(self, scheduler: Scheduler) -> StartsAndEnds:
-        """Run under a scheduler, in the arrays of an earlier run if they match."""
+        """Run under a scheduler, reusing the arrays of an earlier run if they match."""
         racks = next((racks for racks in self._racks if racks.accepts(scheduler)), None)
         if racks is None:
             spec = replace(self.spec, scheduler=scheduler)

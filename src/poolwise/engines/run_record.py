@@ -20,7 +20,7 @@ T = TypeVar("T", bound=np.generic)
 
 
 def with_more_rows(runs: RunArrays, started: int, rows: int) -> RunArrays:
-    """Return the runs with at least `rows` rows for placements, and twice the previous number; `started` runs have some."""
+    """Return the runs with space for at least `rows` placement rows, and twice as many as before; `started` runs use some."""
     used = int(runs.offset[started])
     larger = {name: blank(max(rows, 2 * len(runs.owner))) for name in ("owner", "resource", "amount")}
     for name, column in larger.items():  # untouched pages use no memory
@@ -34,7 +34,7 @@ def with_more_runs(runs: RunArrays, more: int) -> RunArrays:
 
 
 def longer(column: NDArray[T], more: int) -> NDArray[T]:
-    """Return a column with at least `more` additional rows, growing geometrically; itself if `more` is not positive."""
+    """Return a column with at least `more` additional rows, growing geometrically; unchanged if `more` is not positive."""
     if more <= 0:
         return column
     return np.concatenate([column, np.zeros(max(more, len(column) // 2), dtype=column.dtype)])

@@ -43,13 +43,13 @@ class PlainSampler:
 
 @dataclass(frozen=True, eq=False)
 class _ExclusiveSampler:
-    """Replays variants of a workload with exclusive jobs, given without the resource that keeps them apart."""
+    """Replays variants of a workload with exclusive jobs; the variants are given without the resource that keeps them apart."""
 
     sampler: Sampler
     alone: ExclusiveNodes
 
     def starts(self, workload: Workload) -> IntArray:
-        """Return (k,) ns at which the awaited jobs start, `NEVER` for one that does not."""
+        """Return the (k,) start times (ns) of the awaited jobs, `NEVER` for a job that does not start."""
         return self.sampler.starts(self.alone.like(workload))
 
 
@@ -63,7 +63,7 @@ def sampler_of(spec: RunSpec, awaited: IntArray, until: int = NEVER) -> tuple[Sa
     awaited
         (k,) rows of the workload whose starts are requested; a replay stops once all of them have started.
     until
-        Ns after which no event is replayed.
+        Time (ns) after which no event is replayed.
     """
     alone, sampled_spec = exclusive_nodes(spec.workload, spec.machine, spec.initial), spec
     if alone is not None:

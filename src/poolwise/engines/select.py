@@ -64,7 +64,7 @@ def load_kernels(runs: Iterable[tuple[Machine, Scheduler]]) -> None:
 
 
 def _may_run(engine: CompiledEngine, spec: RunSpec) -> bool:
-    """Return whether an engine supports a run; a run with wrong input reports that itself."""
+    """Return whether an engine supports a run; True for invalid input, which the run itself reports."""
     try:
         return engine.unsupported(spec) is None
     except InputError:

@@ -31,13 +31,13 @@ Engine = Literal["auto", "reference", "compiled"]
 
 @dataclass(frozen=True)
 class Result:
-    """Schedule, the engine that produced it, and the seconds of the simulation alone (no reading, no compiling).
+    """Schedule, the engine that produced it, and the duration of the simulation alone (without reading and compiling).
 
     Attributes
     ----------
     schedule : the schedule
     engine : "compiled" or "reference"
-    wall_s : seconds of the simulation
+    wall_s : duration of the simulation, seconds
     obstacle : why no kernel supported the run, if `simulate` chose the engine; None if one did
     """
 
@@ -47,7 +47,7 @@ class Result:
     obstacle: Obstacle | None = None
 
     def notes(self) -> tuple[str, ...]:
-        """Return notes on the engine of a long run: why it was slow, and what would be faster."""
+        """Return notes on the engine of a long run: why it was slow, and how to make it faster."""
         if self.obstacle is None or self.wall_s < LONG_S:
             return ()
         return (f"the reference engine ran this, in {format_time(self.wall_s)}: {self.obstacle}",)
@@ -87,12 +87,12 @@ def simulate(
     watch
         Receives the progress of the run.
     initial
-        Initial runs and the time of this state; the schedule contains these runs first.
+        Initial runs, and the time of this state; these runs come first in the schedule.
 
     Returns
     -------
     Result
-        The schedule, the engine and the seconds of the simulation.
+        The schedule, the engine and the duration of the simulation.
 
     Raises
     ------
@@ -150,7 +150,7 @@ def simulate(
 
 
 def platform_of(workload: Workload) -> type[Simulation]:
-    """Return the class of simulated machine that a workload needs; raise InputError if it needs two, or for a wrong graph."""
+    """Return the simulation class that a workload needs; raise InputError if it needs two, or if its task graph is invalid."""
     needs = {
         "memory_use": (workload.memory_use is not None, MemoryUsageMachine),
         "closed_loop": (workload.closed_loop, ClosedLoop),

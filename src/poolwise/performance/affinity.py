@@ -26,15 +26,15 @@ PREFIX = "affinity."
 @register("models", "affinity")
 @dataclass(frozen=True)
 class Affinity(SimpleModel):
-    """Compute time of operations / affinity, in nanoseconds rounded up once.
+    """Compute time of a task, its operations / affinity, in nanoseconds rounded up once.
 
     The model reads the job table's columns "task_type" and "operations" and the machine's attributes "affinity.0",
-    "affinity.1", and so on. Without them, and for a type below 0, all units are equally fast. A run on several units is as
-    slow as its slowest unit. Times up to 2**51 ns (26 days) are exact to the nanosecond, whatever the unit of the work.
+    "affinity.1", and so on. Without them, and for a type below 0, all units are equally fast. A run on several units is as slow
+    as its slowest unit. Times up to 2**51 ns (26 days) are exact to the nanosecond.
     """
 
     def slowdown(self, run: Run, snapshot: Snapshot) -> float:
-        """Return the time on this unit / work, minus 1. Raises InputError if a unit cannot run the task."""
+        """Return the time on the run's slowest unit / work, minus 1. Raises InputError if a unit cannot run the task."""
         table = rates(snapshot.machine)
         if not len(table) or "operations" not in snapshot.table.attributes:
             return 0.0
@@ -51,14 +51,17 @@ class Affinity(SimpleModel):
 
 
 def compute_ns(operations: float, rate: float) -> int:
-    """Return the ns for a number of operations at `rate` per microsecond, rounded up, at least 1, ignoring rounding errors."""
+    """Return the time (ns) of a number of operations at `rate` per microsecond, rounded up, at least 1.
+
+    Rounding errors of floating-point numbers do not count as excess.
+    """
     exact = operations * US / rate
     nearest = round(exact)
     return max(nearest if abs(exact - nearest) <= 1e-9 * max(1.0, exact) else math.ceil(exact), 1)
 
 
 def compute_times(operations: FloatArray, rate: FloatArray) -> IntArray:
-    """Return `compute_ns` of every pair, in ns. The arrays broadcast, and the rates must be positive."""
+    """Return `compute_ns` of every pair, in ns. The arrays are broadcast; the rates must be positive."""
     exact = operations * US / rate
     nearest = np.rint(exact)
     up = np.where(np.abs(exact - nearest) <= 1e-9 * np.maximum(1.0, exact), nearest, np.ceil(exact))
@@ -66,13 +69,16 @@ def compute_times(operations: FloatArray, rate: FloatArray) -> IntArray:
 
 
 def slowdown(time: int, work: int) -> float:
-    """Return the slowdown at which `work` ns take exactly `time` ns: half a nanosecond less, since times are rounded up."""
+    """Return the slowdown at which `work` ns take exactly `time` ns.
+
+    It aims half a nanosecond lower, since run times are rounded up.
+    """
     return 0.0 if time == work else (time - work - 0.5) / work
 
 
 @lru_cache(maxsize=8)  # a machine is compared by identity
 def rates(machine: Machine) -> FloatArray:
-    """Return operations per microsecond, (n_task_type, n_owner); (0, n_owner) for a machine without affinities."""
+    """Return the operations per microsecond, (n_task_type, n_owner); (0, n_owner) for a machine without affinities."""
     columns: list[FloatArray] = []
     while (column := machine.attributes.get(f"{PREFIX}{len(columns)}")) is not None:
         columns.append(column)

@@ -15,11 +15,11 @@ from poolwise.registry import register
 @register("models", "bandwidth_sharing")
 @dataclass(frozen=True)
 class BandwidthSharing(SimpleModel):
-    """Slowdown demand / share - 1, where a run gets an equal share of each of its devices; composed devices add up.
+    """Slowdown demand / share - 1; a run gets an equal share of each of its devices, and the shares of composed devices add up.
 
-    A run requests `bandwidth` (MB/s per task) at reference speed; with less it slows down by demand / share. With more it is
-    faster only up to the job table's column "peak_bandwidth" (MB/s per task), if there is one. Runs without a request for
-    bandwidth neither slow down nor count as sharers.
+    A run requests `bandwidth` (MB/s per task) at reference speed. With a smaller share, its time grows by demand / share. With
+    a larger one, it is faster only up to the job table's column "peak_bandwidth" (MB/s per task), if there is one. Runs that
+    request no bandwidth neither slow down nor count as sharers.
     """
 
     def slowdown(self, run: Run, snapshot: Snapshot) -> float:

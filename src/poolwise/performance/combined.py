@@ -46,7 +46,7 @@ class Combined(PerformanceModel):
         return _product(model.slowdown(run, snapshot) for model in self.models)
 
     def touches(self, placement: Placement, snapshot: Snapshot) -> tuple[int, ...]:
-        """Return the union of the owners of all models."""
+        """Return the union of the owners that the models return."""
         return tuple(sorted({owner for model in self.models for owner in model.touches(placement, snapshot)}))
 
     def check(self, machine: Machine, jobs: JobTable) -> None:

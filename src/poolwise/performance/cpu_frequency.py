@@ -27,7 +27,7 @@ class CpuFrequency(SimpleModel):
     Parameters
     ----------
     profile
-        Profile of jobs without one.
+        Profile of jobs that name none.
     """
 
     profile: str = "kmeans"
@@ -59,7 +59,7 @@ class CpuFrequency(SimpleModel):
 @register("models", "profiled_memory")
 @dataclass(frozen=True)
 class ProfiledMemory(SimpleModel):
-    """Slowdown P^m from each job's own profile, instead of a random sensitivity, on racks of whole nodes with memory pools.
+    """Slowdown P^m by each job's own profile, instead of a random sensitivity, on racks of whole nodes with memory pools.
 
     Parameters
     ----------
@@ -83,6 +83,6 @@ class ProfiledMemory(SimpleModel):
 
 
 def profile_of(workload: JobTable, job: int, default: str) -> Profile:
-    """Return the profile of a job: that of its attribute "profile", else `default`. Raises UnknownNameError."""
+    """Return the profile that a job's attribute "profile" names, else `default`. Raises UnknownNameError."""
     column = workload.attributes.get("profile")
     return find_profile(default if column is None else str(np.asarray(column)[job]))

@@ -1,4 +1,4 @@
-"""Small CSV tables with a header: their files, their rows with line numbers, and numbers in their cells."""
+"""Reader of small CSV tables with a header: files, rows with their line numbers, and numbers in cells."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Model of jobs with local or remote devices: time from a profile, with the effects of co-located runs and of link load.
+"""Model of jobs with local or remote devices: times from profiles, and the effects of co-located runs and of link load.
 
 Source: Amaral et al., DRMaestro, "Trace-driven simulation implementation"; flow-placement spec, "Simulation".
 """
@@ -26,10 +26,10 @@ from poolwise.registry import InputFile, register
 class DeviceNetwork(PerformanceModel):
     """Slowdown relative to an exclusive run with local devices, whose duration is drawn from the local times of a profile.
 
-    (1 + slowdown) = co-location factor x, if a device is remote, remote_s / local_s x (1 + sensitivity x load). The load is
-    the greater load of the two links on the path, caused by all other runs. The co-location factor adds the profile's
-    sensitivities times the fractions in use of the node's other cores and of the device nodes' other devices. A job's kind
-    names its profile; kinds without one always take their duration.
+    1 + slowdown is the co-location factor. If a device is remote, it is multiplied by remote_s / local_s * (1 + sensitivity *
+    load). The load is that which other runs cause on the more loaded of the two links on the path. The co-location factor is 1
+    plus the profile's sensitivities times the fractions in use of the node's other cores and of the device nodes' other
+    devices. A job's kind names its profile; jobs of kinds without a profile always take their duration.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class DeviceNetwork(PerformanceModel):
     server_s: float = 0.0
 
     def setup(self, run: Run, snapshot: Snapshot) -> int:
-        """Return the startup latency, including that of a server at each location with remote devices (ns)."""
+        """Return the startup latency (ns), including that of a server at each location that serves remote devices."""
         return to_ns(self.start_s + self.server_s * sites(run.placement, snapshot.machine).servers)
 
     def slowdown(self, run: Run, snapshot: Snapshot) -> float:
@@ -62,13 +62,13 @@ class DeviceNetwork(PerformanceModel):
         return stretch - 1.0
 
     def touches(self, placement: Placement, snapshot: Snapshot) -> tuple[int, ...]:
-        """Return the nodes of the tasks and of their devices, and the links between them where these differ."""
+        """Return the nodes of the tasks and of their devices, and the links between these nodes if they differ."""
         site = sites(placement, snapshot.machine)
         return tuple(sorted({*site.nodes, *site.device_nodes, *site.links}))
 
 
 def _profile(reference: str, table: JobTable, job: int) -> DeviceProfile | None:
-    """Return the profile of a job, None without one. Cached, since every speed change asks for it."""
+    """Return the profile of a job, None without one. Cached, since every speed change needs it."""
     profile: DeviceProfile | None = table.derived(("device profile", reference), partial(_profiles, reference))[job]
     return profile
 
@@ -83,7 +83,7 @@ def _profiles(reference: str, table: JobTable, rows: slice) -> Column:
 
 
 def _load(run: Run, site: UsedOwners, snapshot: Snapshot) -> float:
-    """Return the load of the most loaded link on the path to any remote device, without the run itself."""
+    """Return the load that other runs cause on the most loaded link on the path to any remote device."""
     machine = snapshot.machine
     if "bandwidth" not in machine.resources:
         return 0.0
@@ -101,7 +101,7 @@ def _load(run: Run, site: UsedOwners, snapshot: Snapshot) -> float:
 
 
 def _cores(placement: Placement, site: UsedOwners, snapshot: Snapshot) -> float:
-    """Return the largest fraction of the cores of a run's nodes that other runs use."""
+    """Return the fraction of cores that other runs use on the run's node with the highest such fraction."""
     if "cores" not in snapshot.machine.resources:
         return 0.0
     column, most = snapshot.machine.resource("cores"), 0.0
@@ -113,7 +113,7 @@ def _cores(placement: Placement, site: UsedOwners, snapshot: Snapshot) -> float:
 
 
 def _devices(site: UsedOwners, snapshot: Snapshot) -> float:
-    """Return the largest fraction of the devices next to those of a run that other runs use."""
+    """Return the largest fraction of devices in use by other runs, among the nodes of the run's devices."""
     if "devices" not in snapshot.machine.resources:
         return 0.0
     column, most = snapshot.machine.resource("devices"), 0.0

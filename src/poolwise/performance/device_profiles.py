@@ -39,9 +39,9 @@ class DeviceProfile:
     remote_s, loaded_s : mean seconds of an exclusive run with a remote device, over an idle and a fully loaded network
     goal_s : desired completion time, tau
     importance : z of the utility, from 1 (a missed goal counts fully) to 10 (it does not count)
-    link_mb_s : MB/s that it sends over a link while its device is remote
-    cpu_sensitivity, device_sensitivity : relative slowdown if other runs use all the other cores of its node, and all the
-        other devices of its device's node
+    link_mb_s : MB/s that a run sends over a link while its device is remote
+    cpu_sensitivity, device_sensitivity : relative slowdown if other runs use all other cores of the run's node, and all other
+        devices of its device's node
     cores, memory_gib : requests of a task
     assumed : names of the numbers that were not measured
     source : source of the other numbers
@@ -116,8 +116,8 @@ def device_profiles_csv(profiles: Iterable[DeviceProfile]) -> str:
 def learn_device_profiles(schedule: Schedule, profiles: Mapping[str, DeviceProfile]) -> dict[str, DeviceProfile]:
     """Replace the times in profiles with the mean times of finished jobs of each kind, for each location of their devices.
 
-    A kind that did not run in one of the states keeps its time for that state; the relative slowdown by a loaded network is
-    kept. Jobs of unknown kinds are ignored: they have no goal, and cost the neutral 1.
+    A kind keeps its time for a location where none of its jobs ran. The relative slowdown by a loaded network never changes.
+    Jobs of unknown kinds are ignored: they have no goal, and their cost is the neutral 1.
 
     Source: "The inference engine" (mean completion time of a type in each state of the cluster).
 
@@ -126,7 +126,7 @@ def learn_device_profiles(schedule: Schedule, profiles: Mapping[str, DeviceProfi
     schedule
         Finished jobs; their kinds are the attribute "kind" of the workload.
     profiles
-        Kind -> profile that is brought up to date.
+        Kind -> profile to update.
 
     Returns
     -------

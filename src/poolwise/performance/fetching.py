@@ -1,7 +1,7 @@
 """Fetching model: tasks fetch data over shared links before they compute.
 
-When a flow ends, the other flows get its bandwidth while its task computes, so fetching is a phase of the run with a rate of
-its own. Source: accelerator spec, "max-min fair sharing of links".
+When a flow ends, the other flows get its bandwidth while its task computes. Fetching is therefore a phase of the run with its
+own rate. Source: accelerator spec, "max-min fair sharing of links".
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from poolwise.registry import register
 class Fetching(SimpleModel):
     """Fetch phase before the computation; a task occupies its unit from the start and computes once its data have arrived.
 
-    The model reads the columns of `Transfer`. The latency of the longest path passes first, and the flow counts during it.
-    Each flow requests the bandwidth of the link at its unit. `network_sharing`, which must be combined with this model,
-    assigns its rate.
+    The model reads the columns of `Transfer`. The latency of the longest path passes first, and flows take their shares during
+    it already. Each flow requests the bandwidth of the link at its unit. `network_sharing`, which must be combined with this
+    model, assigns its rate.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class Fetching(SimpleModel):
         return max((latency(path, machine, self.switch_ns) for path in _paths(InputData.of(run, snapshot), machine)), default=0)
 
     def fetch(self, run: Run, snapshot: Snapshot) -> Fetch | None:
-        """Return one flow to each unit that is not at the position of the data; None if all are.
+        """Return one flow to each unit that is not at the position of the data; None if all units are there.
 
         Raises InputError if the links at the units have no bandwidth.
         """

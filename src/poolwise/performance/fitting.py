@@ -1,7 +1,7 @@
-"""Fit of profiles to measured completion times: P^m, piecewise linear, monotone and convex, and the share of CPU frequency.
+"""Fit of profiles to measured completion times: P^m, piecewise linear, monotone and convex, and the frequency share.
 
-Source: Sefati et al., IRoP, section II-B and Table III. Every such curve is a sum of hinges whose coefficients have the same
-sign, so the best curve solves a least-squares problem with a few nonnegative unknowns.
+Source: Sefati et al., IRoP, section II-B and Table III. Every such curve is a sum of hinges with nonnegative coefficients, so
+the best curve solves a least-squares problem with a few nonnegative unknowns.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ COLUMNS = ("workload", "remote", "frequency", "seconds")
 
 @dataclass(frozen=True, eq=False)
 class CompletionTimes:
-    """Completion times of one workload, (k,), repetitions in separate rows.
+    """Measured completion times of one workload, (k,); repetitions are separate rows.
 
     `remote` is the fraction of remote memory, and `frequency` is relative to the lowest measured one.
     """
@@ -55,9 +55,9 @@ class Errors:
 class Fit:
     """A fitted profile: the curve, with the fraction of time that scales with frequency.
 
-    `errors` are those of P^m, `extra` is the increase of the mean squared error by the convexity constraint, and `frequency`
-    the errors of the frequency model, None if only one frequency was measured. `points` are measured (fraction, slowdown)
-    pairs.
+    `errors` are those of P^m, and `extra` is the increase of the mean squared error due to the convexity constraint.
+    `frequency` contains the errors of the frequency model; it is None if only one frequency was measured. `points` are the
+    measured pairs (fraction, slowdown).
     """
 
     profile: Profile
@@ -71,8 +71,8 @@ def fit(measured: CompletionTimes, pieces: int = 3, *, convex: bool = True) -> F
     """Fit P^m with 1 to 3 pieces of equal width up to the largest measured fraction of remote memory.
 
     P^m is fitted at the lowest frequency with remote memory. If several frequencies were measured, the fraction of the time
-    that scales with frequency is fitted too. Each piece needs a measured fraction of its own, and some completion times must
-    have all memory local: raises InputError if there are too few points.
+    that scales with frequency is fitted too. Each piece needs its own measured fraction, and some measurements must have all
+    memory local; raises InputError if there are too few points.
     """
     if pieces not in (1, 2, 3):
         raise InputError(f"{pieces} pieces are not supported", field="pieces", remedy="use 1, 2 or 3")
@@ -130,7 +130,7 @@ def _refuse(measured: CompletionTimes, message: str, remedy: str) -> InputError:
 
 
 def read_measurements(file: Path) -> list[CompletionTimes]:
-    """Read completion times from a CSV file with columns workload, remote, seconds and optionally frequency; one row per run.
+    """Read completion times from a CSV file with columns workload, remote, seconds and optionally frequency, one row per run.
 
     Raises InputError with file, line and field.
     """

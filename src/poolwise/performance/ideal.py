@@ -13,7 +13,7 @@ from poolwise.registry import register
 
 
 class SimpleModel(PerformanceModel):
-    """Base class of models without setup time whose slowdown does not depend on neighbors, unless they override the methods."""
+    """Base class of models without setup time whose slowdown, by default, does not depend on neighbors."""
 
     def setup(self, run: Run, snapshot: Snapshot) -> int:
         """Return 0."""

@@ -1,4 +1,4 @@
-"""Sites at which a placement reaches devices over the network, and the load of the links.
+"""Owners that a placement uses to reach devices over the network, and the load of links.
 
 Source: flow-placement spec, "Costs" (load of the home machine's and the device machine's link).
 """
@@ -37,13 +37,13 @@ class UsedOwners:
 
 
 def sites(placement: Placement, machine: Machine) -> UsedOwners:
-    """Return the sites of a placement. A device is remote if it is at a different vertex from its task's nodes."""
+    """Return the owners that a placement uses. A device is remote if it is at a different vertex from its task's nodes."""
     return _sites(machine, placement.task.tobytes(), placement.owner.tobytes())
 
 
 @lru_cache(maxsize=1 << 14)
 def _sites(machine: Machine, task: bytes, owner: bytes) -> UsedOwners:
-    """Compute `sites`, cached by the bytes of the rows, since every speed change on the path asks again."""
+    """Compute `sites`, cached by the bytes of the rows, since every speed change on the path needs it."""
     rows = list(zip(np.frombuffer(task, dtype=np.int64).tolist(), np.frombuffer(owner, dtype=np.int64).tolist(), strict=True))
     kind = machine.kind.tolist()
     nodes = sorted({o for _, o in rows if kind[o] == Kind.NODE})
@@ -63,7 +63,7 @@ def _sites(machine: Machine, task: bytes, owner: bytes) -> UsedOwners:
 
 
 def _away(machine: Machine, rows: list[tuple[int, int]], kind: list[int]) -> list[tuple[int, int, int]]:
-    """Return (task, lowest node of the task, device) for each device that is at none of its task's nodes."""
+    """Return (task, lowest node of the task, device) for each device that is not at any of its task's nodes."""
     remote_devices = []
     place = np.full(machine.n_owner, -1) if machine.fabric is None else machine.fabric.vertex
     for task, device in rows:
@@ -77,7 +77,7 @@ def _away(machine: Machine, rows: list[tuple[int, int]], kind: list[int]) -> lis
 
 @lru_cache(maxsize=8)
 def access_links(machine: Machine) -> IntArray:
-    """Return the link by which each owner is reached, (n_owner,): the first one at its vertex, -1 without a network."""
+    """Return the link that leads to each owner, (n_owner,): the first one at its vertex, -1 without a network."""
     link = np.full(machine.n_owner, -1, dtype=np.int64)
     fabric = machine.fabric
     if fabric is not None:

@@ -26,12 +26,12 @@ from poolwise.short_repr import short_repr
 @register("models", "memory_profiles")
 @dataclass(frozen=True)
 class MemoryProfiles(RemoteMemory):
-    """Slowdown by remote memory from measured profiles, which the job table names.
+    """Slowdown due to remote memory, by measured profiles that the job table names.
 
-    Slowdown = P(remote / memory) at the latency of the measurement, scaled linearly to other latencies. A job without a
-    profile behaves as in `RemoteMemory`, with its random sensitivity; a warning reports the number of such jobs. The other
-    parameters are those of `RemoteMemory`; `expect = "mean"` takes, at a job's own fraction of remote memory, the mean over
-    the jobs that have a profile.
+    Slowdown = P(remote / memory) at the latency of the measurement, scaled linearly to other latencies. A job without a profile
+    behaves as in `RemoteMemory`, with its random sensitivity; a warning reports the number of such jobs. The other parameters
+    are those of `RemoteMemory`. With `expect = "mean"`, the estimate for a job is the mean slowdown, at its own fraction of
+    remote memory, over the jobs that have a profile.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class MemoryProfiles(RemoteMemory):
             raise InputError(f"must be at least 1, got {self.measured_ns}", field="measured_ns", remedy="give nanoseconds")
 
     def slowdown(self, run: Run, snapshot: Snapshot) -> float:
-        """Return the slowdown of the job's profile at its fraction and location of remote memory."""
+        """Return the slowdown that the job's profile gives for the fraction and the location of its remote memory."""
         workload, machine = snapshot.table, snapshot.machine
         memory = int(workload.memory[run.job])
         if "nodes" in machine.resources and not machine.racks.uniform:
@@ -71,7 +71,7 @@ class MemoryProfiles(RemoteMemory):
         return self._slowdown_at(remote / memory, self._inside(run.placement, remote, snapshot), run, snapshot)
 
     def _slowdown_at(self, share: float, inside: float, run: Run, snapshot: Snapshot) -> float:
-        """Return the slowdown for a share of remote memory, a fraction `inside` of which is in the pool of the run's rack."""
+        """Return the slowdown for a share of remote memory, of which a fraction `inside` is in the pool of the run's rack."""
         names, name = self._names(snapshot.table), self._name(run, snapshot.table)
         if not name:
             return super()._slowdown_at(share, inside, run, snapshot)
@@ -130,7 +130,7 @@ class MemoryProfiles(RemoteMemory):
 
     @cached_property
     def _known(self) -> Mapping[str, Profile]:
-        """Profiles by name; the user's own replace shipped ones."""
+        """Profiles by name; the user's own profiles replace shipped ones of the same name."""
         if isinstance(self.profiles, str) and self.profiles:
             own = read_once("memory_profiles", self.profiles, read_profiles, "profile file", "profiles")
             return {**shipped_profiles(), **own}

@@ -22,11 +22,11 @@ from poolwise.registry import register
 class NetworkSharing(SimpleModel):
     """Slowdown demand / share - 1 of a run's slowest flow, with links shared max-min fairly by all flows.
 
-    Each pool or device that a task holds elsewhere adds a flow on every link of the path to it. A task requests `bandwidth`
-    (MB/s) at reference speed, split evenly over these flows; links have "bandwidth" (MB/s). While a run fetches, its only
-    flows are those of the fetch.
+    Each pool or device that a task holds elsewhere adds a flow, which crosses every link of the path to it. A task requests
+    `bandwidth` (MB/s) at reference speed, split evenly over these flows; links have "bandwidth" (MB/s). While a run fetches,
+    its only flows are those of the fetch.
 
-    The share of a flow may change with any flow of the same connected network, since a neighbor that is throttled elsewhere
+    The share of a flow may change with any flow in the same connected network, since a neighbor that is throttled elsewhere
     leaves more bandwidth. A run with flows therefore depends on all links that it could reach.
     """
 
@@ -59,7 +59,7 @@ _Known = dict[int, tuple[Placement, list[Route]]]
 
 @dataclass(frozen=True, slots=True)
 class _Shares:
-    """Shares of all runs in one arrangement: (arrangement, bytes of the links' capacity), routes and slowdowns by run."""
+    """Shares of all runs in one arrangement: a key (arrangement, bytes of link capacities), and routes and slowdowns by run."""
 
     key: tuple[int, bytes]
     known: _Known
@@ -125,12 +125,12 @@ def _names(machine: Machine, path: tuple[int, ...], capacity: IntArray) -> list[
 
 
 def max_min_shares(demand: FloatArray, capacity: FloatArray, flow: IntArray, link: IntArray) -> FloatArray:
-    """Share links max-min fairly: no flow can gain without a loss for a flow with no higher rate; return (n_flow,) rates.
+    """Return the (n_flow,) rates of max-min fair sharing: no flow can gain unless a flow with no higher rate loses.
 
     Progressive filling: the rates of all flows rise together; a flow stops when it has its demand or when a link on its path is
-    full. Each round fixes at least one flow. Flow `flow[k]` crosses link `link[k]`, each pair once (n_hop,). Demands and
-    capacities (n_link,) are at least 0, in one unit. A flow that crosses no link gets its demand. Source: Bertsekas, Gallager,
-    Data Networks, section 6.5.2.
+    full. Each round fixes at least one flow. Flow `flow[k]` crosses link `link[k]`, (n_hop,); each pair occurs once. Demands
+    and capacities (n_link,) are at least 0, in the same unit. A flow that crosses no link gets its demand. Source: Bertsekas,
+    Gallager, Data Networks, section 6.5.2.
     """
     rate = np.zeros(len(demand))
     active = np.ones(len(demand), dtype=np.bool_)

@@ -21,8 +21,8 @@ from poolwise.registry import InputFile, register
 class NvmeSharing(SimpleModel):
     """Slowdown = table time / base time - 1, where the base time is the run's work (`Snapshot.work`).
 
-    The job table's text column "kind" selects the table of a job; a kind without a table takes its base time everywhere. When
-    sharers join or leave, the remaining work of a run continues at the new rate.
+    The job table's text column "kind" selects the table of a job; jobs of a kind without a table always take their base time.
+    When sharers join or leave, the remaining work of a run continues at the new rate.
 
     Raises InputError for a table that cannot be read.
 
@@ -32,9 +32,9 @@ class NvmeSharing(SimpleModel):
         Kind -> its table, or the CSV file that contains it ("catalog:NAME" for a shipped one).
     partners
         Kind -> other kinds with which it may share a composition; all of them count as sharers. Both kinds must name each
-        other. Unmodeled kinds share only among themselves.
+        other. Jobs of a kind without a table share only with each other.
     fixed_at_start
-        Let a run keep its initial speed regardless of later changes (as the authors' simulator does).
+        Let a run keep its initial speed regardless of later changes, as in the authors' simulator.
     """
 
     tables: Mapping[str, SharingTable | InputFile] = field(default_factory=dict)
@@ -90,5 +90,5 @@ def devices_of(placement: Placement, snapshot: Snapshot) -> tuple[int, ...]:
 
 @lru_cache(maxsize=8)
 def _devices(machine: Machine) -> frozenset[int]:
-    """Return the owners that are devices; cached, since each speed change asks for them."""
+    """Return the owners that are devices; cached, since each speed change needs them."""
     return frozenset(machine.of_kind(Kind.DEVICE).tolist())

@@ -32,9 +32,9 @@ class Profile:
     name
         Name in files and tables.
     remote
-        (k + 1,) fractions of remote memory at the knots, from 0, ascending, below 1; the last is the largest measured one.
+        (k + 1,) fractions of remote memory at the knots, ascending from 0, below 1; the last is the largest measured one.
     slowdown
-        (k + 1,) completion time relative to that with all memory local, minus 1; the first is 0.
+        (k + 1,) completion times relative to that with all memory local, minus 1; the first is 0.
     frequency_share
         Fraction of the time that is inversely proportional to the frequency; 1 is equation (3), phi / F.
     source
@@ -82,7 +82,7 @@ class Profile:
 
     @property
     def _rounding(self) -> float:
-        """Error of a slope if slowdowns are written with ten digits, as by `profile fit`."""
+        """Error of a slope if slowdowns are written with ten digits, as `profile fit` does."""
         return float(TOLERANCE * max(1.0, np.abs(self.slowdown).max()) / np.diff(self.remote).min())
 
     def at(self, remote: ArrayLike) -> FloatArray:
@@ -96,7 +96,7 @@ class Profile:
     def largest_remote(self, slowdown: ArrayLike) -> FloatArray:
         """Return the largest measured fraction whose slowdown is at most the given one, (...,); NaN for negative slowdowns.
 
-        The inverse of equation (6) for a monotone curve.
+        It inverts equation (6) for a monotone curve.
         """
         wanted = np.asarray(slowdown, dtype=np.float64)
         values = np.zeros_like(wanted)

@@ -48,7 +48,7 @@ class Latency:
     flight, switch_flight
         Propagation delay between a port and a retimer, and between two switches.
     near_switches, far_switches
-        Number of switches on the path to the pool of the own rack, and of another rack, at least 1.
+        Number of switches on the path to the pool of the node's own rack, and of another rack, at least 1.
 
     Raises InputError for a negative part or a path without a switch.
     """
@@ -69,18 +69,18 @@ class Latency:
                 raise InputError(problem, field=f"latency.{part.name}", remedy="correct it, or remove it")
 
     def ns(self, switches: int) -> int:
-        """Return the nanoseconds of a path through `switches` >= 1 switches: by default 180 for one and 280 for three."""
+        """Return the latency (ns) of a path through `switches` >= 1 switches: by default 180 for one and 280 for three."""
         first = 4 * self.port + 2 * self.retimer + self.switch + 4 * self.flight
         return first + (switches - 1) * (self.switch + self.switch_flight)
 
     @property
     def near_ns(self) -> int:
-        """Nanoseconds to the pool of the own rack."""
+        """Latency (ns) of the pool of the node's own rack."""
         return self.ns(self.near_switches)
 
     @property
     def far_ns(self) -> int:
-        """Nanoseconds to the pool of another rack."""
+        """Latency (ns) of the pool of another rack."""
         return self.ns(self.far_switches)
 
 
@@ -92,9 +92,9 @@ def sld_factor(u: float, latency_ns: float, curve: Curve = "quantile") -> float:
 
     Between the measured latencies the slowdown is piecewise linear through (0, 0), (180, F180(u)), (280, F280(u)). Beyond 280
     ns it is extrapolated with the last slope, and a warning is issued. The curve over u is "quantile": value[floor(11 u)], so
-    each job behaves as one measured kernel; "linear": through (0, 0) and (k/11, value); or "quadratic" (parity with the
-    authors' runs): a parabola through the three nearest (k/11, value), k = 1..11, which exceeds the measured range at both
-    ends, rounded to two digits.
+    each job behaves as one measured kernel; "linear": through (0, 0) and (k/11, value); or "quadratic", as in the authors'
+    runs: a parabola through the three nearest (k/11, value), k = 1..11, rounded to two digits, which exceeds the measured range
+    at both ends.
     """
     near, far = _curve(NEAR, u, curve), _curve(FAR, u, curve)
     if latency_ns == NEAR_NS:
@@ -125,7 +125,7 @@ class RemoteMemory(SimpleModel):
     """Slowdown proportional to the fraction of a run's memory that is remote, fixed when the run starts.
 
     On whole nodes, remote memory is the excess over the local memory of the node. On shared nodes, it is the memory that each
-    part took from a pool at placement; the pool of the machine is as far away as the pool of another rack.
+    part took from a pool at placement; the pool of the machine has the latency of a pool in another rack.
 
     Parameters
     ----------
@@ -134,16 +134,16 @@ class RemoteMemory(SimpleModel):
     curve
         "quantile" (default), "linear" or "quadratic", see `sld_factor`.
     near_ns, far_ns
-        Added latency of memory in the own rack and in another rack.
+        Added latency of memory in the node's own rack and in another rack.
     latency
-        The parts of both latencies, instead of the two sums.
+        The parts of which both latencies consist, instead of the two sums.
     expect
         "own" (each job's own slowdown), "mean" (mean of the curve over u, the same for all jobs) or "none" (0). The last two
         are estimates of a scheduler without knowledge of its jobs.
     spread
-        A job over several racks is as slow as its "worst" rack (default), as the "mean" of its memory, or all remote
-        memory counts as "far" as soon as any of it leaves the rack's pool ("paper": scope system at 280 ns for all). On
-        shared nodes it is as slow as its "worst" part, or as the "mean" of its parts.
+        Slowdown of a job on several racks: that of its "worst" rack (default), the "mean" over its memory, or "paper": all
+        remote memory has the far latency once any of it is outside the rack's pool. On shared nodes, the job is as slow as its
+        "worst" part, or as the "mean" of its parts.
 
     Examples
     --------
@@ -222,12 +222,12 @@ class RemoteMemory(SimpleModel):
         return max(each.values())
 
     def _slowdown_at(self, share: float, inside: float, run: Run, snapshot: Snapshot) -> float:
-        """Return the slowdown for a share of remote memory, a fraction `inside` of which is in the pool of the run's rack."""
+        """Return the slowdown for a share of remote memory, of which a fraction `inside` is in the pool of the run's rack."""
         near, far = (self._at(ns, snapshot.table, run.job) for ns in (self.near_ns, self.far_ns))
         return self._mixed(near, far, inside) * share
 
     def _of_parts(self, run: Run, memory: int, snapshot: Snapshot) -> float:
-        """Return the slowdown of a run on shared nodes, where each row of a pool is the remote memory of one part."""
+        """Return the slowdown of a run on shared nodes; each placement row of a pool is the remote memory of one part."""
         placement, machine = run.placement, snapshot.machine
         if self.expect == "none" or "memory" not in machine.resources:
             return 0.0
@@ -246,7 +246,7 @@ class RemoteMemory(SimpleModel):
         return float(mean if self.spread == "mean" else max(each))
 
     def fixed(self, table: JobTable, rows: slice, machine: Machine) -> FixedSlowdown | None:
-        """Return both factors of each job, weighted with its fraction of remote memory unless that depends on the nodes."""
+        """Return the near and far factors of jobs, weighted by their remote fractions unless these depend on the nodes."""
         if min(self.near_ns, self.far_ns) < 0:
             return None
         memory = table.memory[rows]
@@ -285,7 +285,7 @@ class RemoteMemory(SimpleModel):
         return far if self.spread == "paper" else inside * near + (1 - inside) * far
 
     def _at(self, latency_ns: int, table: JobTable, job: int) -> float:
-        """Return the slowdown of a job whose whole memory is at a latency."""
+        """Return the slowdown of a job with its whole memory at a latency."""
         if self.expect == "mean":
             return mean_factor(latency_ns, self.curve)
         return sld_factor(float(sensitivity(table, self.seed)[job]), latency_ns, self.curve)

@@ -11,7 +11,7 @@ _NODE, _LINK = int(Kind.NODE), int(Kind.LINK)
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Links (positions in the fabric, not empty) between a task's node and an owner, `remote`, that it holds elsewhere."""
+    """Links (positions in the fabric, not empty) from a task's node to an owner elsewhere, `remote`, that the task holds."""
 
     task: int
     remote: int
@@ -19,7 +19,7 @@ class Route:
 
 
 def homes(placement: Placement, machine: Machine) -> dict[int, list[int]]:
-    """Return the owners on which each task computes: its nodes, or, if it has none, all that it holds except links."""
+    """Return the owners on which each task computes: its nodes or, if it has none, all owners that it holds except links."""
     held: dict[int, list[int]] = {}
     nodes: dict[int, list[int]] = {}
     columns = placement.task.tolist(), placement.owner.tolist(), machine.kind[placement.owner].tolist()

@@ -21,9 +21,9 @@ TOLERATED_FALL = 0.02
 class SharingTable:
     """Run times of one kind of workload.
 
-    seconds[k - 1][s - 1] is the run time when s runs share a composition of k devices; the last row applies to all larger
-    compositions, and more sharers than columns are not allowed. `partners` are other kinds that may share a composition with
-    this one; they count as sharers like its own.
+    seconds[k - 1][s - 1] is the run time if s runs share a composition of k devices. The last row applies to all larger
+    compositions; there may not be more sharers than columns. `partners` are other kinds that may share a composition with this
+    one; they count as sharers like its own.
     """
 
     seconds: tuple[tuple[float, ...], ...]
@@ -35,7 +35,7 @@ class SharingTable:
         return len(self.seconds[0])
 
     def time(self, devices: int, sharers: int) -> float:
-        """Return the seconds on a composition of `devices` that `sharers` runs share (itself included)."""
+        """Return the seconds of a run on a composition of `devices` devices that `sharers` runs, itself included, share."""
         return self.seconds[min(devices, len(self.seconds)) - 1][sharers - 1]
 
     @classmethod
@@ -58,7 +58,7 @@ class OffersTables(Protocol):
         ...
 
     def table(self, kind: str) -> SharingTable | None:
-        """Return the table of a kind of workload, None if the kind takes its base time everywhere."""
+        """Return the table of a kind of workload, None if its jobs always take their base time."""
         ...
 
 

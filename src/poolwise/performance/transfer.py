@@ -20,17 +20,17 @@ from poolwise.registry import register
 @register("models", "transfer")
 @dataclass(frozen=True)
 class Transfer(SimpleModel):
-    """Setup time to move data from its position to the task before it computes; none within one position.
+    """Setup time to move data from its position to the task before the task computes; none if both are at one position.
 
     The model reads the job table's columns "data_size" (bytes; without it there is no transfer), "data_x" and "data_y" (the
-    position, as in `Machine.position`). A run whose tasks fetch to several positions waits for the last.
+    position, as in `Machine.position`). A run with tasks at several positions waits for the last transfer.
 
     Parameters
     ----------
     switch_ns
         Latency of each switch on a path, in addition to that of the links; a path has one switch fewer than links.
     local
-        MB/s between owners at one position; 0 means that such transfers take no time.
+        Bandwidth (MB/s) between owners at one position; 0 means that such transfers take no time.
     """
 
     switch_ns: int = 200

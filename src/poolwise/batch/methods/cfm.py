@@ -1,4 +1,4 @@
-"""CFM: the first server that holds all memory, else the first that holds the minimum shares, which are then shrunk to fit.
+"""CFM: the first server that holds all memory, else the first that holds the minimum shares; shares are then shrunk to fit.
 
 Source: Amaro et al., Can Far Memory Improve Job Throughput?, EuroSys 2020, and its authors' runs: servers are tried in random
 order, and shares follow one of three rules. Accepted slowdowns are ignored.
@@ -83,7 +83,7 @@ class Cfm(Method):
 
 
 def shrink(rule: Shares, size: FloatArray, least: FloatArray, room: float, profiles: list[Profile]) -> FloatArray:
-    """Return local shares of the workloads on one server with `room` MiB, (k,), from `size` MiB and `least` shares, (k,)."""
+    """Return the local shares of workloads on a server with `room` MiB, (k,), given their `size` (MiB) and `least` shares."""
     if float(size.sum()) <= room:
         return np.ones(len(size))
     if rule == "uniform":
@@ -96,7 +96,7 @@ def shrink(rule: Shares, size: FloatArray, least: FloatArray, room: float, profi
 
 
 def _at_least(share: FloatArray, size: FloatArray, least: FloatArray, room: float) -> FloatArray:
-    """Raise shares to the least ones, and lower the others equally until all fit."""
+    """Raise shares to the minimum, and lower the others equally until all workloads fit."""
     fixed = np.zeros(len(share), dtype=np.bool_)
     while bool((share[~fixed] < least[~fixed] - 1e-12).any()):
         fixed |= share < least
@@ -106,7 +106,7 @@ def _at_least(share: FloatArray, size: FloatArray, least: FloatArray, room: floa
 
 
 def _optimal(share: FloatArray, size: FloatArray, least: FloatArray, profiles: list[Profile]) -> FloatArray:
-    """Descend from the proportional shares, moving memory between two workloads at a time while the ratio decreases.
+    """Descend from the proportional shares: move memory between two workloads at a time while the ratio decreases.
 
     Minimizes sum m (1 - p) (x T(x) - T(1)) / sum m (1 - p) (1 - x) T(x) at a constant sum of x m. All workloads start
     together, so the progress p is 0.

@@ -1,4 +1,4 @@
-"""First fit: the first module with room, all memory local if any module allows it. Ignores accepted slowdowns.
+"""First fit: the first module that holds all memory locally, else the first with room. Ignores accepted slowdowns.
 
 Source: Sefati et al., IRoP, section V-A.
 """

@@ -24,7 +24,7 @@ class Heep(Method):
 
     Parameters
     ----------
-    ascending : place the workloads in ascending order of cores, then memory, instead
+    ascending : place the workloads in ascending instead of descending order of cores, then memory
     """
 
     ascending: bool = False

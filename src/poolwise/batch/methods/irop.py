@@ -1,8 +1,8 @@
-"""IRoP: iterative rounding. Fix one workload at a time at its largest value in the LP relaxation of F-DWLP, and solve again.
+"""IRoP: iterative rounding. Fix one workload at a time to the module with its largest LP value in F-DWLP, and solve again.
 
 Source: Sefati et al., IRoP, Algorithm 1 and equation (6). Modules without a workload are identical within a group and share one
-column per workload. The relaxation has the value of the literal one; its solution is read as if it were spread evenly over
-these modules, like that of an interior point method. A module that gets a workload gets rows and columns of its own.
+column per workload. This relaxation has the same value as the literal one. Its solution is read as if it were spread evenly
+over these modules, like that of an interior point method. A module that gets a workload gets its own rows and columns.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class Irop(Method):
         Solve again after a rejected choice, before the next module is chosen, as in the text of section IV-B. The listing of
         Algorithm 1 continues with the previous y, which is several times faster.
     interior_point
-        Solve by an interior point method, as the paper does, instead of the simplex method. The optimum is the same; of several
-        optimal y, the simplex method returns a vertex, and the interior point method one inside the optimal face.
+        Solve by an interior point method, as the paper does, instead of the simplex method. The optimum is the same. If several
+        y are optimal, the simplex method returns a vertex, and the interior point method a point inside the optimal face.
     """
 
     largest_first: bool = False
@@ -75,8 +75,8 @@ class Irop(Method):
 def approximation_ratio(problem: Problem) -> float:
     """Return psi of Theorem 1: the largest ratio of IRoP's energy to that of its relaxation; inf if it is unbounded.
 
-    psi = max(C N S, D): C modules, N the largest ratio of a module's cores to a workload's, S and D the largest ratios of
-    static and of dynamic energy between modules. The batch must not be empty.
+    psi = max(C N S, D), with C the number of modules, N the largest ratio of a module's cores to a workload's, and S and D the
+    largest ratios of static and of dynamic energy between modules. The batch must not be empty.
     """
     modules = problem.modules
     cores = float(modules.cores.max()) / float(problem.batch.cores.min())
@@ -115,8 +115,8 @@ class Rounding:
     def fix(self, w: int, solve_again: bool = False) -> bool:
         """Fix a workload to a module (lines 4 to 15); return False if no module is feasible.
 
-        An infeasible program has no y. The next module is therefore chosen by the y of the last feasible program or, with
-        `solve_again`, of the program without the rejected choice.
+        An infeasible program has no y. The y of the last feasible program therefore determines the next module or, with
+        `solve_again`, the y of the program without the rejected choice.
         """
         while True:
             module = self._best_module(w)
@@ -141,7 +141,7 @@ class Rounding:
     def _fits(self, w: int, module: int) -> bool:
         """Return whether a module has room for a workload in addition to those fixed there.
 
-        If not, the solver need not be called.
+        If it has none, the solver need not be called.
         """
         problem, g = self.problem, int(self.problem.groups.of_module[module])
         rows = [w, *(v for v, fixed in self.module_of.items() if fixed == module)]
@@ -154,7 +154,7 @@ class Rounding:
         return self._solve()
 
     def _settle(self, w: int, module: int) -> None:
-        """Remove a fixed workload from all other modules, where (4b) excludes it already, to shrink the program."""
+        """Remove a fixed workload from all other modules, to shrink the program; (4b) excludes it there already."""
         program, it = self.relaxation.program, self.relaxation
         for g in np.flatnonzero(it.assign[w] >= 0).tolist():
             program.remove_column(int(it.assign[w, g]))
@@ -165,7 +165,7 @@ class Rounding:
                 columns[w] = -1
 
     def _best_module(self, w: int) -> int | None:
-        """Return the module with the largest y of a workload among those not yet rejected."""
+        """Return the module with the largest y of a workload among the modules not yet rejected."""
         best, choice = -math.inf, None
         candidates: list[tuple[int, float]] = []
         for module, columns in self.columns.items():
@@ -190,7 +190,7 @@ class Rounding:
         return answer.status == "optimal"
 
     def _open(self, module: int) -> None:
-        """Give a module its own rows and columns. It is on, so z = 1 needs no column (its cost is the same for all)."""
+        """Give a module its own rows and columns. It is on, so z = 1 needs no column; its cost is the same in all solutions."""
         problem, it = self.problem, self.relaxation
         batch, groups, lp = problem.batch, problem.groups, self.relaxation.program
         g = int(groups.of_module[module])

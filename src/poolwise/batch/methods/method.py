@@ -28,11 +28,10 @@ class Limit:
     seconds
         Time limit.
     clock
-        Clock that measures it: wall time, or `time.process_time` for benchmarks that share a core with other processes.
+        Clock that measures the time: wall time, or `time.process_time` for benchmarks that share a core with other processes.
     work
-        Limit of work; one unit takes about a second on one core. A method converts it to counts: `place` to moves,
-        operations and nodes (`batch.search.effort`), `opt` to nodes of branch and bound. The other methods always do the same
-        work.
+        Limit of work; one unit takes about a second on one core. `place` converts it to moves, operations and nodes
+        (`batch.search.effort`), and `opt` to nodes of branch and bound. The other methods always do the same work.
     """
 
     seconds: float = 1.0
@@ -45,7 +44,7 @@ class Limit:
 
     @classmethod
     def by_work(cls, work: float) -> Limit:
-        """Limit only the work."""
+        """Return a limit on the work only."""
         return cls(math.inf, work=work)
 
     def __str__(self) -> str:
@@ -71,7 +70,7 @@ class Method(Protocol):
     """A batch placement method; a frozen configuration."""
 
     def solve(self, problem: Problem, limit: Limit) -> Solution:
-        """Place the batch. Workloads that cannot be placed are dropped, lowest priority first, and the constraint is named."""
+        """Place the batch. If some workloads do not fit, those of lowest priority are dropped, and the constraint is named."""
         ...
 
 
@@ -91,7 +90,7 @@ def unplaced(problem: Problem, dropped: Sequence[int]) -> str:
 
 
 def possible(problem: Problem) -> BoolArray:
-    """Return whether each workload could run on an otherwise empty machine, (n,)."""
+    """Return whether each workload could run alone on an empty machine, (n,)."""
     most = np.where(problem.allowed, problem.groups.memory, -np.inf).max(axis=1, initial=-np.inf)
     fits: BoolArray = problem.batch.memory - most <= problem.remote
     return fits

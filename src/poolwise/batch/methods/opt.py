@@ -1,7 +1,7 @@
 """Optimum of DWLP by mixed-integer programming, with a time limit and the remaining integrality gap.
 
-Source: Sefati et al., IRoP, Problem 1. Local memory beyond the minimum is a sequence of steps for each workload and module.
-If P^m is convex, the solver fills them in order; otherwise a binary variable per step enforces the order.
+Source: Sefati et al., IRoP, Problem 1. Local memory beyond the minimum is a sequence of steps for each workload and module. If
+P^m is convex, the solver fills the steps in order; otherwise a binary variable per step enforces the order.
 """
 
 from __future__ import annotations
@@ -82,9 +82,9 @@ class Program:
 
     Attributes
     ----------
-    mib : unit of the columns of memory per MiB: 1 over the largest module
+    mib : scale of the memory columns, per MiB: 1 over the largest module
     outside : row of the remote memory
-    far : coefficient of this unit in it: the inverse of the row's limit
+    far : coefficient of the memory columns in this row: the inverse of its limit
     """
 
     problem: Problem
@@ -96,7 +96,7 @@ class Program:
 
     @classmethod
     def of(cls, problem: Problem, solver: LinearSolver) -> Program:
-        """Build Problem 1. At most as many modules of a group are included as there are workloads."""
+        """Build Problem 1. No group contributes more modules than there are workloads."""
         it = cls(problem, LinearProgram(solver), [[] for _ in range(len(problem.batch))])
         lp, groups, n = it.lp, problem.groups, len(problem.batch)
         it.mib = 1 / max(1.0, float(groups.memory.max()))

@@ -1,6 +1,6 @@
 """Poolwise's own method: guided best fit, exchanges and annealing, then column generation and diving.
 
-It optimizes DWLP itself: local memory is divided again within every move, so shares are never fixed beforehand.
+It optimizes DWLP itself: every move divides the local memory from scratch, so shares are never fixed beforehand.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Place(Method):
     pace
         Units of work per second of the time limit; a limit of work replaces it.
     guard
-        Let the clock end the search early. Without it the time limit only sets the work, and the result depends only on the
+        Let the clock end the search early. Otherwise the time limit only sets the work, and the result depends only on the
         inputs.
     few
         Maximum number of workloads for which all placements are enumerated instead.
@@ -101,7 +101,7 @@ class Place(Method):
 
 
 def _initial_packing(problem: Problem, costs: FillCosts, effort: Effort) -> tuple[BinPacking, PackingPrices] | None:
-    """Place everything within the remote memory, at no higher cost than HEEP or first fit; return None if this fails."""
+    """Place all workloads within the remote memory, at no higher cost than HEEP or first fit; return None if this fails."""
     greedy, remote = greedy_packings(problem, effort.limit), problem.remote
     packed = _search(costs, greedy, effort)
     if packed is None or outside(costs, packed[0]) <= remote * FULL:
@@ -119,7 +119,7 @@ def _initial_packing(problem: Problem, costs: FillCosts, effort: Effort) -> tupl
 
 
 def _search(costs: FillCosts, greedy: list[BinPacking], effort: Effort) -> tuple[BinPacking, PackingPrices] | None:
-    """Place everything, or return None; the result is never worse than any of `greedy`."""
+    """Place all workloads; return None if this fails. The result is never worse than any of `greedy`."""
     prices = PackingPrices.of(costs)
     start, bins = fit(costs, prices)
     for greedy_packing in greedy:

@@ -17,11 +17,11 @@ Attempt = Callable[[Problem], Solution | None]
 
 
 def place_most(problem: Problem, attempt: Attempt, *, one_by_one: bool = False) -> Solution:
-    """Place all workloads, or the largest set that drops only workloads of lower priority than any it keeps.
+    """Place all workloads, or the largest set that can be placed and whose workloads have higher priority than the others.
 
     Workloads that could not run even alone are dropped first, whatever their priority. `attempt` returns None if it finds no
-    placement. The set is found by bisection, which assumes that fewer workloads are never harder to place; `one_by_one`
-    drops one at a time instead (Sefati et al., section IV-B).
+    placement. The set is found by bisection, which assumes that fewer workloads are never harder to place. With `one_by_one`,
+    workloads are dropped one at a time instead (Sefati et al., section IV-B).
     """
     hopeless = np.flatnonzero(~possible(problem)).tolist()
     unmet = impossible(problem, hopeless[0]) if hopeless else ""
@@ -80,7 +80,7 @@ def _nothing(problem: Problem) -> Solution:
 
 
 def _widen(problem: Problem, part: Solution, placed: IntArray, dropped: list[int], unmet: str) -> Solution:
-    """Extend a solution of some of the workloads to all of them, with the others not placed."""
+    """Extend a solution for some of the workloads to all of them, with the others not placed."""
     if not dropped:
         return part
     rows = np.sort(placed)

@@ -45,11 +45,11 @@ class Solution:
     Attributes
     ----------
     problem, assignment : the problem and its assignment
-    status : "placed" (by a heuristic), "optimal" (within the solver's tolerance), "limit" (best found within the time limit)
+    status : "placed" (by a heuristic), "optimal" (within the solver's tolerance) or "limit" (best found within the time limit)
     bound : proven lower bound on the objective, NaN if there is none
     bound_of : the problem to which the bound applies; a bound of F-DWLP does not apply to DWLP
     dropped : rows that could not be placed, in the order in which they were dropped
-    unmet : the constraint that prevented it, empty if all were placed
+    unmet : the constraint because of which they were dropped; empty if all workloads were placed
     notes : sentences to show to the user
     """
 
@@ -73,7 +73,7 @@ class Solution:
 
     @cached_property
     def completion(self) -> FloatArray:
-        """Completion time (1 + P^m) phi / F relative to the requested one, (n,), whichever theta the problem minimizes."""
+        """Completion time (1 + P^m) phi / F relative to the requested one, (n,), whatever theta the problem minimizes."""
         problem, rows = self.problem, self.assignment.placed
         ratio = np.full(len(problem.batch), np.nan)
         groups = problem.groups.of_module[self.assignment.module[rows]]

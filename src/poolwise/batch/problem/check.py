@@ -1,4 +1,4 @@
-"""Checker of assignments against every constraint of Problem 1, computed from the data alone without code of the methods.
+"""Check of assignments for every constraint of Problem 1, from the data alone and without code of the methods.
 
 Source: Sefati et al., IRoP, equations (4b) to (4l).
 """
@@ -49,7 +49,7 @@ class CheckedAssignment:
 
 
 def check_assignment(problem: Problem, assignment: Assignment, *, partial: bool = False) -> CheckedAssignment:
-    """Check an assignment; `partial` accepts workloads that were not placed (and reported as dropped)."""
+    """Check an assignment; `partial` accepts workloads that were not placed (and were reported as dropped)."""
     violations: list[Violation] = []
     cores: dict[int, int] = {}
     memory: dict[int, float] = {}
@@ -96,7 +96,7 @@ def check_assignment(problem: Problem, assignment: Assignment, *, partial: bool 
 
 
 def _curve(profile: Profile, share: float) -> float:
-    """Interpolate P^m along the knots at a fraction of remote memory."""
+    """Interpolate P^m between the knots, at a fraction of remote memory."""
     total, here = 0.0, 0.0
     for knot, low, high in zip(profile.remote[1:], profile.slowdown[:-1], profile.slowdown[1:], strict=True):
         if share <= knot or knot == profile.remote[-1]:

@@ -26,7 +26,7 @@ LEAST_WIDTH = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """Columns of equal length, as tuples or arrays."""
+    """Base class of records whose fields are columns of equal length, as tuples or arrays."""
 
     name: tuple[str, ...]
 
@@ -34,7 +34,7 @@ class Columns:
         return len(self.name)
 
     def select_rows(self, rows: IntArray) -> Self:
-        """Return some of the rows, (k,), in that order."""
+        """Return the given rows, (k,), in the given order."""
         columns = {column.name: getattr(self, column.name) for column in fields(self)}
         some = {
             name: tuple(column[r] for r in rows.tolist()) if isinstance(column, tuple) else column[rows]
@@ -54,7 +54,8 @@ class Batch(Columns):
     frequency : (n,) phi, in the unit of the modules' frequencies
     memory : (n,) mu, MiB
     tolerance : (n,) Delta, largest accepted slowdown theta
-    priority : (n,) int64; if not all can be placed, the lowest are dropped first (the last of equal ones)
+    priority : (n,) int64; if not all workloads can be placed, those of lowest priority are dropped first (of equal ones, the
+        last)
     profile : n profiles P^m
     """
 
@@ -88,7 +89,7 @@ class Batch(Columns):
                 )
 
     def without_profile(self, rows: IntArray) -> Batch:
-        """Return the batch with zero tolerance and all memory local for some workloads, (k,) rows, as if none were profiled.
+        """Return the batch with some workloads, (k,) rows, treated as unprofiled: zero tolerance, and all memory local.
 
         Source: Sefati et al., section II-B: a workload without a profile "is treated with zero tolerance".
         """
@@ -99,14 +100,14 @@ class Batch(Columns):
 
     @cached_property
     def kinds(self) -> list[tuple[Profile, IntArray]]:
-        """Profiles with the rows of the workloads that have them."""
+        """Distinct profiles, each with the rows of the workloads that have it."""
         rows: dict[Profile, list[int]] = {}
         for w, profile in enumerate(self.profile):
             rows.setdefault(profile, []).append(w)
         return [(profile, np.array(own, dtype=np.int64)) for profile, own in rows.items()]
 
     def curve(self, rows: IntArray, remote: FloatArray) -> FloatArray:
-        """Return P^m of workloads (k,) at fractions of remote memory (k, ...), (k, ...)."""
+        """Return P^m of workloads (k,) at fractions of remote memory, (k, ...), as an array of the same shape."""
         value = np.empty_like(remote)
         kind = np.empty(len(self), dtype=np.int64)
         for number, (_, own) in enumerate(self.kinds):
@@ -132,9 +133,9 @@ class Modules(Columns):
     cores : (m,) int64, N, all cores of the module
     frequency : (m,) F
     memory : (m,) L, MiB of free local memory
-    static, dynamic : (m,) I^s and I^d, energy of the module when on, and additional energy at full load
+    static, dynamic : (m,) I^s and I^d, energy of the module when it is on, and additional energy at full load
     free_cores : (m,) int64, free cores
-    on : (m,) whether the module is on already, so that its static energy is spent in any case
+    on : (m,) whether the module is on already, so that its static energy is spent anyway
     """
 
     cores: IntArray
@@ -198,12 +199,12 @@ class Problem:
         object.__setattr__(self, "groups", Groups.of(self.modules))
 
     def with_batch(self, rows: IntArray) -> Problem:
-        """Return the problem of some workloads, (k,) rows; only raw weights are those of the whole batch."""
+        """Return the problem for some workloads, (k,) rows. Normalized weights differ from those of the whole batch."""
         return replace(self, batch=self.batch.select_rows(rows))
 
     @cached_property
     def weights(self) -> tuple[float, float]:
-        """Contributions of one unit of theta and one unit of energy to the objective."""
+        """Weights of theta and of energy in the objective, per unit of each."""
         if not self.normalise:
             return 1 - self.eta, self.eta
         full = (self.modules.static + self.modules.dynamic) / self.modules.cores
@@ -213,7 +214,7 @@ class Problem:
 
     @cached_property
     def pace(self) -> FloatArray:
-        """P^f, (n, g): completion time on a module of the group relative to the requested frequency, with all memory local."""
+        """P^f, (n, g): completion time on a module of the group over that at the requested frequency, all memory local."""
         pace = np.empty((len(self.batch), len(self.groups)))
         for profile, rows in self.batch.kinds:
             pace[rows] = profile.pace(self.batch.frequency[rows, None], self.groups.frequency)
@@ -226,7 +227,7 @@ class Problem:
 
     @cached_property
     def least(self) -> FloatArray:
-        """Minimum x of equation (6) that keeps theta <= Delta, (n, g); NaN if no share does."""
+        """Minimum x of equation (6) that keeps theta <= Delta, (n, g); NaN if no x does."""
         allowed = (self.batch.tolerance[:, None] - self.offset) / self.pace
         least = np.empty_like(allowed)
         for profile, rows in self.batch.kinds:
@@ -244,7 +245,7 @@ class Problem:
         return share
 
     def steps(self, w: int, g: int) -> list[tuple[float, float]]:
-        """Return steps of local memory beyond the minimum, from the outermost piece inwards: (MiB, theta saved per MiB).
+        """Return steps (MiB, theta saved per MiB) of local memory beyond the minimum, from the outermost piece of P^m inwards.
 
         Pieces of at most `LEAST_WIDTH` of the memory are left out.
         """
@@ -261,7 +262,7 @@ class Problem:
 
     @cached_property
     def allowed(self) -> BoolArray:
-        """Mask of the groups on whose empty modules a workload may run alone, (n, g)."""
+        """Mask of the groups on whose empty modules each workload may run alone, (n, g)."""
         groups = self.groups
         fits = (self.batch.cores[:, None] <= groups.free_cores) & ~np.isnan(self.least)
         room: BoolArray = np.nan_to_num(self.least, nan=2.0) * self.batch.memory[:, None] <= groups.memory * (1 + 1e-12)
@@ -275,7 +276,7 @@ class Problem:
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """Groups of identical modules with their counts: placements on members of a group are interchangeable.
+    """Groups of identical modules, with their counts. Placements on different modules of a group are interchangeable.
 
     Attributes
     ----------

@@ -2,8 +2,8 @@
 
 A column is a set of workloads on one module of a group, with its best local shares. The linear program over all columns is far
 tighter than the aggregated one; pricing finds columns of negative reduced cost. The duals start near the prices of the
-aggregated program, and the penalty of an uncovered item is raised step by step: generation from arbitrary duals took three
-times as long. Source: Gilmore, Gomory 1961; penalties near an estimate of the duals by du Merle, Villeneuve, Desrosiers,
+aggregated program, and the penalty of an uncovered item is raised step by step, because generation from arbitrary duals takes
+three times as long. Source: Gilmore, Gomory 1961; penalties near an estimate of the duals by du Merle, Villeneuve, Desrosiers,
 Hansen 1999; the bound at any duals is the Lagrangian bound.
 """
 
@@ -85,14 +85,15 @@ class GeneratedColumns:
 
     @property
     def spent(self) -> int:
-        """Operations so far, by generation and dives."""
+        """Number of operations so far, in generation and dives."""
         return int(self.master.spent[0])
 
 
 def first_columns(costs: FillCosts, remote: float, prices: PackingPrices, packing: BinPacking) -> GeneratedColumns:
     """Build the initial master from the bins of a packing, with duals near the guiding prices.
 
-    The prices sum up to a bound, and good duals sum up to at most the cost of the packing; the difference is their reach.
+    The prices sum up to a bound, and good duals sum up to at most the cost of the packing. The difference is how far the duals
+    may move in total: their reach.
     `costs` must not charge for remote memory, of which `remote` MiB exist.
     """
     n = len(costs.load)
@@ -110,7 +111,7 @@ def first_columns(costs: FillCosts, remote: float, prices: PackingPrices, packin
 def generate_columns(generated: GeneratedColumns, effort: float, late: Late, looks_most: int = LOOKS_MOST) -> GeneratedColumns:
     """Generate columns until the bound meets the master, `late` returns True, or `effort` operations are done (`Master.spent`).
 
-    No pricing visits more than `looks_most` items.
+    Each pricing visits at most `looks_most` items.
     """
     costs, master, price, reach, n = (
         generated.costs,
@@ -147,10 +148,10 @@ def generate_columns(generated: GeneratedColumns, effort: float, late: Late, loo
 
 
 def dive(generated: GeneratedColumns, effort: float, late: Late, turn: int = 0) -> BinPacking:
-    """Round the master by diving: fix its largest columns, price for the remaining items, and solve again until all have one.
+    """Round the master by diving: fix its largest columns, price for the remaining items, and repeat until all are covered.
 
     The dive ends early if `late` returns True or `effort` operations are done; items that remain uncovered have slot -1.
-    Columns priced on the way are kept in the master. Every turn but the first perturbs the master values.
+    Columns found during the dive are kept in the master. All turns but the first perturb the master values.
     """
     base, before = generated.master, int(generated.master.used[0])
     master = base._replace(  # a copy with the same columns, whose charges and basis may change
@@ -184,7 +185,7 @@ def dive(generated: GeneratedColumns, effort: float, late: Late, turn: int = 0) 
 
 
 def _packed(generated: GeneratedColumns, columns: list[int]) -> BinPacking:
-    """Return the bins of columns that share no item with an earlier one, while bins of their kind are available."""
+    """Return the bins of the columns that share no item with an earlier column, as long as bins of their kind are available."""
     master, slot = generated.master, np.full(generated.master.n, -1, dtype=np.int64)
     kind, taken = np.zeros(master.n, dtype=np.int64), np.zeros(len(generated.costs.available), dtype=np.int64)
     for number, k in enumerate(columns):
@@ -210,8 +211,8 @@ def _has_room(master: Master, costs: FillCosts) -> bool:
 def choose_whole(generated: GeneratedColumns, start: BinPacking, seconds: float | None, nodes: int) -> BinPacking | None:
     """Solve the integer master over the existing columns, starting from a packing; return None if nothing better is found.
 
-    Columns whose reduced cost excludes them from a better solution are left out. The clock ends the search after `seconds`;
-    if it is None, the search ends after `nodes` nodes instead.
+    Columns whose reduced cost excludes them from a better solution are left out. The search ends after `seconds` or, if that is
+    None, after `nodes` nodes.
     """
     from poolwise.optimize.linear import LinearProgram  # loads the solver, which a short search does not need
 

@@ -81,13 +81,13 @@ def part_of(costs: FillCosts, rows: IntArray, available: IntArray) -> FillCosts:
 
 
 def _theta(problem: Problem, remote: FloatArray) -> FloatArray:
-    """Return theta at fractions of remote memory, (n, g) each."""
+    """Return theta at fractions of remote memory, both (n, g)."""
     theta: FloatArray = problem.pace * problem.batch.curve(np.arange(len(remote)), remote) + problem.offset
     return np.maximum(theta, 0.0) if problem.clip else theta
 
 
 def _ranks(density: FloatArray) -> tuple[IntArray, IntArray]:
-    """Return the rank of each step within its group, (g, n, p), ascending per item, and the step of each rank, (g, n * p)."""
+    """Return the ranks of each item's steps within the group, (g, n, p), ascending, and the step of each rank, (g, n * p)."""
     n, g, p = density.shape
     flat = density.transpose(1, 0, 2).reshape(g, n * p)
     order = np.argsort(-flat, axis=1, kind="stable")

@@ -31,7 +31,7 @@ class Effort:
     Parameters
     ----------
     limit
-        The limit of the method; its time limit lets the clock end a search early on a machine that is too slow for the work.
+        The limit of the method; with its time limit, the clock ends a search early on a machine that is too slow for the work.
     work
         Units of work of this placement (see `Limit`).
     seed
@@ -39,7 +39,7 @@ class Effort:
     guard
         Observe the time limit.
     cut
-        Set once the clock has ended a search early.
+        Whether the clock has ended a search early.
     """
 
     limit: Limit
@@ -50,7 +50,7 @@ class Effort:
 
     @classmethod
     def of(cls, limit: Limit, seed: int = 0, guard: bool = True, pace: float = 1.0) -> Effort:
-        """Return the effort within a limit; `pace` is the work per second of a limit without a limit of work."""
+        """Return the effort within a limit; `pace` converts seconds to work if the limit does not limit the work."""
         return cls(limit, limit.seconds * pace if limit.work is None else limit.work, seed, guard)
 
     def late(self, share: float) -> bool:
@@ -61,22 +61,22 @@ class Effort:
 
     @property
     def moves(self) -> int:
-        """Annealing moves."""
+        """Number of annealing moves."""
         return min(int(self.work * MOVES), MOVES_MOST)
 
     @property
     def exchanges(self) -> int:
-        """Exchange rounds."""
+        """Number of exchange rounds."""
         return min(max(int(self.work * EXCHANGES), EXCHANGES_LEAST), EXCHANGES_MOST)
 
     @property
     def arithmetic(self) -> float:
-        """Operations of column generation."""
+        """Number of operations of column generation."""
         return self.work * ARITHMETIC
 
     @property
     def diving(self) -> float:
-        """Operations of dives."""
+        """Number of operations of dives."""
         return self.work * DIVING
 
     @property
@@ -86,10 +86,10 @@ class Effort:
 
     @property
     def seconds_left(self) -> float | None:
-        """Seconds left for an integer program; None if the clock must not end it, and only `nodes` limits it."""
+        """Seconds left for an integer program; None if only `nodes` limits it, not the clock."""
         return self.limit.left if self.guard and self.limit.is_timed else None
 
     @property
     def nodes(self) -> int:
-        """Nodes of an integer program."""
+        """Number of nodes of an integer program."""
         return int(self.work * NODES)

@@ -18,7 +18,7 @@ FULL = 1 + 1e-9
 
 
 class Content(NamedTuple):
-    """Items (as bits) in a bin of a kind, with their cost at the best shares and MiB of remote memory."""
+    """Items (as bits) in a bin of a kind, with their cost at the best shares, and their remote memory in MiB."""
 
     cost: float
     items: int
@@ -29,8 +29,8 @@ class Content(NamedTuple):
 def pack_few(costs: FillCosts, remote: float) -> BinPacking | None:
     """Pack all items at least cost; return None if no packing keeps within `remote` MiB of remote memory.
 
-    `costs` must not charge for remote memory. Branch and bound: the next bin contains the first remaining item; the bound of an
-    item is its least share of a bin's cost, divided evenly over the items of the bin.
+    `costs` must not charge for remote memory. Branch and bound: the next bin contains the first remaining item. If a bin's cost
+    is divided evenly over its items, the bound of an item is its smallest share in any bin.
     """
     n = len(costs.load)
     contents = _contents(costs)

@@ -1,4 +1,4 @@
-"""Packing by local search: best fit guided by prices of the LP relaxation, then annealing. The kernels do the work."""
+"""Packing by local search: best fit guided by prices of the LP relaxation, then annealing. Kernels do the computation."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ SQUEEZE = 1000
 
 @dataclass(frozen=True, eq=False)
 class BinPacking:
-    """Items in bins: slot of each item (n,), kind of each slot (n,), cost, and `left`, the number of items without a place.
+    """Items in bins: slot of each item (n,), kind of each slot (n,), cost, and number of unplaced items, `left`.
 
-    Items without a place have slot -1, and the cost is then infinite.
+    Unplaced items have slot -1, and make the cost infinite.
     """
 
     slot: IntArray
@@ -89,7 +89,7 @@ def most_items(costs: FillCosts) -> int:
 
 
 def fit(costs: FillCosts, prices: PackingPrices) -> tuple[BinPacking, Bins]:
-    """Return the best of a few best-fit packings by marginal cost, heaviest first, at fractions of the guiding prices."""
+    """Return the best of a few best-fit packings by marginal cost, heaviest items first, at fractions of the guiding prices."""
     least = np.where(costs.allowed, costs.need / np.maximum(costs.room[:, None], 1e-9), np.inf).min(axis=0)
     load, least = costs.load / max(1, int(costs.capacity.max())), np.where(np.isfinite(least), least, 0.0)
     most, best = most_items(costs), None
@@ -108,7 +108,7 @@ def fit(costs: FillCosts, prices: PackingPrices) -> tuple[BinPacking, Bins]:
 def improve(
     costs: FillCosts, start: BinPacking, bins: Bins, moves: int, seed: int, late: Late, hot: float = HOT
 ) -> tuple[BinPacking, bool]:
-    """Anneal from a packing; also return whether all moves were made before `late` returned True."""
+    """Anneal from a packing; return the result, and whether all moves were made before `late` returned True."""
     slot, kind = start.slot.copy(), start.kind.copy()
     n_bin = max(1, int(bins.open[-1]))
     per_bin = max(abs(start.cost) / n_bin, 1e-9)
@@ -125,7 +125,7 @@ def improve(
 
 
 def exchange_all(costs: FillCosts, start: BinPacking, rounds: int, seed: int, late: Late) -> BinPacking:
-    """Exchange an item of every bin at once, for a number of rounds; the result is never worse."""
+    """Exchange one item of every bin at the same time, for a number of rounds; the result is never worse."""
     bins, state, best, idle = rebuild(costs, start, most_items(costs)), _random(seed), start.cost, 0
     scratch = empty_exchange()
     for _ in range(rounds):
@@ -173,7 +173,7 @@ def squeeze(costs: FillCosts, seed: int, late: Late) -> tuple[BinPacking, Bins]:
 
 
 def rebuild(costs: FillCosts, packing: BinPacking, most: int) -> Bins:
-    """Return the bins of a packing, without items in bins of unknown kinds."""
+    """Return the bins of a packing, without the items in bins of unknown kinds."""
     bins = empty_bins(costs, most)
     has_kind = packing.kind < len(costs.available)
     bins.kind[:] = np.where(has_kind, packing.kind, 0)

@@ -99,7 +99,7 @@ def is_proven(packing: BinPacking, bound: float) -> bool:
 
 
 def outside(costs: FillCosts, packing: BinPacking) -> float:
-    """Return the MiB of remote memory that a packing uses: the excess over each module's room, however it is shared."""
+    """Return the MiB of remote memory that a packing uses: the excess over each module's room, however items share the room."""
     inside = packing.slot >= 0
     held = np.bincount(packing.slot[inside], costs.size[inside], minlength=len(packing.kind))
     used = np.unique(packing.slot[inside])
@@ -107,7 +107,7 @@ def outside(costs: FillCosts, packing: BinPacking) -> float:
 
 
 def _polish(generated: GeneratedColumns, dived: BinPacking, effort: Effort, *, anneal: bool) -> BinPacking | None:
-    """Place the items that a dive left over at least cost, exchange and anneal; return None if an item has no place."""
+    """Place the items left over by a dive at the least cost, then exchange and anneal; return None if an item does not fit."""
     costs = generated.costs
     bins = rebuild(costs, dived, most_items(costs))
     if best_fit(costs, bins, np.flatnonzero(dived.slot < 0), False):
@@ -121,7 +121,7 @@ def _polish(generated: GeneratedColumns, dived: BinPacking, effort: Effort, *, a
 
 
 def better(costs: FillCosts, remote: float, packing: BinPacking, other: BinPacking | None) -> BinPacking:
-    """Return the cheaper packing; the other one counts only if it is complete and keeps within the remote memory."""
+    """Return the cheaper packing; `other` counts only if it is complete and keeps within the remote memory."""
     if other is None or other.left or other.cost >= packing.cost:
         return packing
     return other if outside(costs, other) <= remote * FULL else packing

@@ -1,8 +1,8 @@
 """Aggregated LP relaxation: one column for each workload on each group of identical modules.
 
-Averaging a solution of the literal relaxation over the modules of a group gives a solution of this one, and spreading one
-evenly gives a literal one. Their optima are therefore equal, at a thousandth of the size. Source: Sefati et al., Problems 1
-and 2.
+Averaging a solution of the literal relaxation over the modules of a group gives a solution of this one, and spreading the
+latter evenly gives a literal one. Their optima are therefore equal, but this program has a thousandth of the size. Source:
+Sefati et al., Problems 1 and 2.
 """
 
 from __future__ import annotations
@@ -97,10 +97,10 @@ class Relaxation:
 
 
 def shortages(problem: Problem) -> list[Shortage] | None:
-    """Return the shortages of the batch even if workloads could be split over modules: constraints that no assignment meets.
+    """Return the shortages that remain even if workloads are split over modules: constraints that no assignment meets.
 
-    Every workload must be possible by itself. Empty if the relaxation is feasible, so that only packing can fail; None if the
-    solver failed.
+    Every workload must be able to run alone. The result is empty if the relaxation is feasible, so that only packing can fail,
+    and None if the solver failed.
     """
     it = Relaxation.of(problem, fixed=False)
     lp, groups = it.program, problem.groups

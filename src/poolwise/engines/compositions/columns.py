@@ -65,7 +65,7 @@ def composition_arrays(spec: RunSpec) -> state.CompositionState:
 
 
 def distinct_needs(table: JobTable) -> tuple[IntArray, IntArray]:
-    """Return (n_shape,) the first job of each distinct need, and (n_job,) the need of each job."""
+    """Return the first job of each distinct need, (n_shape,), and the need of each job, (n_job,)."""
     kinds = np.unique(kind_column(table), return_inverse=True)[1]
     columns = [table.request(name) for name in ("cores", "bandwidth", "storage")]
     stacked = np.stack([*columns, table.requested, peak_column(table), kinds.reshape(-1)], axis=1)
@@ -74,24 +74,24 @@ def distinct_needs(table: JobTable) -> tuple[IntArray, IntArray]:
 
 
 def kind_column(table: JobTable) -> np.ndarray[tuple[int], np.dtype[np.str_]]:
-    """Return (n_job,) the kind of each job, "" without kinds."""
+    """Return the kind of each job, (n_job,); "" if the table has no kinds."""
     kinds = table.attributes.get("kind")
     return np.full(len(table), "") if kinds is None else kinds.astype(np.str_)
 
 
 def peak_column(table: JobTable) -> IntArray:
-    """Return (n_job,) the bandwidth beyond which more is of no use (MB/s)."""
+    """Return the largest bandwidth that each job can use (MB/s), (n_job,)."""
     peak = table.attributes.get("peak_bandwidth")
     return table.request("bandwidth") if peak is None else peak.astype(np.int64)
 
 
 def tables_of(model: PerformanceModel, kinds: list[str]) -> list[SharingTable | None]:
-    """Return the sharing table of each kind."""
+    """Return the sharing table of each kind; None for kinds without one."""
     return [model.table(kind) if isinstance(model, NvmeSharing) else None for kind in kinds]
 
 
 def shapes_of(table: JobTable, first: IntArray, n_device: int, model: PerformanceModel) -> state.NeedArrays:
-    """Build the needs that several jobs share, with the slowdowns that the model gives them."""
+    """Build the arrays of the distinct needs, with the slowdowns that the model gives them."""
     kinds = kind_column(table)[first].tolist()
     tables, names = tables_of(model, kinds), list(dict.fromkeys(kinds))
     most = np.array([0 if sharing is None else sharing.sharers for sharing in tables], dtype=np.int64)

@@ -1,7 +1,7 @@
 """Compiled engine of list scheduling on composed devices, with the result of the reference engine.
 
-`unsupported_composition` lists what it cannot run. The engine converts the run to arrays (`columns`), replays them in the
-kernel, and converts the record to a `Schedule`, byte for byte that of `engines.simulate` with the reference engine.
+`unsupported_composition` lists what the engine cannot run. The engine converts the run to arrays (`columns`), replays them in
+the kernel, and converts the record to a `Schedule` that equals that of the reference engine byte for byte.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def unsupported_composition(spec: RunSpec) -> Obstacle | None:
 
 
 def _has_devices(machine: Machine) -> bool:
-    """Return whether a machine has shared nodes and devices; the reference engine reports a machine without shared nodes."""
+    """Return whether a machine has shared nodes and devices; if it has no shared nodes, the reference engine reports that."""
     try:
         return len(device_layout(machine).devices) > 0
     except InputError:
@@ -125,7 +125,7 @@ def _unsupported_jobs(spec: RunSpec) -> str:
 
 
 def _fits(table: JobTable, first: IntArray, machine: Machine, layout: DeviceLayout, scheduler: object) -> BoolArray:
-    """Return (n_shape,) whether each need fits on the empty machine."""
+    """Return whether each need fits on the empty machine, (n_shape,)."""
     assert isinstance(scheduler, CompositionScheduler)
     cores, bandwidth, storage = (table.request(name)[first] for name in ("cores", "bandwidth", "storage"))
     installed = machine.capacity[layout.nodes, layout.cores]
@@ -142,7 +142,7 @@ def _fits(table: JobTable, first: IntArray, machine: Machine, layout: DeviceLayo
 
 
 def replay_composition(spec: RunSpec) -> tuple[Schedule, float]:
-    """Replay a supported run; return the schedule and the seconds without compiling or loading.
+    """Replay a supported run; return the schedule, and the elapsed seconds without compiling and loading.
 
     Raises InputError for a run beyond 290 years, as the reference engine does.
     """
@@ -181,7 +181,7 @@ def _replay(spec: RunSpec) -> Schedule:
 
 @cache
 def load_compositions() -> None:
-    """Load the kernel, compiling it if it is not cached on this computer; log that it compiles."""
+    """Load the kernel; if it is not cached on this computer, compile it and log that."""
     compiled_engine.load(FOLDER, "all", "composed devices", 6.0, lambda: _replay(_minimal_run()))
 
 

@@ -97,7 +97,7 @@ def no_ends(n: int) -> state.Ends:
 
 
 def _tiers(workload: Workload, machine: Machine, policy: TieredPolicy) -> tuple[IntArray, state.Tiers]:
-    """Return (n_job,) the shape of each job, and the policy's tiers of each shape."""
+    """Return the shape of each job, (n_job,), and the policy's tiers for each shape."""
     choices = Choices(UnitLayout.of(machine), workload.table)
     shape = lanes_of(workload.table, policy.key)
     tier, part, low, high = [0], [0], list[int](), list[int]()
@@ -135,7 +135,7 @@ def _jobs(
 
 
 def _compute(workload: Workload, machine: Machine) -> IntArray | None:
-    """Return (n_job, n_type) ns on each type, 0 where it cannot run; None if units do not differ."""
+    """Return the compute times (ns), (n_job, n_type), 0 on types that cannot run a job; None if units do not differ."""
     layout = UnitLayout.of(machine)
     if "operations" not in workload.attributes or not len(rates(machine)):
         return None
@@ -151,7 +151,7 @@ def _compute(workload: Workload, machine: Machine) -> IntArray | None:
 
 
 def _transfers(workload: Workload, machine: Machine, model: Transfer | None) -> IntArray:
-    """Return (n_job, 3) ns to the position of the data, within their rack, and across racks."""
+    """Return the transfer times (ns) of each job to the position of its data, within the rack and across racks, (n_job, 3)."""
     times = np.zeros((len(workload), 3), dtype=np.int64)
     size = _column(workload, "data_size")
     if model is None or not size.any():
@@ -168,7 +168,7 @@ def _transfers(workload: Workload, machine: Machine, model: Transfer | None) -> 
 
 
 def _draws(policy: TieredPolicy, workload: Workload, seed: int) -> FloatArray:
-    """Return (n_task,) random numbers of the tasks, (0,) if the tie rule is not random."""
+    """Return the random numbers of the tasks, (n_task,); (0,) if the tie rule is not random."""
     if policy.tie != "random":
         return np.zeros(0)
     row = np.repeat(np.arange(len(workload)), workload.tasks)

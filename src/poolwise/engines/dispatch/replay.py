@@ -1,7 +1,7 @@
 """Compiled engine of task dispatch: tasks on idle units under tiered policies, with the result of the reference engine.
 
-`unsupported` lists what it cannot run. The engine converts the run to arrays (`columns`), replays them in the kernel, and
-converts the record to a `Schedule`, byte for byte that of `engines.simulate` with the reference engine.
+`unsupported` lists what the engine cannot run. The engine converts the run to arrays (`columns`), replays them in the kernel,
+and converts the record to a `Schedule` that equals that of the reference engine byte for byte.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ FOLDER = "dispatch"
 def unsupported(spec: RunSpec) -> Obstacle | None:
     """Return why the kernel does not support a run; None if it does. The scheduler's estimate does not matter here.
 
-    Subclasses of the scheduler or of a model are not supported, because they may behave differently. Any order that keeps
-    tasks in arrival order is supported; in a task graph, tasks arrive when they become ready, and only `fcfs` is.
+    Subclasses of the scheduler or of a model are not supported, because they may behave differently. Any order that keeps tasks
+    in arrival order is supported. In a task graph, where tasks arrive when they become ready, only `fcfs` is supported.
     """
     if type(spec.scheduler) is not Dispatch:
         return no_engine_for(spec.scheduler)
@@ -85,7 +85,7 @@ def _unsupported_model(model: PerformanceModel) -> str:
 
 
 def _unsupported_network(workload: Workload, machine: Machine, model: PerformanceModel) -> str:
-    """Return why transfer times do not depend only on position, rack and other racks; empty if they do."""
+    """Return why transfer times depend on more than whether they leave the position and the rack; empty if they do not."""
     if not any(isinstance(part, Transfer) for part in model_parts(model)):
         return ""
     size = workload.attributes.get("data_size")
@@ -102,7 +102,7 @@ def _unsupported_network(workload: Workload, machine: Machine, model: Performanc
 
 
 def replay(spec: RunSpec) -> tuple[Schedule, float]:
-    """Replay a supported run; return the schedule and the seconds without compiling or loading.
+    """Replay a supported run; return the schedule, and the elapsed seconds without compiling and loading.
 
     Raises InputError as the reference engine does for tasks that no unit can run, and for a run beyond 290 years.
     """
@@ -152,7 +152,7 @@ def _run_kernel(built: DispatchState, workload: Workload) -> int:
 
 @cache
 def load() -> None:
-    """Load the kernel of independent tasks, compiling it if it is not cached on this computer; log that it compiles."""
+    """Load the kernel of independent tasks; if it is not cached on this computer, compile it and log that."""
     ones = np.ones(1, dtype=np.int64)
     compiled_engine.load(FOLDER, "all", "dispatch", 2.0, lambda: _replay(_on_one_unit(Workload.of(ones, ones))))
 

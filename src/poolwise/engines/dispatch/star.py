@@ -1,4 +1,4 @@
-"""Star network: transfer times depend only on whether they stay in the rack (ports, rack switches, one core switch)."""
+"""Star network of ports, rack switches and one core switch: transfer times depend only on whether they stay in the rack."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _star(machine: Machine) -> StarNetwork | None:
 
 
 def _ports(machine: Machine, around: dict[int, list[tuple[int, int]]]) -> tuple[set[int] | None, set[int]]:
-    """Return the links of the positions, and their rack switches, one per rack; None unless each position has one link."""
+    """Return the link of each position, and the rack switches, one per rack; None unless each position has exactly one link."""
     assert machine.fabric is not None
     ports: set[int] = set()
     vertex_of: dict[tuple[int, int], int] = {}

@@ -44,7 +44,7 @@ def why_unsupported(spec: RunSpec, rule: ListRule) -> str:
 
 
 def in_order(disturbances: Iterable[Disturbance]) -> list[Disturbance]:
-    """Return changes in the order in which the simulation applies them."""
+    """Return the changes in the order in which the simulation applies them."""
     return sorted(disturbances, key=lambda change: change.time)  # stable
 
 
@@ -58,7 +58,7 @@ def capacity_after(machine: Machine, disturbances: Iterable[Disturbance], count:
 
 
 def peak(machine: Machine, disturbances: Sequence[Disturbance]) -> tuple[IntArray, IntArray]:
-    """Return (n_rack,) nodes and MiB: the most that each rack and each pool has at any time."""
+    """Return the most nodes that each rack, and the most MiB that its pool has at any time, (n_rack,) each."""
     capacity = machine.capacity.copy()
     max_request = capacity.copy()
     for change in in_order(disturbances):
@@ -69,14 +69,14 @@ def peak(machine: Machine, disturbances: Sequence[Disturbance]) -> tuple[IntArra
 
 
 def _of_racks(machine: Machine, amounts: IntArray) -> tuple[IntArray, IntArray]:
-    """Return (n_rack,) nodes, and MiB of pools, from (n_owner, n_resource) amounts."""
+    """Return the nodes of each rack, and the MiB of its pool, (n_rack,) each, from (n_owner, n_resource) amounts."""
     layout, pools = machine.racks, pool_cells(machine.racks)
     return amounts[layout.nodes, layout.node_column], np.where(pools >= 0, amounts[pools, layout.memory_column], 0)
 
 
 @cache
 def no_changes() -> ChangeArrays:
-    """Return arrays without a change; kernels read only their lengths."""
+    """Return empty arrays of changes; kernels read only their lengths."""
     nothing = blank(0)
     return ChangeArrays(
         time=nothing,
@@ -96,7 +96,7 @@ def no_changes() -> ChangeArrays:
 def change_arrays(
     machine: Machine, disturbances: Sequence[Disturbance], requeues: bool, jobs: JobArrays
 ) -> tuple[ChangeArrays, int]:
-    """Return the changes for a replay, and how many there are up to the last that adds capacity."""
+    """Return the changes for a replay, and the number of changes up to the last one that adds capacity."""
     layout, changes, n = machine.racks, in_order(disturbances), len(jobs.submit)
     rack = {int(owner): r for owners in (layout.nodes, pool_cells(layout)) for r, owner in enumerate(owners) if owner >= 0}
     nodes, memory = _of_racks(machine, machine.capacity)

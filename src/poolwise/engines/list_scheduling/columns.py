@@ -100,7 +100,7 @@ class RunColumns(ListColumns):
     def with_current_orders(self, arrays: ListArrays) -> ListArrays:
         """Return the arrays for the same jobs under the orders of the current scheduler.
 
-        Its backfill and placement must have the same rules, and its orders must not need a callback during the run.
+        Its backfill and placement must have the same rules as before, and its orders must not need a callback during the run.
         """
         order, backfill_order = self.orders(arrays.state.jobs.able)
         waiting = arrays.state.waiting._replace(area=self._areas())
@@ -108,7 +108,7 @@ class RunColumns(ListColumns):
         return arrays.with_state(order=order, backfill_order=backfill_order, rules=rules, waiting=waiting)
 
     def _areas(self) -> IntArray:
-        """Return (n_job,) node-seconds, or (0,) without a cap."""
+        """Return the requested node-seconds of each job, (n_job,); (0,) without a cap."""
         return read_only(blank(0) if self.cap is None else node_seconds(self.workload.table))
 
     def arrays(self) -> ListArrays:
@@ -187,12 +187,12 @@ class RunColumns(ListColumns):
         )
 
     def _reservations(self) -> state.ReservationArrays:
-        """Return arrays for a held reservation of each job."""
+        """Return arrays with space for one kept reservation of each job."""
         n, n_rack = len(self.workload), len(self.machine.racks.nodes)
         return zeros_of(state.ReservationArrays, n, start=np.full(n, -1), take=blank(n, n_rack), borrow=blank(n, n_rack))
 
     def _intervals(self, jobs: state.JobArrays) -> interval_state.IntervalArrays | None:
-        """Return the arrays of backfilling at intervals; None for other backfills."""
+        """Return the arrays for backfilling at intervals; None for other backfills."""
         times, n = self.backfill.times, len(self.workload)
         if times is None:
             return None
@@ -230,13 +230,13 @@ class RunColumns(ListColumns):
         )
 
     def segments(self, size: int) -> interval_state.SegmentArrays:
-        """Return space for `size` segments of a backfill pass."""
+        """Return arrays with space for `size` segments of a backfill pass."""
         tables = ("nodes", "memory", "least_nodes", "least_memory", "tail_nodes", "tail_memory")
         racks = {name: blank(size, len(self.machine.racks.nodes)) for name in tables}
         return zeros_of(interval_state.SegmentArrays, size, **racks)
 
     def refusals(self, jobs: IntArray, after: IntArray | None = None) -> dict[int, str]:
-        """Return why jobs (k,) do not fit the machine if it is empty, after (k,) changes; computed once per size of job."""
+        """Return why jobs (k,) do not fit the empty machine after (k,) capacity changes; computed once per size of job."""
         reasons: dict[tuple[int, ...], str] = {}
         out: dict[int, str] = {}
         mixed, table, limits = is_mixed(self.machine, self.workload.table), self.workload.table, MachineLimits()
@@ -261,7 +261,7 @@ class RunColumns(ListColumns):
         return out
 
     def _able(self, remote: IntArray, mixed: state.MixedArrays | None, racks: state.RackArrays) -> BoolArray:
-        """Return, per job, whether it fits the empty machine with the peak capacity of its racks, (n_job,)."""
+        """Return whether each job fits the empty machine with the peak capacity of its racks, (n_job,)."""
         from poolwise.kernels.list_scheduling.racks import screen
 
         able, most = np.zeros(len(remote), dtype=np.bool_), (racks.free, racks.pool)
@@ -274,7 +274,7 @@ class RunColumns(ListColumns):
         return able
 
     def _lacking(self) -> BoolArray:
-        """Return, per job, whether it requests more of a further resource, such as GPUs, than any node has, (n_job,)."""
+        """Return whether each job requests more of another resource, such as GPUs, than any node has, (n_job,)."""
         table = self.workload.table
         mask = np.zeros(len(table), dtype=np.bool_)
         for name, most in self.machine.racks.further(table.requests).items():
@@ -327,7 +327,7 @@ class RunColumns(ListColumns):
         )
 
     def _capacity(self) -> tuple[IntArray, IntArray]:
-        """Return (n_rack,) nodes of racks, and MiB of their pools."""
+        """Return the nodes of each rack, and the MiB of its pool, (n_rack,) each."""
         layout, capacity = self.machine.racks, self.machine.capacity
         pools = pool_cells(layout)
         pool = np.where(pools >= 0, capacity[pools, layout.memory_column], 0)

@@ -17,14 +17,14 @@ from poolwise.model.rules import PoolScope
 
 
 class RackHoldings(NamedTuple):
-    """(n_run, n_rack) nodes and MiB held by the initial runs."""
+    """Nodes and MiB that the initial runs hold in each rack, (n_run, n_rack) each."""
 
     take: IntArray
     borrow: IntArray
 
     @classmethod
     def of(cls, machine: Machine, initial: Initial) -> RackHoldings | None:
-        """Sort placements by rack; return None if they contain anything but nodes and pool memory of racks."""
+        """Group placements by rack; return None if they contain anything but nodes and pool memory of racks."""
         layout, runs = machine.racks, initial.runs
         holdings = cls(*(np.zeros((len(runs), len(layout.nodes)), dtype=np.int64) for _ in range(2)))
         if not runs:

@@ -1,4 +1,4 @@
-"""Loading of the list scheduling kernels, each when a run needs it."""
+"""Loading of the list scheduling kernels, each of them only when a run needs it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ intervals; all of them but the last on mixed nodes; and queues with a head for e
 def kinds_of(rule: ListRule, machine: Machine, table: JobTable, changing: bool = False) -> tuple[str, ...]:
     """Return the kinds of kernels that runs under a list scheduler may need; they always need the first one.
 
-    On racks whose capacity changes, a queue is in a tree from the beginning.
+    On racks whose capacity changes, queues are trees from the beginning.
     """
     backfill, order = rule_of(rule.backfill), rule.order.order if isinstance(rule.order, CappedOrder) else rule.order
     mixed = is_mixed(machine, table)
@@ -61,7 +61,7 @@ def kinds_of(rule: ListRule, machine: Machine, table: JobTable, changing: bool =
 
 @cache
 def load_kernels(kind: str) -> None:
-    """Load a kernel, compiling it if it is not cached on this computer; log that it compiles."""
+    """Load a kernel; if it is not cached on this computer, compile it and log that."""
     wait_for_background(FOLDER, kind)
     compiled_engine.load(FOLDER, kind, f"list scheduling, {kind}", COMPILE_S, lambda: _smallest(kind))
 
@@ -90,7 +90,7 @@ def load_for(spec: RunSpec) -> None:
 
 
 def load_all(mixed: bool = False) -> None:
-    """Load all kernels for identical or mixed nodes; in one process they share the steps that Numba compiled."""
+    """Load all kernels for identical or mixed nodes; loaded in one process, they share the functions that Numba compiled."""
     for kind in KINDS:
         if kind.endswith(MIXED) == mixed:
             load_kernels(kind)

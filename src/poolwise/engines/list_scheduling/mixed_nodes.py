@@ -1,4 +1,4 @@
-"""Nodes that differ, or on which only some jobs may run, as arrays of the kernel."""
+"""Arrays of the kernel for nodes that differ, or on which only some jobs may run."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from poolwise.policies.backfill.none import pools_of
 
 
 def is_mixed(machine: Machine, table: JobTable) -> bool:
-    """Return whether nodes differ for some jobs, in a resource that they request or in whether they may be used."""
+    """Return whether nodes differ for some jobs: in a requested resource, or in which jobs may use them."""
     return bool(machine.node_sets or machine.partitions) or machine.racks.distinguishes(table.requests)
 
 
 def pool_cells(layout: RackLayout) -> IntArray:
-    """Return (n_group,) the owner of the memory pool of each rack at its first group, -1 elsewhere."""
+    """Return the owner of each rack's memory pool at the rack's first group, -1 at other groups, (n_group,)."""
     cells = np.full(len(layout.pools), -1, dtype=np.int64)
     first = np.unique(layout.rack, return_index=True)[1]
     cells[first] = layout.pools[first]
@@ -56,7 +56,7 @@ def mixed_arrays(machine: Machine, table: JobTable) -> MixedArrays:
 
 
 def _allowed(machine: Machine, table: JobTable) -> tuple[BoolArray, IntArray]:
-    """Return (n_set, n_group) groups that each set of jobs may use, and (n_job,) the set of each job."""
+    """Return the groups that each set of jobs may use, (n_set, n_group), and the set of each job, (n_job,)."""
     layout, sets = machine.racks, eligible_sets(machine, table)
     wanted = [name for name in layout.others if name in table.requests]
     # amounts between two that nodes bring differ for no node
@@ -71,7 +71,7 @@ def _allowed(machine: Machine, table: JobTable) -> tuple[BoolArray, IntArray]:
 
 
 def least_remote(mixed: MixedArrays) -> IntArray:
-    """Return (n_job,) MiB of remote memory of each job on the largest node that it may use."""
+    """Return the remote memory (MiB) of each job on the largest node that it may use, (n_job,)."""
     largest = np.where(mixed.allowed, mixed.local, 0).max(axis=1)
     values: IntArray = np.maximum(mixed.memory - largest[mixed.eligible], 0)
     return values
@@ -83,7 +83,7 @@ def head_arrays(machine: Machine, table: JobTable, placement: PlacementPolicy) -
     cells = pool_cells(layout)
 
     def resources(name: str, constraint: str) -> BoolArray:
-        """Return (2 * n_group,) the groups and pools of a set of nodes."""
+        """Return a mask of the groups, and of the pools, that a set of nodes contains, (2 * n_group,)."""
         usable = eligible_owners(machine, name, constraint) & (machine.kind == Kind.NODE)
         pools = pools_of(usable, machine, placement)
         return np.concatenate([usable[layout.nodes], (cells >= 0) & pools[cells]])

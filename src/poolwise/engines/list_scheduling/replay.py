@@ -1,7 +1,7 @@
 """Compiled engine of list scheduling: rigid jobs on racks with memory pools, with the result of the reference engine.
 
-`unsupported` lists what it cannot run. The engine converts the run to arrays (`columns`), replays them in the kernel, and
-converts the record to a `Schedule`, byte for byte that of `engines.simulate` with the reference engine.
+`unsupported` lists what the engine cannot run. The engine converts the run to arrays (`columns`), replays them in the kernel,
+and converts the record to a `Schedule` that equals that of the reference engine byte for byte.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ KNOWN = {
 
 
 def _unsupported_limit(times: PassTimes) -> Obstacle | None:
-    """Return the limit on the jobs that a backfill pass tests, or for which it reserves nodes; None without any."""
+    """Return the unsupported limit on the jobs that a backfill pass tests or reserves nodes for; None if there is none."""
     if times.groups:
         what = f"a limit on the jobs of a {' and '.join(times.groups[0][0])} that a backfill pass tests"
         names = "bf_max_job_user, bf_max_job_part and bf_max_job_assoc"
@@ -106,7 +106,7 @@ def _unsupported_limit(times: PassTimes) -> Obstacle | None:
 
 
 def _unsupported_machine(machine: Machine) -> Obstacle | None:
-    """Return why a machine is not one of racks of whole nodes; None if it is."""
+    """Return why a machine does not consist of racks of whole nodes; None if it does."""
     try:
         layout = machine.racks
     except InputError as problem:
@@ -117,7 +117,7 @@ def _unsupported_machine(machine: Machine) -> Obstacle | None:
 
 
 def _is_supported_model(model: PerformanceModel, spec: RunSpec) -> bool:
-    """Return whether the kernels support a model; on nodes of different sizes it slows down each node, or nothing at all."""
+    """Return whether the kernels support a model; on nodes of different sizes, it must slow down each node, or nothing."""
     table, machine = spec.workload.table, spec.machine
     slowdown = fixed_slowdown(model, table, slice(0, 0), machine)
     if slowdown is None or slowdown.per_part or machine.racks.uniform:
@@ -137,7 +137,7 @@ def _unsupported_workload(workload: Workload) -> Obstacle | None:
 
 
 def replay(spec: RunSpec) -> tuple[Schedule, float]:
-    """Replay a supported run; return the schedule and the seconds without compiling or loading."""
+    """Replay a supported run; return the schedule, and the elapsed seconds without compiling and loading."""
     rule = rule_of(spec.scheduler)
     assert rule is not None
     kernel = rack_kernel(spec, rule)
@@ -160,7 +160,10 @@ def replay(spec: RunSpec) -> tuple[Schedule, float]:
 
 
 def rack_kernel(spec: RunSpec, rule: ListRule, *, waits: bool = False) -> InterimKernel:
-    """Return the kernel of a run; if calls wait for compilation, always or for many jobs, start compiling all of its kinds."""
+    """Return the kernel of a run; if calls wait for compilation, start compiling all kinds of kernels that the run may need.
+
+    Calls wait if `waits` is true, or if the run has many jobs.
+    """
     from poolwise.kernels.list_scheduling.replay import replay
 
     jobs = SHORT + 1 if waits else len(spec.workload)
@@ -174,7 +177,7 @@ def rack_kernel(spec: RunSpec, rule: ListRule, *, waits: bool = False) -> Interi
 def replay_racks(
     columns: RunColumns, arrays: ListArrays, trees: Trees | None, kernel: InterimKernel, watch: ProgressListener | None = None
 ) -> tuple[ListArrays, Trees | None]:
-    """Call a kernel until the replay ends and serve its requests.
+    """Call a kernel until the replay ends, and handle its requests.
 
     Returns the arrays, some of which may have grown, and the trees, which are created when first needed.
     """

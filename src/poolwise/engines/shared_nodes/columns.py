@@ -131,19 +131,19 @@ class SharedColumns(ListColumns):
 
     @property
     def recalculates(self) -> bool:
-        """True if keys are recalculated at the times that the order states, not at each pass."""
+        """True if keys are recalculated at the times that the order states, not in each pass."""
         rule = rule_of(self.scheduler.backfill)
         return isinstance(self.scheduler.order, RecalculatedOrder) and rule is not None and rule.times is not None
 
     def _formula(self) -> PriorityFormula | None:
-        """Return the priorities as a sum, if the kernel can recalculate them: not if partitions have different tiers."""
+        """Return the priorities as a sum that the kernel recalculates; None if it cannot, as with different tiers."""
         order = self.scheduler.order
         if not (isinstance(order, RecalculatedOrder) and self.recalculates) or has_tiers(self.machine):
             return None
         return order.formula(self.machine, self.workload.table) if statement_holds(type(order), "formula") else None
 
     def check(self, priority: FloatArray, jobs: IntArray) -> FloatArray:
-        """Return the keys of jobs (k,): their ranks by tier and priority if partitions have different tiers."""
+        """Return the keys of jobs (k,); if partitions have different tiers, these are ranks by tier and priority."""
         keys = super().check(priority, jobs)
         if has_tiers(self.machine):
             ranked = np.lexsort((jobs, keys, -tiers(self.machine, self.workload.table)[jobs]))
@@ -151,7 +151,7 @@ class SharedColumns(ListColumns):
         return keys
 
     def _intervals(self, nodes: NodeArrays, grouped: JobKinds, slots: int) -> SharedIntervals:
-        """Return the arrays of backfilling at intervals."""
+        """Return the arrays for backfilling at intervals."""
         rule, n, n_node = rule_of(self.scheduler.backfill), len(self.workload), len(nodes.owner)
         assert rule is not None and rule.times is not None
         status, depth = record(interval_state.SharedIntervalStatus), min(rule.times.depth, n)
@@ -213,7 +213,7 @@ class SharedColumns(ListColumns):
         return zeros_of(CounterArrays, len(demands.capacity), admitted=admitted, **columns)
 
     def _partition_nodes(self, nodes: NodeArrays) -> BoolArray:
-        """Return the nodes of the partitions of the jobs with each set of nodes, (n_set, n_node)."""
+        """Return the nodes in the partitions of the jobs that share a set of nodes, for each set, (n_set, n_node)."""
         sets, n = eligible_sets(self.machine, self.workload.table).value, len(nodes.owner)
         return np.array([eligible_owners(self.machine, name, "")[nodes.owner] for name, _ in sets]).reshape(-1, n)
 
@@ -242,7 +242,7 @@ class SharedColumns(ListColumns):
         )
 
     def segments(self, size: int, n_node: int) -> interval_state.SharedSegments:
-        """Return space for `size` segments of a backfill pass: a reservation adds up to three and covers up to all nodes."""
+        """Return space for `size` segments of a backfill pass; a reservation adds up to three, and may cover all nodes."""
         held, twice = (blank(size, -(-n_node // WORD)) for _ in range(2))
         following, since, until = (blank(-(-size // 3) * n_node) for _ in range(3))
         return zeros_of(
@@ -259,7 +259,7 @@ class SharedColumns(ListColumns):
         )
 
     def order(self, order: QueuePolicy, able: BoolArray) -> Order:
-        """Return how keys are computed; if partitions have different tiers, the ranks by tier and static priority."""
+        """Return the arrays for computing keys; if partitions have different tiers, ranks by tier and static priority."""
         base_order = super().order(order, able)
         if self.recalculates:
             return base_order._replace(kind=STATIC)  # until the next recalculation
@@ -285,7 +285,7 @@ class SharedColumns(ListColumns):
         return SharedJobs(read_only(workload.submit), *map(read_only, columns))
 
     def _warm_rank(self) -> IntArray:
-        """Return (n_job,) the order of jobs by tier, then submission, or (0,) without a warm-up or tiers."""
+        """Return the rank of each job by tier, then submission, (n_job,); (0,) without a warm-up or tiers."""
         if not (self.scheduler.warm_up and has_tiers(self.machine)):
             return np.zeros(0, dtype=np.int64)
         ranked = np.argsort(-tiers(self.machine, self.workload.table), kind="stable")
@@ -398,13 +398,13 @@ class SharedColumns(ListColumns):
 
 
 def _blocks(of_set: BoolArray) -> BlockArrays:
-    """Return the nodes that jobs with each set of nodes block if they do not fit, (n_set, n_node), in a pass."""
+    """Return arrays for the nodes that jobs which do not fit block during a pass, given the sets of nodes, (n_set, n_node)."""
     sets, n = of_set.shape
     return BlockArrays(read_only(of_set), np.zeros(n, dtype=np.bool_), blank(sets), blank(sets), blank(0, 0), blank(0))
 
 
 def _components(of_set: BoolArray) -> IntArray:
-    """Return the component of each of some sets of nodes, (n_set, n_node): sets that share nodes, perhaps through others."""
+    """Return the component of each set of nodes, (n_set, n_node); sets that overlap, even indirectly, form a component."""
     members, n = of_set.astype(np.int64), len(of_set)
     shares, first, before = (members @ members.T > 0) | np.eye(n, dtype=np.bool_), np.arange(n), None
     while before is None or (first != before).any():

@@ -1,4 +1,4 @@
-"""Arrays of the limits of a backfill pass on the jobs of a group."""
+"""Arrays of the limits on the jobs of a group that a backfill pass tests."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from poolwise.model.rules import PassTimes
 
 
 def group_arrays(times: PassTimes, table: JobTable) -> GroupArrays:
-    """Return the limits that apply to the jobs of a table: those by attributes that it lacks do not."""
+    """Return the limits that apply to the jobs of a table; limits by attributes that the table lacks do not apply."""
     columns, n = table.attributes, len(table.submit)
     limits = [(attributes, most) for attributes, most in times.groups if all(name in columns for name in attributes)]
     of = np.zeros((len(limits), n), dtype=np.int64)
@@ -29,6 +29,6 @@ def group_arrays(times: PassTimes, table: JobTable) -> GroupArrays:
 
 
 def _numbers(values: np.ndarray) -> IntArray:
-    """Return a number for each of some values or rows of numbers, equal for equal ones."""
+    """Assign numbers to values, or to rows of numbers, so that equal ones get equal numbers."""
     axis = 0 if values.ndim > 1 else None
     return np.unique(values, axis=axis, return_inverse=True)[1].reshape(-1).astype(np.int64)

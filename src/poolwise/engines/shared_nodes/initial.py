@@ -49,7 +49,7 @@ class _Places:
         self.device = {int(nodes.device[n, t, bit]): (n, t, bit) for n, t, bit in np.argwhere(nodes.device >= 0).tolist()}
 
     def split(self, run: InitialRun, state: SharedState) -> tuple[list[list[int]], list[list[int]]] | None:
-        """Return node and borrowed MiB of each part of a run, and its devices; None if they differ from its job's request."""
+        """Return node, borrowed MiB and devices of each part of a run; None if they differ from the job's request."""
         nodes, kinds = state.nodes, state.kinds
         kind, types = int(state.jobs.kind[run.job]), nodes.idle.shape[1]
         if not state.jobs.able[run.job]:
@@ -91,7 +91,7 @@ def resume_nodes(initial: Initial, held: NodeHoldings, workload: Workload, state
 
 
 def take_counters(state: SharedState, counters: CounterArrays | None) -> None:
-    """Take the amounts of the current runs from the counters, which a replay from a state begins with."""
+    """Set the counters, with which a replay from a state begins, to the amounts that the current runs use."""
     if counters is None:
         return
     jobs = state.runs.job[state.runs.ending[: state.now.running]]

@@ -22,7 +22,7 @@ class JobKinds:
     of : (n_job,) kind of each job
     request : (n_kind, n_dim) amounts of one part
     parts, eligible : (n_kind,) parts of a job, and number of its set of nodes
-    group : (n_kind,) equal for adjacent kinds that differ only in memory
+    group : (n_kind,) number of a group; adjacent kinds that differ only in memory have the same number
     """
 
     names: tuple[str, ...]

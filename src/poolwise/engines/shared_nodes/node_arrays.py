@@ -21,7 +21,7 @@ MAX_RELEASED = 64
 def node_arrays(machine: Machine, jobs: JobTable, layout: NodeLayout, grouped: JobKinds, placed: NodeRule) -> NodeArrays:
     """Build the arrays of empty nodes for kinds of jobs and a placement, in order of their weights, or by rack.
 
-    First fit and sequences take the first nodes that hold a part, so this order makes them prefer low weights.
+    First fit and sequences take the first nodes that hold a part; ordered by weight, they thus prefer low weights.
     """
     n = len(layout.nodes)
     place = np.argsort(layout.weight, kind="stable")
@@ -87,7 +87,7 @@ def node_arrays(machine: Machine, jobs: JobTable, layout: NodeLayout, grouped: J
 
 
 def separate_nodes(nodes: NodeArrays) -> NodeArrays:
-    """Return a copy of the nodes whose free capacity can differ."""
+    """Return a copy of the nodes whose free capacity can change separately."""
     return nodes._replace(
         **{name: getattr(nodes, name).copy() for name in ("top", "pool", "with_cores", "bits", "chosen", "borrow")}
     )
@@ -101,22 +101,22 @@ def as_words(nodes: BoolArray) -> IntArray:
 
 
 def never_nodes(nodes: NodeArrays, grouped: JobKinds) -> tuple[IntArray, IntArray]:
-    """Return the nodes with too few cores or too little memory for a class of kinds, or outside its set of nodes.
+    """Return the nodes that each class of kinds can never use, (n_class, n_word), and the class of each kind, (n_kind,).
 
-    The first array is (n_class, n_word); the second contains the class of each kind, (n_kind,). `nodes` are empty.
+    These nodes have too few cores, too little memory, or are outside the class's set of nodes. `nodes` must be empty.
     """
     possible, class_of = _possible_nodes(nodes, grouped, MEMORY + 1)
     return as_words(~possible), class_of
 
 
 def able_nodes(nodes: NodeArrays, grouped: JobKinds) -> tuple[IntArray, IntArray]:
-    """Return the nodes that can hold a part of a class of kinds if nothing runs, (n_class, n_word), and the classes."""
+    """Return the nodes that can hold a part of each class if nothing runs, (n_class, n_word), and the class of each kind."""
     possible, class_of = _possible_nodes(nodes, grouped, grouped.request.shape[1])
     return as_words(possible), class_of
 
 
 def _possible_nodes(nodes: NodeArrays, grouped: JobKinds, amounts: int) -> tuple[BoolArray, IntArray]:
-    """Return whether each node has enough of the first amounts for a class of kinds, (n_class, n_node), and the classes."""
+    """Return the nodes with enough of the first `amounts` for each class, (n_class, n_node), and the class of each kind."""
     n, leaves = len(nodes.owner), len(nodes.top) // 2
     sizes, size_of = np.unique(nodes.top[leaves : leaves + n, :amounts], axis=0, return_inverse=True)
     fits = (grouped.request[:, None, :amounts] <= sizes).all(axis=2)

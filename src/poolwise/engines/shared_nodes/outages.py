@@ -1,4 +1,4 @@
-"""Node outages as arrays of the kernel, recognized among the changes of capacity of a run."""
+"""Arrays of node outages for the kernel, recognized among the changes of capacity of a run."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class NodeChange(NamedTuple):
 
 
 def node_changes(machine: Machine, nodes: IntArray, disturbances: Iterable[Disturbance]) -> list[NodeChange] | None:
-    """Return failures and repairs of nodes (n_node,), in order of time.
+    """Return the failures and repairs of nodes, (n_node,), in order of time.
 
-    Returns None if anything but entire nodes with their devices changes, or if a failed node is never repaired.
+    Returns None unless all changes are of entire nodes with their devices, and each failed node is repaired.
     """
     owners, down = set(nodes.tolist()), set[int]()
     changes = list[NodeChange]()
@@ -41,7 +41,7 @@ def node_changes(machine: Machine, nodes: IntArray, disturbances: Iterable[Distu
 
 
 def _change_of(machine: Machine, part: Disturbance) -> NodeChange:
-    """Return the node change that a change of one amount belongs to."""
+    """Return the failure or repair of a node to which a change of one amount belongs."""
     home = int(machine.home[part.owner])
     return NodeChange(part.time, part.owner if home < 0 else home, part.amount > 0)
 

@@ -1,4 +1,4 @@
-"""Why rejected jobs never run, in the order in which the reference engine rejects them."""
+"""Reasons why rejected jobs never run, in the order in which the reference engine rejects these jobs."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from poolwise.schedulers.fitting import NEVER_FITS
 def refusals(columns: SharedColumns, runs: RunArrays, now: Now, per_event: bool) -> dict[int, str]:
     """Return the reasons why rejected jobs never run: limits that they exceed, or the shortage on the empty machine.
 
-    Of the jobs rejected in one pass, those that do not fit on the empty machine come first. Jobs that arrive during a warm-up
-    without belonging to it are rejected at its end.
+    Among the jobs rejected in one pass, those that do not fit on the empty machine come first. Jobs that arrive during a
+    warm-up without belonging to it are rejected when it ends.
     """
     jobs, workload, warm_up = runs.rejected[: now.rejected], columns.workload, columns.scheduler.warm_up
     kind, limits = job_kinds(workload, node_layout(columns.machine)).of, MachineLimits()

@@ -1,7 +1,7 @@
 """Compiled engine of list scheduling on shared nodes, with the result of the reference engine.
 
-`supported` lists what it cannot run. The engine converts the run to arrays (`columns`), replays them in the kernel, and
-converts the record to a `Schedule`, byte for byte that of `engines.simulate` with the reference engine.
+The module `supported` lists what the engine cannot run. The engine converts the run to arrays (`columns`), replays them in the
+kernel, and converts the record to a `Schedule` that equals that of the reference engine byte for byte.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ COMPILE_S = 10.0
 
 
 def replay(spec: RunSpec) -> tuple[Schedule, float]:
-    """Replay a supported run; return the schedule and the seconds without compiling or loading."""
+    """Replay a supported run; return the schedule, and the elapsed seconds without compiling and loading."""
     rule = rule_of(spec.scheduler)
     assert rule is not None
     kernel = node_kernel(spec)
@@ -82,7 +82,7 @@ def _replay(spec: RunSpec, rule: ListRule, kernel: Kernel) -> Schedule:
 def replay_nodes(
     columns: SharedColumns, arrays: SharedArrays, kernel: Kernel, watch: ProgressListener | None = None
 ) -> SharedArrays:
-    """Call a kernel until the replay ends and serve its requests; return the arrays, some of which may have grown."""
+    """Call a kernel until the replay ends, and handle its requests; return the arrays, some of which may have grown."""
     kind = _kind_of(columns.scheduler, arrays.windows is not None, arrays.heads is not None)
 
     def serve(request: int, arrays: SharedArrays, recalculations: Recalculations) -> SharedArrays:
@@ -137,7 +137,7 @@ RARE: tuple[SharedKind, ...] = ("backfill at intervals", "heads of partitions", 
 
 
 def _kind_of(scheduler: ListRule, windows: bool, heads: bool) -> SharedKind:
-    """Return the kind of kernel that a run under a list scheduler needs, with windows or several heads."""
+    """Return the kind of kernel that a run under a list scheduler needs, given whether it has windows or several heads."""
     rule = rule_of(scheduler.backfill)
     reserves = rule is not None and rule.reserves == "all"
     if rule is not None and rule.times is not None:
@@ -163,21 +163,21 @@ def load_for(spec: RunSpec) -> None:
 
 
 def load() -> None:
-    """Load the kernels of most runs, compiling them if they are not cached on this computer; log that they compile."""
+    """Load the kernels that most runs need; compile those not cached on this computer, and log that."""
     for kind in get_args(SharedKind):
         if kind not in RARE:
             load_kind(kind)
 
 
 def load_rare() -> None:
-    """Load the other kernels, as `load` does: a run loads them when it needs one."""
+    """Load the other kernels, as `load` does. A run loads one of them only when it needs it."""
     for kind in RARE:
         load_kind(kind)
 
 
 @cache
 def load_kind(kind: str) -> None:
-    """Load a kernel, compiling it if it is not cached on this computer; log that it compiles."""
+    """Load a kernel; if it is not cached on this computer, compile it and log that."""
     wait_for_background(FOLDER, kind)
     backfill: BackfillPolicy = Conservative() if "reservations" in kind else Easy()
     if kind == "backfill at intervals":

@@ -157,7 +157,7 @@ def _placement_obstacle(workload: Workload, scheduler: ListRule, layout: NodeLay
 def _unsupported_heads(spec: RunSpec, scheduler: ListRule) -> str:
     """Return the feature that the kernels do not support together with several heads.
 
-    The result is empty if there is none, or only one head.
+    The result is empty if there is no such feature, or only one head.
     """
     rule = rule_of(scheduler.backfill)
     if rule is None or not has_several_heads(rule, spec.machine, spec.workload.table):

@@ -1,4 +1,4 @@
-"""Windows of a machine as arrays of the kernel: by groups of nodes, with all sets of groups that may be closed to a job."""
+"""Arrays of a machine's windows for the kernel: groups of nodes, and all sets of groups that may be closed to a job."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ MAX_GROUPS = 4
 
 
 def window_groups(machine: Machine, nodes: IntArray) -> tuple[BoolArray, IntArray]:
-    """Return the groups of nodes (n_group, n_node) with windows, and (n_window,) the group of each; nodes in any order."""
+    """Return the groups of nodes with windows, (n_group, n_node), and the group of each window, (n_window,).
+
+    The nodes may be in any order.
+    """
     ordered_nodes = np.sort(nodes)
     inside = np.array([window.owners[ordered_nodes] for window in machine.windows], dtype=np.bool_).reshape(-1, len(nodes))
     groups, of = np.unique(inside, axis=0, return_inverse=True)
@@ -27,7 +30,7 @@ def window_groups(machine: Machine, nodes: IntArray) -> tuple[BoolArray, IntArra
 
 
 def with_closed_groups(kinds: JobKinds, groups: int) -> JobKinds:
-    """Expand kinds, and likewise sets of nodes, to one number for each set of closed groups, the empty set first."""
+    """Expand each kind, and each set of nodes, to one number for every set of closed groups, the empty set first."""
     each = 1 << groups
     closed = np.tile(np.arange(each), len(kinds.parts))
     return replace(
@@ -41,7 +44,7 @@ def with_closed_groups(kinds: JobKinds, groups: int) -> JobKinds:
 
 
 def open_sets(within: BoolArray, groups: BoolArray) -> BoolArray:
-    """Return (n_set * 2^n_group, n_node) the open nodes of each set (n_set, n_node) for each set of closed groups."""
+    """Return the open nodes of each set, (n_set, n_node), for every set of closed groups, (n_set * 2^n_group, n_node)."""
     closed = np.zeros((1 << len(groups), within.shape[1]), dtype=np.bool_)
     for k, inside in enumerate(groups):
         closed[np.arange(len(closed)) >> k & 1 == 1] |= inside
@@ -52,7 +55,7 @@ def open_sets(within: BoolArray, groups: BoolArray) -> BoolArray:
 def kinds_and_windows(
     workload: Workload, machine: Machine, layout: NodeLayout, initial: Initial | None
 ) -> tuple[JobKinds, WindowArrays]:
-    """Return the kinds of jobs, numbered for each set of closed groups, and the windows not over at the start."""
+    """Return the kinds of jobs, numbered for every set of closed groups, and the windows that are not over at the start."""
     groups, of = window_groups(machine, layout.nodes)
     start, end = (np.array([getattr(window, name) for window in machine.windows], dtype=np.int64) for name in ("start", "end"))
     rows = np.argsort(start, kind="stable")
@@ -78,7 +81,7 @@ def kinds_and_windows(
 
 
 def _coming(start: IntArray, group: IntArray, usable: BoolArray, groups: int) -> IntArray:
-    """Return (n_user, n_group) the start of the first window (n_window,) on each group that a class of users may not use."""
+    """Return the start of the first window that excludes a class of users, for each class and group, (n_user, n_group)."""
     values = np.full((len(usable), groups), NEVER)
     for user, w in np.argwhere(~usable).tolist():
         values[user, group[w]] = min(values[user, group[w]], start[w])
