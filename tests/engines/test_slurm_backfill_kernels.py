@@ -87,7 +87,7 @@ def test_kernels_support_the_backfill_on_identical_whole_nodes_only() -> None:
             "a limit on the jobs of a user and account that a backfill pass tests has no kernel on whole nodes",
         ),
         ("bf_min_prio_reserve", "a minimum priority of jobs with reservations has no kernel on whole nodes"),
-        ("bf_job_part_count_reserve", "a limit on the jobs of a partition with reservations has no kernel on whole nodes"),
+        ("bf_job_part_count_reserve", "a limit on reservations per partition has no kernel on whole nodes"),
     ):
         refused = str(unsupported_whole(spec(Machine.of_racks(1, 3, local="16 GiB", cores=8), True, {setting: 3})))
         assert why in refused and setting in refused

@@ -194,7 +194,7 @@ def test_quantities_without_affinity_are_excluded(file):
         ({"plan.unit": [{"type": "fpga", "counts": [1]}]}, "'fpga' has no price"),
         ({"plan.unit": [{"type": "gpu", "counts": [1, 1]}]}, "must ascend"),
         ({"plan.unit": [{"type": "gpu"}]}, "either counts, or min and max"),
-        ({"plan.unit": [{"type": "gpu", "counts": [0]}]}, "no candidate is left"),
+        ({"plan.unit": [{"type": "gpu", "counts": [0]}]}, "no candidate remains"),
         ({"plan.jobs.types": {"fp-goood": 1.0}}, "did you mean 'fp-good'"),
         ({"plan.jobs.types": {"fp-good": 0.7}}, "sum to 1"),
         ({"plan.placement": ["highh"]}, "highh"),

@@ -109,7 +109,10 @@ class RequestOptions:
         ),
     ] = None
     by: Annotated[
-        str | None, typer.Option(metavar="WHEN", help='Probability of a start by then: "tomorrow 08:00", "18:00", 6h, ISO.')
+        str | None,
+        typer.Option(
+            metavar="WHEN", help='Report the probability of a start by this time: "tomorrow 08:00", "18:00", 6h, ISO.'
+        ),
     ] = None
     timezone: Annotated[str, typer.Option(metavar="ZONE", help="Time zone of input and output, such as Europe/Berlin.")] = "UTC"
     samples: Annotated[int, typer.Option(min=2, help="Number of sampled futures.")] = 200

@@ -74,7 +74,7 @@ def slurm(
     cluster = SlurmCluster(SlurmFiles(conf, sinfo, topology, shares, qos, reservations, assoc, gres), names)
     folder = Path(cluster.name) if out is None else out
     if folder.resolve() == conf.resolve().parent:
-        remedy = "choose another folder (--out), because a second slurm.conf is written there"
+        remedy = "choose another folder (--out), because the import writes its own slurm.conf there"
         raise InputError("the folder contains the slurm.conf to import", file=folder, field="--out", remedy=remedy)
     options: dict[str, Any] = {"memory_field": "requested"} if "ReqMem" in names else {}
     options |= {"timezone": timezone} if timezone != "UTC" else {}

@@ -78,7 +78,7 @@ class LogOptions:
         bool,
         typer.Option(
             "--closed-loop",
-            help="Submit each job after its predecessor ends and its user's think time (SWF).",
+            help="Submit each job once its predecessor has ended and its user's think time has passed (SWF).",
             rich_help_panel=LOG,
         ),
     ] = False
@@ -86,7 +86,7 @@ class LogOptions:
         list[str],
         typer.Option(
             metavar="KIND=FILE",
-            help="Performance table of a kind on shared devices (CSV); repeatable.",
+            help="Performance table (CSV) of a workload kind on shared devices; repeatable.",
             rich_help_panel=ADVANCED,
         ),
     ] = field(default_factory=list)

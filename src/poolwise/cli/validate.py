@@ -58,7 +58,7 @@ def _summarize(path: Path, set_: list[Any]) -> Summary:
         return {"study": _study, "plan": _plan, "search": _search}[kind](path, set_)
     if set_:
         raise InputError(
-            "--set changes studies, plans and searches only", file=path, field="--set", remedy=f"edit the {kind} file"
+            "--set applies to studies, plans and searches only", file=path, field="--set", remedy=f"edit the {kind} file"
         )
     return {"machine": _machine, "scheduler": _scheduler}.get(kind, _costs)(path)
 

@@ -109,8 +109,8 @@ class AssociationSection(Section):
     user: str = Field(default="", description="user in the account to whom the limits apply; the whole account if not given")
     parent: str = Field(default="", description="parent account, whose limits also apply")
     max_time: Time | None = Field(default=None, description="maximum time limit of a job")
-    per_job: dict[Name, Count] = Field(default={}, description="maximum nodes, cores, ... of a job")
-    per_user: dict[Name, Count] = Field(default={}, description="maximum jobs, nodes, cores, ... of each user in an account")
+    per_job: dict[Name, Count] = Field(default={}, description="maximum nodes, cores, ... per job")
+    per_user: dict[Name, Count] = Field(default={}, description="maximum jobs, nodes, cores, ... per user of an account")
     total: dict[Name, Count] = Field(
         default={}, description="maximum jobs, nodes, cores, ... of all jobs, including those in child accounts"
     )

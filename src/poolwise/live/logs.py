@@ -61,14 +61,16 @@ EVENTS: Mapping[str, LogEvent] = {
     "start_abandoned": LogEvent("info", "The interrupted start of `job` could not be resumed."),
     "reservation_released": LogEvent("info", "The reservation of `claim` for the pod `uid` was released."),
     "claim_release_failed": LogEvent("info", "A reservation of `claim` could not be released."),
-    "pod_evicted": LogEvent("info", "The scheduler evicted `pod`; `reason` says why, also in an event about the pod."),
+    "pod_evicted": LogEvent(
+        "info", "The scheduler evicted `pod`; `reason` says why and is also recorded in an event of the pod."
+    ),
     "eviction_failed": LogEvent("info", "`pod` could not be evicted."),
     "condition_write_failed": LogEvent("info", "The wait reason of `pod` could not be written."),
     # Slurm
     "assigned": LogEvent("info", "Place mode assigned nodes and licenses to `job`."),
     "job_given_back": LogEvent("warning", "Place mode returned `job` to Slurm."),
     "start_withdrawn": LogEvent("warning", "Slurm did not start `job` in time; it is held again."),
-    "placement_mismatch": LogEvent("warning", "`job` runs on other nodes than decided."),
+    "placement_mismatch": LogEvent("warning", "`job` runs on nodes other than those decided."),
     "priorities_written": LogEvent("info", "Order mode changed job priorities."),
     "machine_rebuilt": LogEvent("info", "The nodes or licenses of the cluster changed."),
     "machine_rebuild_failed": LogEvent("error", "The last valid machine stays in use."),

@@ -82,7 +82,7 @@ class Deployment:
         elements, left_out = _candidates(section, study, sizes)
         if not elements:
             reasons = "; ".join(f"{count:,}: {reason}" for reason, count in left_out.items())
-            raise document.error(("plan", "unit"), f"no candidate is left ({reasons})", "widen the counts or raise the budget")
+            raise document.error(("plan", "unit"), f"no candidate remains ({reasons})", "widen the counts or raise the budget")
         return cls(section, study, sizes, elements, left_out)
 
     def count_jobs(self) -> int:

@@ -94,8 +94,8 @@ class DeploymentSection(UnitPlanSection):
     """The units to buy for a workload."""
 
     kind: Literal["deployment"]
-    prices: TableFile = Field(description="price list ($ per unit), relative to the plan")
-    power: TableFile = Field(description="power table, relative to the plan")
+    prices: TableFile = Field(description="price list ($ per unit); a path relative to the plan")
+    power: TableFile = Field(description="power table; a path relative to the plan")
     jobs: JobsSection | None = Field(default=None, description="generated jobs for each seed, instead of a trace")
     inter_arrival: str = Field(default="0", description='time between jobs, such as "7us" or "exponential(7us)"')
     unit: list[UnitSection] = Field(min_length=1, description="unit types to buy")

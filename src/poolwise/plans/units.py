@@ -45,7 +45,9 @@ DeploymentName = Annotated[str | None, _file("deployments")]
 class UnitPlanSection(Section):
     """Base of plans of processing units."""
 
-    affinity: TableFile = Field(description='affinity table, relative to the plan, or "catalog:NAME", as for all files')
+    affinity: TableFile = Field(
+        description='affinity table; like all files here, a path relative to the plan or "catalog:NAME"'
+    )
     affinity_kind: Literal["absolute", "relative"] = "absolute"
     power: Annotated[str | None, _file("affinities")] = Field(default=None, description="power table, for energy")
     types: Annotated[str | None, _file("affinities")] = Field(default=None, description="table of additional type names")

@@ -180,16 +180,16 @@ def tornado(cost: Cost) -> Boxes | None:
     base = cost.saved[1] if cost.has_today else cost.total[1]
     boxes = []
     for k, line in enumerate(lines):
-        for end, to, price in zip(("least", "most"), cost.range_over(line), (line.price[0], line.price[2]), strict=True):
+        for end, to, price in zip(("lowest", "highest"), cost.range_over(line), (line.price[0], line.price[2]), strict=True):
             description = f"each {line.name} at {_format_price(price)}: {format_dollars(to)}"
             boxes.append(Box(min(base, to), max(base, to), k + 0.15, k + 0.85, f"price at its {end}", description))
     return Boxes(
         "tornado",
         "Effect of each price",
-        f"Money {'saved compared with today' if cost.has_today else 'spent'} with one price at either end of its range and all "
-        "others likely. The dotted line marks all prices at their likely values.",
+        f"Money {'saved compared with today' if cost.has_today else 'spent'} if one price is at either end of its range and "
+        "all others are at their likely values. The dotted line marks all prices at their likely values.",
         boxes=boxes,
-        series=("price at its least", "price at its most"),
+        series=("price at its lowest", "price at its highest"),
         x_axis=Axis("savings compared with today ($)" if cost.has_today else "cost ($)"),
         y_axis=Axis("", ticks={k + 0.5: line.name for k, line in enumerate(lines)}),
         highlight=base,

@@ -249,7 +249,7 @@ def _nodes_and_tasks(options: Mapping[str, str], dropped: list[str]) -> tuple[in
     least, dash, _ = options.get("nodes", "0").partition("-")
     nodes = _whole(least, "nodes", 1) if "nodes" in options else 0
     if dash:
-        dropped.append("larger number of option --nodes")
+        dropped.append("upper end of the range in option --nodes")
     if "ntasks" in options:
         tasks = _whole(options["ntasks"], "ntasks", 1)
         return min(nodes or (-(-tasks // on_each) if on_each else 1), tasks), tasks

@@ -151,7 +151,9 @@ def write_table(workload: Workload, path: str | Path) -> None:
     elif path.name.endswith((".csv", ".csv.gz")):
         write_text(path, csv_text(columns))
     else:
-        raise InputError("a job table is CSV or Parquet", file=path, remedy="end the file name in .parquet, .csv or .csv.gz")
+        raise InputError(
+            "a job table must be CSV or Parquet", file=path, remedy="end the file name in .parquet, .csv or .csv.gz"
+        )
 
 
 def _columns(workload: Workload) -> Mapping[str, NDArray[Any]]:

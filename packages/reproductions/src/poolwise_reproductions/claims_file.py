@@ -62,7 +62,7 @@ def read_claims(path: Path) -> list[Claim]:
                 )
             )  # fmt: skip
             if kind == "paper" and "quotation" in row and not (claims[-1].place and claims[-1].quotation):
-                remedy = "quote the words of the paper and their place, or give the row the class ours"
+                remedy = "quote the words of the paper and their place, or set the class of the row to ours"
                 raise InputError(
                     "a claim of the paper needs a quotation", file=path, line=line, field="quotation", remedy=remedy
                 )

@@ -99,7 +99,7 @@ def _unsupported_limit(times: PassTimes) -> Obstacle | None:
     elif times.least_priority > -math.inf:
         what, names = "a minimum priority of jobs with reservations", "bf_min_prio_reserve"
     elif times.reserved_jobs:
-        what, names = "a limit on the jobs of a partition with reservations", "bf_job_part_count_reserve"
+        what, names = "a limit on reservations per partition", "bf_job_part_count_reserve"
     else:
         return None
     return Obstacle(f"{what} has no kernel on whole nodes", f"supported on shared nodes, and without {names}")

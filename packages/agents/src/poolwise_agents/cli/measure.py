@@ -37,7 +37,7 @@ def measure(
     clock: str = typer.Option(
         "wall",
         metavar="CLOCK",
-        help="wall, or cpu on a busy computer: processor time, including page-ins.",
+        help="Clock: wall, or on a busy computer cpu (processor time, including page-ins).",
         rich_help_panel=ADVANCED,
     ),
     compressor: str = typer.Option(
