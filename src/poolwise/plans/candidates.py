@@ -1,4 +1,4 @@
-"""Simulated candidates of a plan, and verdicts on whether they meet the targets, with confidence intervals over seeds."""
+"""Simulations of a plan's candidates, and verdicts on whether they meet the targets, by confidence intervals over seeds."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class CertaintySection(Section):
 
     @property
     def look_level(self) -> float:
-        """Level of one interval, corrected (Bonferroni) for the tests that are repeated after each further seed."""
+        """Level of one interval, corrected (Bonferroni) for the tests repeated after each additional seed."""
         least, most = self.seeds
         return 1.0 - (1.0 - self.level) / (most - least + 1)
 
@@ -77,7 +77,8 @@ class CandidateVerdict:
     seeds : number of simulated seeds
     margins : one per target: mean margin with its interval; empty with unfinished jobs
     values : one per target: mean of the metric; NaN with unfinished jobs, since the populations would differ
-    unfinished : number of jobs that the largest candidate finishes and this one cannot run; if any, the state is breaks
+    unfinished : number of jobs that the largest candidate finishes and this one cannot run; if there are any, the state is
+    breaks
     """
 
     state: State
@@ -120,7 +121,7 @@ class CandidateRuns:
     simulated: dict[str, Cell] = field(default_factory=dict, init=False)
 
     def without(self, ids: tuple[int, ...]) -> CandidateRuns:
-        """Return runs of the same candidates without some jobs; only the number of removed jobs is reported."""
+        """Return runs of the same candidates without some jobs; progress reports state only the number of removed jobs."""
         self.report(f"repeating the search without {len(ids)} of the largest jobs")
         return replace(self, runner=replace(self.runner, progress=None), report=lambda line: None, left_out=ids)
 
@@ -131,7 +132,7 @@ class CandidateRuns:
 
     @property
     def largest(self) -> Element:
-        """The candidate with the largest value of every size."""
+        """The candidate that has the largest value of every size."""
         return tuple(len(size.written) - 1 for size in self.sizes)
 
     @property
@@ -140,7 +141,7 @@ class CandidateRuns:
         return len(self._reported)
 
     def judge(self, element: Element, targets: Sequence[Target] | None = None) -> CandidateVerdict:
-        """Simulate seed after seed until it is decided whether a candidate meets `targets`, by default those of the plan."""
+        """Simulate seed after seed until it is clear whether a candidate meets `targets`, by default those of the plan."""
         targets = self.targets if targets is None else targets
         least, most = self.certainty.seeds
         for seeds in range(least, most + 1):
@@ -168,11 +169,11 @@ class CandidateRuns:
         return any(target.relative for target in self.targets)
 
     def values(self, element: Element, metric: str, seeds: int) -> FloatArray:
-        """Return (seeds,) values of a metric of a simulated candidate."""
+        """Return the values of a metric of a simulated candidate, (seeds,)."""
         return np.array([self._measured(element, seed)[metric] for seed in range(seeds)])
 
     def margins(self, element: Element, target: Target, seeds: int) -> FloatArray:
-        """Return (seeds,) margins of a simulated candidate, or (n_job,) margins of its jobs for intervals over jobs."""
+        """Return the margins of a simulated candidate, (seeds,), or those of its jobs, (n_job,), for intervals over jobs."""
         if self.certainty.over == "jobs":
             reference = self._outcomes(None, 0) if target.relative else None
             series = job_margins(target, self._outcomes(element, 0), reference, self.population(0), self.tau_s)
@@ -183,7 +184,7 @@ class CandidateRuns:
         return np.array([target.margin(a, b) for a, b in zip(values.tolist(), references, strict=True)])
 
     def interval(self, margins: FloatArray) -> Interval:
-        """Return an interval of the mean of margins, or of differences between margins."""
+        """Return a confidence interval of the mean of margins, or of differences between margins."""
         level = self.certainty.look_level
         if self.certainty.over == "seeds":
             return mean_interval(margins, level)
@@ -209,7 +210,7 @@ class CandidateRuns:
         return self._cells[element]
 
     def today(self, element: Element, seed: int = 0) -> Cell | None:
-        """Return the cell of today that corresponds to a candidate; None if the plan has no `[today]`."""
+        """Return the cell of today's machine with which a candidate is compared; None if the plan has no `[today]`."""
         return self._today.get(self.cells(element)[seed].key)
 
     def paired(self, element: Element, seeds: int) -> list[PairedRun]:
@@ -221,7 +222,7 @@ class CandidateRuns:
         ]
 
     def value_today(self, element: Element, metric: str, seeds: int) -> float | None:
-        """Return the mean of a metric today, already simulated; None for other jobs, or if it needs a baseline."""
+        """Return the mean of a metric in today's runs, already simulated; None if their jobs differ, or it needs a baseline."""
         if metric.endswith(FAIRNESS):
             return None
         values = []
@@ -277,7 +278,7 @@ class CandidateRuns:
         return self.store.outcomes(self.cells(element)[seed])
 
     def population(self, seed: int) -> BoolArray:
-        """Return the (n_job,) measured jobs: those after the warm-up that largest candidate and reference finish."""
+        """Return a mask of the measured jobs, (n_job,): after the warm-up, and finished by largest candidate and reference."""
         if seed not in self._common:
             runs = [self._outcomes(self.largest, seed)]
             if self.relative:

@@ -1,7 +1,7 @@
 """Plans of kind "deployment": the processing units to buy for a workload, and the placement policy to run on them.
 
-Source: VineSim, sections 4.6 and 7; specs of the accelerators, "Outputs": fix the workload, search deployments and policies
-for a utility under a budget, and show the Pareto front.
+Source: VineSim, sections 4.6 and 7; specs of the accelerators, "Outputs": fix the workload, search deployments and policies for
+the best utility under a budget, and show the Pareto front.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class DeploymentFile(PlanFile):
 @registry.register("plans", "deployment")
 @dataclass(frozen=True, eq=False)
 class Deployment:
-    """The processing units to buy: the Pareto front of latency, purchase cost and energy, and the best for a utility.
+    """The processing units to buy: the Pareto front of latency, purchase cost and energy, and the candidate of highest utility.
 
     Attributes
     ----------
@@ -86,7 +86,7 @@ class Deployment:
         return cls(section, study, sizes, elements, left_out)
 
     def count_jobs(self) -> int:
-        """Count the jobs of the trace, or those that the first seed draws."""
+        """Count the jobs of the trace, or the jobs drawn with the first seed."""
         return self.study.count_jobs()
 
     def sample_runs(self) -> Sequence[Cell]:
@@ -104,7 +104,7 @@ class Deployment:
         return cells
 
     def answer(self, runner: TaskRunner[CellStore], tell: ReportProgress) -> Answer:
-        """Simulate all candidates, or search a large set of candidates, and choose the best."""
+        """Simulate all candidates, or search them if there are many, and choose the best."""
         search = FrontSearch(UnitMeasurement(self.section.latency), self.cells, OBJECTIVES, runner, tell)
         search.search(self.elements, self.section.search)
         return deployment_answer(self.section, self.study, self.sizes, self.elements, self.left_out, search)

@@ -50,7 +50,7 @@ class MeasuredDeployments(MeasuredUnits):
     section, sizes : [plan], and its numbers of units
     on_front : (n,) candidates on the Pareto front
     states : keeps, breaks or undecided, one per candidate
-    margins : margin of the latency, one per candidate, us or multiples of the fastest; None without a target
+    margins : margin of the latency, one per candidate, in us or multiples of the fastest candidate; None without a target
     utility : (n,) weighted sum of the objectives
     """
 
@@ -99,8 +99,8 @@ class MeasuredDeployments(MeasuredUnits):
 def _judge(section: DeploymentSection, values: FloatArray) -> tuple[tuple[State, ...], tuple[Interval, ...] | None]:
     """Judge whether the mean latency of each candidate over the seeds meets the target.
 
-    Margins are us below the bound or, for a target relative to the fastest, multiples of its latency under the same seed:
-    the achievable latency differs more between seeds than between candidates.
+    Margins are us below the bound. For a target relative to the fastest candidate, they are multiples of its latency with the
+    same seed, because the achievable latency differs more between seeds than between candidates.
     """
     target = section.target
     if target is None:
@@ -161,7 +161,7 @@ def deployment_figures(measured: MeasuredDeployments, best: int | None) -> list[
 
 
 def gains_of(measured: MeasuredDeployments) -> dict[str, list[tuple[float, float, int]]]:
-    """Return policy -> (share of the last type among all units, share of the possible latency gain, row), ascending.
+    """Return policy -> rows (share of the last type among all units, share of the possible latency gain, row), ascending.
 
     The gain is defined for a fixed number of units of two types: 0 at the fewest units of the last type, 1 at the lowest
     latency. Other plans return {}.
@@ -185,7 +185,7 @@ def gains_of(measured: MeasuredDeployments) -> dict[str, list[tuple[float, float
 
 
 def eighty_twenty(measured: MeasuredDeployments) -> Json | None:
-    """Return, per policy, the least share of the last type with 80 % of the gain, and the gain with 20 % of the units."""
+    """Return, per policy, the least share of the last type that gives 80 % of the gain, and the gain with 20 % of the units."""
     answers: Json = {}
     for policy, rows in gains_of(measured).items():
         enough = next((share, k) for share, gain, k in rows if gain >= EIGHTY)
@@ -303,7 +303,7 @@ def _because(measured: MeasuredDeployments, ranking: CandidateRanking[int]) -> I
 
 
 def _undecided(measured: MeasuredDeployments, k: int, best: int | None) -> str:
-    """Compare a candidate of undecided verdict with the answer: utility and latency apart, then the target."""
+    """Compare a candidate of undecided verdict with the answer, by utility and latency, and then with the target."""
     text = f"{measured.label(k)} is not shown to meet or to miss the target with these seeds: {_describe(measured, k)}."
     if best is None:
         return text

@@ -47,7 +47,7 @@ class DispatchFile(PlanFile):
 @registry.register("plans", "dispatch")
 @dataclass(frozen=True, eq=False)
 class DispatchPlan:
-    """The queue order and placement with the lowest latency of those that meet the deadline target.
+    """The queue order and placement with the lowest latency among those that meet the deadline target.
 
     Attributes
     ----------

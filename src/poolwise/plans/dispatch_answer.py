@@ -114,7 +114,7 @@ def _headline(measured: _Measured, best: int | None, rival: int | None) -> str:
 
 
 def _slower(measured: _Measured, best: int, rival: int) -> Interval:
-    """Return the latency of the runner-up above that of the answer, us, paired by seed."""
+    """Return by how much the latency of the runner-up exceeds that of the answer (us), paired by seed."""
     return mean_interval(measured.values[rival, :, 0] - measured.values[best, :, 0])
 
 
@@ -254,7 +254,7 @@ def _figures(measured: _Measured, best: int | None) -> list[Figure]:
 
 
 def _utilization(measured: _Measured, best: int) -> Bars:
-    """Return one group of bars per placement under the order of the answer, with one bar per unit type."""
+    """Return one group of bars per placement under the answer's queue order, with one bar per unit type."""
     section, chosen = measured.section, measured.elements[best][0]
     rows = [_candidate(measured, measured.elements.index((chosen, p))) for p in range(len(section.placement))]
     under = f" in the order {order_name(measured.order(best))}" if len(section.order) > 1 else ""

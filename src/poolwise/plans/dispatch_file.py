@@ -82,7 +82,7 @@ class DispatchSection(UnitPlanSection):
         return stream.slack is not None and (named is None or stream.name in named)
 
     def workload(self) -> Json:
-        """Return the section [workload] of the study; formats with a setting `types` use the names of the plan by default."""
+        """Return the section [workload] of the study; formats with a setting `types` use the plan's type names by default."""
         types = self.files("types")
         if self.stream:
             return {"generator": "unit_streams", "settings": {"streams": [s.model_dump() for s in self.stream], **types}}

@@ -1,4 +1,4 @@
-"""Search for the Pareto front of candidates: all of them, or successive halving on parts of the workload."""
+"""Search for the Pareto front of candidates, by measuring all of them, or by successive halving on parts of the workload."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class FrontSearch:
 
     Attributes
     ----------
-    task_type, cells_of, objectives : measurement, tasks of candidates, and names of the record's values to minimize
+    task_type, cells_of, objectives : the measurement, the tasks of candidates, and names of the record's values to minimize
     records : candidate -> its records on the whole workload
     n_runs : number of runs on all rungs
     """
@@ -53,14 +53,14 @@ class FrontSearch:
     n_runs: int = 0
 
     def search(self, elements: Sequence[Element], settings: SearchSection) -> None:
-        """Measure all candidates, or search a large set of them."""
+        """Measure all candidates, or search them if there are many."""
         if len(elements) <= settings.exhaustive:
             self._measure(elements, RUNGS - 1)
         else:
             search_front(elements, self._measure, RUNGS, min(settings.sample, len(elements)), settings.seed)
 
     def _measure(self, elements: Sequence[Element], rung: int) -> FloatArray:
-        """Return (n, d) mean objectives over the records of each candidate."""
+        """Return the mean objectives over the records of each candidate, (n, d)."""
         cells = self.cells_of(elements, 3 ** (RUNGS - 1 - rung))
         self.tell(f"rung {rung + 1} of {RUNGS}: {len(elements):,} candidates, {len(cells):,} runs")
         records = self.runner.records(self.task_type, cells)

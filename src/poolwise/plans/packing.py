@@ -85,7 +85,7 @@ class Packing:
         return len(workload_of(self.cells[0]))
 
     def sample_runs(self) -> Sequence[Cell]:
-        """Return no run: a packing fills an empty machine once."""
+        """Return no runs, because a packing fills an empty machine only once."""
         return ()
 
     def answer(self, runner: TaskRunner[CellStore], tell: ReportProgress) -> Answer:

@@ -32,7 +32,7 @@ SPEC = "gpu_spec"
 
 @dataclass(frozen=True)
 class Packings(CellMeasurement):
-    """Packs cells: `load` is the requested multiple of the capacity in a resource of devices."""
+    """Task type that packs cells; the drawn jobs request `load` times the capacity in a resource of devices."""
 
     min_tasks_per_process = 2
 
@@ -55,12 +55,12 @@ def pack(cell: Cell, resource: str, load: float) -> Json:
     Returns
     -------
     jobs, fit : drawn jobs, and placed jobs; device_jobs, device_fit : those of them that request devices
-    away : placed jobs with devices of another node
+    away : placed jobs that use devices of another node
     asked, granted : requested and granted amounts of the resource, in whole devices
     nodes : resource of nodes -> share in use
     types : device type -> installed, idle, whole (completely idle devices), stranded (idle while a waiting job accepts the
         type), each in whole devices
-    curve : granted over requested amount after growing numbers of jobs, both divided by the installed amount
+    curve : requested and granted amount after growing numbers of jobs, both divided by the installed amount
     """
     machine = cell.machine
     devices = machine.of_kind(Kind.DEVICE)
@@ -141,7 +141,7 @@ def _in_use(snapshot: Snapshot) -> dict[str, float]:
 
 
 def _accepted(workload: Workload, waiting: BoolArray) -> set[str] | None:
-    """Return the device types that the waiting jobs accept, None for all."""
+    """Return the device types that the waiting jobs accept; None means all types."""
     specs: NDArray[np.generic] | None = workload.attributes.get(SPEC)
     if not waiting.any():
         return set()
@@ -166,7 +166,7 @@ def _idle(snapshot: Snapshot, devices: IntArray, column: int, unit: int, accepte
 
 
 def _curve(requested: IntArray, placed: BoolArray, total: int) -> list[list[float]]:
-    """Return (POINTS, 2) requested and granted amounts / `total`, after growing numbers of jobs."""
+    """Return the requested and granted amounts, both divided by `total`, after growing numbers of jobs, (POINTS, 2)."""
     at = np.linspace(0, len(requested), POINTS + 1).astype(np.int64)[1:] - 1
     demanded, granted = np.cumsum(requested) / total, np.cumsum(requested * placed) / total
     return [[float(demanded[k]), float(granted[k])] for k in at.tolist()]

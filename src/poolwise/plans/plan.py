@@ -33,7 +33,7 @@ ReportProgress = Callable[[str], None]
 
 
 class PlanFile(Section):
-    """Base of a self-contained plan file; other plans are a study or a run with a [plan]."""
+    """Base of self-contained plan files; other plan files are a study or a run with a section [plan]."""
 
     version: Annotated[Literal[1], Field(description="version of this format")]
     title: str = ""
@@ -55,11 +55,11 @@ class PlanKind(Protocol):
         ...
 
     def count_jobs(self) -> int:
-        """Count the jobs of the first run; raise InputError, also for an unreadable trace."""
+        """Count the jobs of the first run; raise InputError for invalid input, including an unreadable trace."""
         ...
 
     def sample_runs(self) -> Sequence[Cell]:
-        """Return some of the runs of the answer, at least one of each scheduler; none if the answer simulates no queue."""
+        """Return some of the runs behind the answer, at least one of each scheduler; none if the answer simulates no queue."""
         ...
 
     def answer(self, runner: TaskRunner[CellStore], tell: ReportProgress) -> Answer:
@@ -76,7 +76,7 @@ class ResolvedPlan:
     name, title : the file name without suffix, and the title
     kind : name of the kind
     problem : the candidates, the targets and how both are measured
-    content, sha256 : the resolved content of the file, with what --set replaced, and its hash
+    content, sha256 : the resolved content of the file, including the values of --set, and its hash
 
     Examples
     --------
@@ -153,7 +153,7 @@ def load_plan(path: str | Path, set: Mapping[str, Any] | None = None) -> Resolve
     path
         PLAN.toml, or the name of a shipped plan.
     set
-        Dotted path -> value that replaces one of the file, as --set does.
+        Dotted path -> value that replaces the one in the file, as --set does.
 
     Returns
     -------
@@ -201,15 +201,16 @@ def plan(
     plan
         PLAN.toml, the name of a shipped plan, or what `load_plan` returned.
     out
-        Folder for runs and answer, made if it does not exist; runs that it holds are not repeated. By default results/PLAN.
+        Folder for runs and answer, created if necessary; runs that it already contains are not repeated. By default
+        results/PLAN.
     jobs
         Number of processes on this computer; all cores if not given. The answer does not depend on it.
     tell
-        Called with a line of text on the progress.
+        Function that receives progress as lines of text.
     executor
         Computes the runs instead of this computer; see `poolwise.runner.find_executor`.
     set
-        Dotted path -> value that replaces one of the file, such as {"plan.sensitivity": 0.2}.
+        Dotted path -> value that replaces the one in the file, such as {"plan.sensitivity": 0.2}.
 
     Returns
     -------

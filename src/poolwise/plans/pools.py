@@ -1,4 +1,4 @@
-"""Plans of kind "pools": the cheapest sizes of machine parts that meet stated targets, found by simulation-based search."""
+"""Plans of kind "pools": the cheapest sizes of machine parts that meet stated targets, found by simulation."""
 
 from __future__ import annotations
 

@@ -123,7 +123,7 @@ def _measured_on(runs: CandidateRuns, verdict: CandidateVerdict, name: str, jobs
 
 
 def _metric_today(runs: CandidateRuns, element: Element, seeds: int, target: Target) -> str:
-    """Format the metric of a target today, which is comparable only if today's machine runs the same jobs."""
+    """Format the value of a target's metric on today's machine, which is comparable only if it runs the same jobs."""
     value = runs.value_today(element, target.metric, seeds)
     return "not comparable (other jobs)" if value is None else target.format_value(value)
 
@@ -217,7 +217,7 @@ def _because(runs: CandidateRuns, cost: FloatArray, search: Search) -> Iterator[
 
 
 def _larger(runs: CandidateRuns, cost: FloatArray, search: Search, best: Element) -> str:
-    """Name the cheapest other candidate shown to meet the targets, where all others are larger than the best."""
+    """Name the cheapest other candidate that meets the targets, for the case that all of these are larger than the best."""
     others = [element for element, verdict in search.verdicts.items() if verdict.state == "keeps" and element != best]
     if not others:
         return "There is no runner-up: no other simulated combination of sizes is shown to meet the targets."
@@ -348,7 +348,7 @@ def _interval_text(runs: CandidateRuns, target: Target, values: tuple[float, flo
 
 
 def _format_margin(runs: CandidateRuns, target: Target, value: float) -> str:
-    """Format a margin with the unit of the metric, or as a share of jobs where intervals over jobs have it."""
+    """Format a margin with the unit of the metric, or as a share of jobs if intervals over jobs use such margins."""
     sign = "-" if value < 0 else ""
     if has_share_margins(runs, target):
         return f"{sign}{format_number(100 * abs(value))} % of the jobs"

@@ -1,4 +1,4 @@
-"""Results of a search over sizes, as rows, as plain data and as figures."""
+"""Results of a search over sizes, as rows, plain data and figures."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ _STATES = {"keeps": "meets the target", "breaks": "misses the target", "undecide
 
 
 def pools_figures(runs: CandidateRuns, cost: FloatArray, search: Search) -> list[Figure]:
-    """Return one figure per target: a curve over one size, or points over the cost for several sizes."""
+    """Return one figure per target: a curve over the size if there is only one, else points over the cost."""
     figures: list[Figure] = []
     for k, target in enumerate(runs.targets):
         elements = sorted((e for e, v in search.verdicts.items() if not v.unfinished), key=lambda e: (float(cost[e]), e))

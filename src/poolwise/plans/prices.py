@@ -29,7 +29,7 @@ class Prices:
     ----------
     sizes : d sizes
     amounts : (d, n_1, ..., n_d) amount of each size in the whole machine of a candidate, in the units of the prices
-    today : (d,) amounts of today's machine; None without a `[today]`, or if its machine lacks one of the sizes
+    today : (d,) amounts in today's machine; None without a `[today]`, or if that machine lacks one of the sizes
     """
 
     sizes: Sequence[Size]
@@ -38,13 +38,13 @@ class Prices:
 
     @property
     def ends(self) -> list[tuple[int, int]]:
-        """(size, end of its price) pairs that can change the answer; a single price scales the cost of all candidates alike."""
+        """Pairs (size, end of its price range) that can change the answer; if there is only one price, its range cannot."""
         ranged = [k for k, size in enumerate(self.sizes) if size.price[LEAST] < size.price[MOST]]
         return [(k, end) for k in ranged for end in (LEAST, MOST)] if len(self.sizes) > 1 else []
 
     @property
     def other_costs(self) -> list[FloatArray]:
-        """(n_1, ..., n_d) cost of each candidate ($) with one price at an end of its range, in the order of `ends`."""
+        """Cost of each candidate ($), (n_1, ..., n_d), with one price at an end of its range; one array for each of `ends`."""
         return [priced(self.sizes, self.amounts, {k: end}) for k, end in self.ends]
 
     def cost(self, element: Element) -> Cost:
@@ -53,14 +53,14 @@ class Prices:
 
 
 def bill(sizes: Sequence[Size], amounts: Sequence[float], today: FloatArray | None = None) -> Cost:
-    """Return the bill of amounts of sizes, in the units of their prices, and of those of today."""
+    """Return the bill of the given amounts of the sizes, in the units of their prices, next to that of today's machine."""
     current = np.zeros(len(sizes)) if today is None else today
     lines = zip(sizes, amounts, current.tolist(), strict=True)
     return Cost(tuple(CostLine(size.paid, size.unit, float(n), now, size.price) for size, n, now in lines), today is not None)
 
 
 def bought_today(sizes: Sequence[Size], document: Document, machine: Json) -> FloatArray | None:
-    """Return (d,) amount of each size in today's machine, read from its file; None if the machine lacks one of the sizes."""
+    """Return the amount of each size in today's machine, (d,), read from its file; None if it lacks one of the sizes."""
     current = document.with_tables(machine=machine)
     try:
         counts = [parse(current.get(size.key), size.dimension) for size in sizes]

@@ -29,13 +29,14 @@ class Search:
     Attributes
     ----------
     best : cheapest candidate shown to meet the targets
-    open : cheapest candidate not shown to miss them, if it is cheaper than `best`
-    rival : cheapest alternative that meets them: not just the best one with more of something; with one size, the next value
+    open : cheapest candidate that is not shown to miss the targets, if it is cheaper than `best`
+    rival : cheapest alternative that meets the targets and is not merely `best` with larger sizes; with one size, the next
+        value
     sensitivity : cheapest candidates for tighter and looser targets
     verdicts : verdict of every simulated candidate on the plan's targets
     worse : pairs x <= y such that y meets a target by a smaller margin than x, with the certainty of verdicts
     pairs : number of pairs compared for `worse`
-    elsewhere : cheapest candidate shown to meet the targets at each of the other prices, None if there is none
+    elsewhere : for each of the other prices, the cheapest candidate shown to meet the targets; None if there is none
     """
 
     best: Element | None
@@ -56,13 +57,14 @@ def search(runs: CandidateRuns, cost: FloatArray, share: float, checks: int, oth
     runs
         Runs of the candidates.
     cost
-        (n_1, ..., n_d) $ of each candidate.
+        (n_1, ..., n_d) cost of each candidate, $.
     share
-        Share by which targets are moved for the sensitivity; 0 for none.
+        Share of their bounds by which targets are tightened and loosened for the sensitivity; 0 for no sensitivity.
     checks
-        Number of candidates to judge although the assumption rules them out; the most expensive ones below the best come first.
+        Number of candidates to judge although the monotonicity assumption rules them out; the most expensive ones below the
+        best come first.
     other_costs
-        (n_1, ..., n_d) each: $ of each candidate at other prices, under which the cheapest is searched too.
+        Arrays (n_1, ..., n_d): cost of each candidate ($) at other prices, for which the cheapest candidate is also searched.
     """
     verdicts: dict[Element, CandidateVerdict] = {}
 
@@ -87,7 +89,7 @@ def search(runs: CandidateRuns, cost: FloatArray, share: float, checks: int, oth
 
 
 def neighbors(element: Element, shape: tuple[int, ...]) -> list[tuple[int, Element]]:
-    """Return (axis, candidate) one step down and up along each axis, within the grid."""
+    """Return pairs (axis, candidate): the candidates one step down and up along each axis, within the grid."""
     steps = [(axis, step) for axis in range(len(shape)) for step in (-1, 1) if 0 <= element[axis] + step < shape[axis]]
     return [(axis, (*element[:axis], element[axis] + step, *element[axis + 1 :])) for axis, step in steps]
 
@@ -173,7 +175,7 @@ def _moved(
 def _worse(
     runs: CandidateRuns, verdicts: dict[Element, CandidateVerdict]
 ) -> tuple[tuple[tuple[Element, Element, Target], ...], int]:
-    """Compare every pair of judged candidates in which one has at least as much of everything: it must not be worse."""
+    """Return (smaller, larger, target) if the larger of two candidates is worse, and the number of compared pairs."""
     contradictions: list[tuple[Element, Element, Target]] = []
     finished = {element: verdict for element, verdict in verdicts.items() if not verdict.unfinished}
     pairs = [(x, y) for x in finished for y in finished if x != y and below(x, y)]

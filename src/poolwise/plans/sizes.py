@@ -55,7 +55,7 @@ class Size:
     key : dotted path
     written : n values as in a machine file, ascending
     amount : (n,) values in base units
-    price : $ per unit: least, likely, most
+    price : lowest, likely and highest price of one unit, $
     unit : unit of the price, "" for counted items
     words : noun phrase of the size
     """
@@ -93,7 +93,7 @@ class Size:
 
 
 def read_sizes(sections: Sequence[SizeSection], document: Document) -> tuple[Size, ...]:
-    """Resolve the sizes of a document with a resolved machine; raise InputError with the line of an invalid size."""
+    """Resolve the sizes in a document whose machine is resolved; raise InputError with the line of an invalid size."""
     sizes: list[Size] = []
     for k, section in enumerate(sections):
         if section.key in [size.key for size in sizes]:
@@ -109,7 +109,7 @@ def read_sizes(sections: Sequence[SizeSection], document: Document) -> tuple[Siz
 
 
 def bought(sizes: Sequence[Size], document: Document) -> FloatArray:
-    """Return (d, n_1, ..., n_d) amount of each size in the whole machine of each candidate, in the units of the prices."""
+    """Return the amount of each size in the whole machine of each candidate, (d, n_1, ..., n_d), in the units of the prices."""
     shape = tuple(len(size.written) for size in sizes)
     total = np.empty((len(sizes), *shape), dtype=np.float64)
     for element in np.ndindex(*shape):
@@ -122,7 +122,7 @@ def bought(sizes: Sequence[Size], document: Document) -> FloatArray:
 
 
 def priced(sizes: Sequence[Size], amounts: FloatArray, at: Mapping[int, int] | None = None) -> FloatArray:
-    """Return (n_1, ..., n_d) $ of the amounts at the likely prices; `at` maps a size to another end of its price, 0 or 2."""
+    """Return the cost of amounts ($), (n_1, ..., n_d), at likely prices; `at` maps a size to an end of its price, 0 or 2."""
     prices = [size.price[(at or {}).get(k, 1)] for k, size in enumerate(sizes)]
     return np.tensordot(np.array(prices), amounts, 1)
 
@@ -191,7 +191,7 @@ def _read(section: SizeSection, document: Document, path: tuple[str | int, ...])
 
 
 def _price(text: str, document: Document, path: tuple[str | int, ...]) -> tuple[str, float]:
-    """Return the unit of a price, "" for counted items, and the $ per unit."""
+    """Return the unit of a price, "" for counted items, and the price of one unit in $."""
     match = _PRICE.match(text)
     if match is None:
         raise document.error(path, f"'{text}' is not a price", 'write "4.9 $/GiB", or "900 $" per counted item')

@@ -46,7 +46,7 @@ class TargetSection(Section):
 
 @dataclass(frozen=True)
 class Target:
-    """Bound on a metric: metric <= bound (`sign` = 1) or metric >= bound (-1), times the reference's value if `relative`."""
+    """Bound on a metric: metric <= bound (`sign` 1) or >= bound (-1); if `relative`, a multiple of the reference's value."""
 
     metric: str
     bound: float
@@ -58,7 +58,7 @@ class Target:
         return self.sign * (self.bound * (reference if self.relative else 1.0) - value)
 
     def tightened(self, share: float) -> Target:
-        """Return the target with its bound tightened by a share of itself; a negative share loosens it."""
+        """Return the target with its bound tightened by a share of the bound; a negative share loosens it."""
         return replace(self, bound=self.bound - self.sign * share * abs(self.bound))
 
     @property
@@ -120,7 +120,7 @@ _SHARES = {"median": 0.5, "p90": 0.9, "p99": 0.99}
 
 
 def is_percentile(target: Target) -> bool:
-    """Return whether `job_margins` gives shares of jobs for a target: its metric is a percentile of a value per job."""
+    """Return whether a target's metric is a percentile of a value per job, so that `job_margins` gives shares of jobs."""
     prefix, _, name = target.metric.partition("_")
     return name in _PER_JOB and prefix in _SHARES
 
@@ -128,7 +128,7 @@ def is_percentile(target: Target) -> bool:
 def job_margins(
     target: Target, outcomes: Outcomes, reference: Outcomes | None, population: BoolArray, tau_s: float
 ) -> FloatArray | None:
-    """Return (n,) contribution of each job of a population to the margin, which is their mean; None for run-level metrics.
+    """Return the contribution of each job in a population, (n,), to the margin, their mean; None for run-level metrics.
 
     A percentile meets its bound if the share of jobs beyond the bound is small enough, so its margin is a share of jobs. The
     reference's percentile is treated as exact.

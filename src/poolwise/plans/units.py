@@ -1,4 +1,4 @@
-"""Plans of processing units, as studies over cells: counts of unit types and policies vary, every seed has its own jobs."""
+"""Plans of processing units, as studies: counts of unit types and policies vary, and every seed has its own jobs."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class UnitPlanSection(Section):
     seeds: Positive = Field(default=3, description="number of runs per candidate; all candidates use the same seeds")
 
     def files(self, *keys: str) -> dict[str, str]:
-        """Return key -> absolute path of the files that the plan gives."""
+        """Return key -> absolute path, for the files that the plan names."""
         return {key: str(Path(name).resolve()) for key in keys if (name := getattr(self, key, None)) is not None}
 
 
@@ -75,7 +75,7 @@ class UnitStudy:
 
     @classmethod
     def of(cls, document: Document, section: UnitPlanSection, workload: Json, machine: Json, order: str | None) -> UnitStudy:
-        """Build the study of a plan from its `machine`, in addition to the tables of units, and its `workload`."""
+        """Build the study of a plan, given its workload and the machine settings that complement the unit tables."""
         files = section.files(*_TABLES)
         tables: Json = {
             "version": 1,
@@ -102,14 +102,14 @@ class UnitStudy:
         return parents(workload_of(self.first[0]))[1]
 
     def inputs(self, keys: bool) -> dict[str, str]:
-        """Return the hash of each file of the plan, by its name and, with `keys`, its key in the plan."""
+        """Return the hash of each file of the plan by its name or, with `keys`, by its key in the plan and its name."""
         files = {key: Path(name) for key, name in self.section.files(*_TABLES, "trace").items()}
         return {f"{key} {file.name}" if keys else file.name: digest(file.read_bytes()) for key, file in files.items()}
 
 
 @dataclass(frozen=True)
 class UnitMeasurement(CellMeasurement):
-    """Measures latency, missed deadlines, energy and use of units.
+    """Task type that measures latency, missed deadlines, energy and the use of units.
 
     Parameters
     ----------
@@ -170,7 +170,7 @@ def none_if_nan(value: float) -> float | None:
 def check_types(
     document: Document, what: str, names: Sequence[str], names_at: Iterable[tuple[tuple[str | int, ...], str]]
 ) -> None:
-    """Raise InputError for the first of some (path, name) that is not a type."""
+    """Raise InputError for the first of the pairs (path, name) whose name is not a type."""
     for path, name in names_at:
         if name not in names:
             raise document.unknown(("plan", *path), what, name, list(names))

@@ -45,7 +45,7 @@ class Cells(TaskType[Cell]):
         return simulate_cell(task, listener())
 
     def cost_kind(self, task: Cell) -> str:
-        """Return everything except the queue order that determines the engine and the cost of a pass."""
+        """Return all inputs that determine the engine and the cost of a pass, except the queue order."""
         chosen = task.scheduler
         policies = (chosen.backfill, chosen.placement, chosen.admission, chosen.preemption)
         return str((chosen.kind, *policies, task.performance.model, task.memory_use))
@@ -59,10 +59,10 @@ class Cells(TaskType[Cell]):
 
 @dataclass(frozen=True)
 class CellMeasurement(Cells):
-    """Base of task types that measure other properties of cells; results depend on the fields and the module of a subclass."""
+    """Base of task types that measure other properties of cells; results depend on a subclass's fields and module."""
 
     def key(self, task: Cell) -> str:
-        """Return the SHA-256 of a cell and of what is measured."""
+        """Return the SHA-256 of a cell and of the measurement."""
         return digest(canonical([task.key, asdict(self), sources(type(self).__module__)]))
 
 
@@ -182,7 +182,7 @@ def parquet(outcomes: Outcomes) -> bytes:
 
 
 def resources_of(schedule: Schedule, window: Window) -> Json:
-    """Return resource use, power, price and load of a schedule as plain data; whole nodes have separate metrics."""
+    """Return the resource use, power, price and load of a schedule as plain data; separate metrics cover whole nodes."""
     machine = schedule.machine
     used = () if "nodes" in machine.resources else resource_use(schedule, window)
     rows = [[use.resource, use.installed, use.used, use.stranded] for use in used]

@@ -65,8 +65,8 @@ class TraceSource:
     def read(self, machine: Machine) -> Workload:
         """Read the jobs for a machine.
 
-        Raises InputError, also for names of partitions and licenses that the machine lacks, and if the file has changed since
-        the study was loaded.
+        Raises InputError for an invalid file, for one that has changed since the study was loaded, and for jobs that name
+        partitions or licenses that the machine lacks.
         """
         workload = without(self._read(machine), self.without)
         try:
@@ -170,7 +170,7 @@ class FunctionSource:
 
 
 def _left_out(ids: tuple[int, ...]) -> Json:
-    """Return the part of the content that lists omitted jobs; empty if there are none."""
+    """Return the entry of the content that lists omitted jobs; empty if there are none."""
     return {"without": list(ids)} if ids else {}
 
 
@@ -186,12 +186,12 @@ class Cell:
     ----------
     parameters : dotted path -> value as written, for each varied path; empty for a baseline
     seed : random seed of sensitivities and of the scheduler
-    workload : where the jobs come from
-    machine, machine_content, machine_tables : machine, content that results depend on, and tables of a machine file
+    workload : source of the jobs
+    machine, machine_content, machine_tables : machine, the content that results depend on, and the tables of a machine file
     scheduler, performance, warm_up : see the study file
-    memory_use : model of the jobs' memory use, with its seed; None: jobs use the memory that they request
+    memory_use : model of the jobs' memory use, with its seed; None if jobs use the memory that they request
     sources : SHA-256 of the code that simulates the cell, see `cell_sources`
-    costs : tables for watts and dollars; not an input of the simulation, so cells that differ only in costs share one run
+    costs : tables for watts and dollars; the simulation does not use them, so cells that differ only in costs share one run
     """
 
     parameters: Mapping[str, Parameter]
@@ -238,11 +238,11 @@ class Cell:
         return " ".join([*words, f"seed={self.seed}"])
 
     def without(self, ids: tuple[int, ...]) -> Cell:
-        """Return the same run without some jobs of its workload, (k,) ids, to measure their effect."""
+        """Return the cell without some jobs of its workload, (k,) ids, to measure their effect."""
         return replace(self, workload=replace(self.workload, without=ids))
 
     def baseline(self) -> Cell:
-        """Return FCFS without backfilling on the same machine, workload and memory: the baseline of fairness metrics."""
+        """Return the baseline of fairness metrics: FCFS without backfilling, with the same machine, workload and memory."""
         fcfs = {"kind": "list", "order": Component(name="fcfs"), "backfill": Component(name="none"), "settings": {}}
         first = self.scheduler.model_copy(update=fcfs)
         names = {
@@ -253,7 +253,7 @@ class Cell:
         return replace(self, scheduler=first, parameters={"baseline": "fcfs without backfilling", **names})
 
     def on(self, other: MachineDescription) -> Cell:
-        """Return the same jobs under the same scheduler on another machine: the baseline of throughput per memory dollar."""
+        """Return the baseline of throughput per memory dollar: the same jobs and scheduler on another machine."""
         names = {k: v for k, v in self.parameters.items() if k.partition(".")[0] != "machine"}
         named = {"memory baseline": other.machine.name, **names}
         return replace(
@@ -263,7 +263,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class _Nodes:
-    """Machine properties on which reading a trace depends: the nodes, and the resources that exist. Pool sizes do not count."""
+    """Machine properties on which reading a trace depends: nodes and existing resources, but not the sizes of pools."""
 
     content: str
     machine: Machine = field(compare=False)
@@ -299,5 +299,5 @@ def workload_of(cell: Cell) -> Workload:
 
 
 def initial_of(cell: Cell) -> Initial | None:
-    """Return the jobs that run when a cell begins, or None if it does not start from a state."""
+    """Return the jobs that are running when a cell begins; None if it does not start from a state."""
     return cell.workload.initial(cell.machine) if isinstance(cell.workload, StateSource) else None

@@ -37,7 +37,7 @@ class ConfiguredRun:
     Attributes
     ----------
     scheduler, model : scheduler including its warm-up, and the model of run times
-    estimate : model that the scheduler uses; None: the same as `model`
+    estimate : model that the scheduler uses; None if it uses `model`
     """
 
     scheduler: Scheduler
@@ -81,7 +81,7 @@ class RecordedRun:
 
     @property
     def warm_up(self) -> int:
-        """Number of first submitted jobs that are not measured."""
+        """Number of jobs, first submitted first, that are not measured."""
         return int(self.run.get("measure", {}).get("warm_up", 0))
 
     def cell(self, settings: Mapping[str, Any] | None = None) -> Cell:
@@ -98,7 +98,7 @@ class RecordedRun:
 
 
 def describe(cell: Cell, folder: Path) -> Json:
-    """Describe a cell for a file in a folder: `run`, the sections, and `files`, the hashes of the files that they name."""
+    """Describe a cell for a file in a folder: `run` contains its sections, `files` the hashes of the files that they name."""
     source = cell.workload
     if isinstance(source, StateSource):
         section: Json = {"state": source.path, "default_runtime": f"{source.default_runtime} ns"}
@@ -145,7 +145,7 @@ def describe_metrics(metrics: Sequence[Component], folder: Path) -> list[Json]:
 def read_descriptions(file: Path, *, today: bool = False) -> list[RecordedRun]:
     """Read the runs in a provenance file: those of a study, or the single run of a schedule or timeline.
 
-    With `today`, return the runs of today's configuration with which the study's cells are compared.
+    With `today`, return instead the runs of today's configuration with which the study's cells are compared.
 
     Raises InputError if the file is not JSON or does not describe a run.
     """
@@ -171,7 +171,7 @@ def _recorded(file: Path, saved: Json, metrics: tuple[Component, ...]) -> Record
 
 
 def _portable(text: str, folder: Path) -> str:
-    """Return the path of a file as a file in `folder` should contain it; a missing file's path is unchanged."""
+    """Return the path of a file in the form in which a file in `folder` stores it; the path of a missing file is unchanged."""
     path = Path(text)
     if not path.is_absolute() or not path.is_file():
         return text

@@ -19,7 +19,7 @@ class MachineDiagnostics:
 
     Attributes
     ----------
-    machine : text of the varied machine values; "" if the machine does not vary
+    machine : varied machine values as text; "" if the machine does not vary
     found : diagnostics of the run that rejects the most jobs
     """
 
@@ -32,7 +32,7 @@ class MachineDiagnostics:
 
 
 def by_machine(result: MeasuredStudy) -> list[MachineDiagnostics]:
-    """Return the diagnostics of each machine, from its run with the most rejected jobs (the first of equal ones)."""
+    """Return the diagnostics of each machine, from its run with the most rejected jobs (the first one in case of ties)."""
     most = {machine: max(cells, key=lambda cell: sum(cell.rejected.values())) for machine, cells in cells_by_machine(result)}
     return [
         MachineDiagnostics(machine, diagnostics_of(result.simulated(cell), result.outcomes(cell)))
@@ -48,7 +48,7 @@ def diagnostics_of(cell: Cell, outcomes: Outcomes) -> Diagnostics:
 
 
 def diagnostic_sentences(machines: Sequence[MachineDiagnostics]) -> list[str]:
-    """Return each sentence once; a sentence that does not apply to all machines names those it applies to."""
+    """Return each sentence once; a sentence that does not apply to all machines names those to which it applies."""
     where: dict[str, list[str]] = {}
     for machine in machines:
         for sentence in machine.found.sentences:

@@ -29,7 +29,7 @@ _Row = tuple[Any, ...]
 
 
 def histograms(result: MeasuredStudy, cell: CellResult) -> Mapping[str, Histogram]:
-    """Return name -> histogram: memory utilization by time (bins of 10 %), degradation by jobs (bins of 5 %)."""
+    """Return name -> histogram: time per memory utilization (bins of 10 %), and jobs per degradation (bins of 5 %)."""
     outcomes = result.outcomes(cell)
     return {
         "memory_utilization": utilization_histogram(memory_utilization(outcomes, result.window(cell))),
@@ -65,7 +65,7 @@ def memory_over_time(result: MeasuredStudy) -> Iterator[pl.DataFrame]:
 
 
 def as_csv(tables: Iterable[pl.DataFrame]) -> Iterator[bytes]:
-    """Write tables of the same columns as one CSV file, in parts."""
+    """Write tables with the same columns to one CSV file, one after the other."""
     for k, table in enumerate(tables):
         yield table.write_csv(include_header=not k).encode()
 

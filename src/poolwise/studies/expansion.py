@@ -27,7 +27,7 @@ MOST_PROBLEMS = 1000
 
 
 class ValidStudy(NamedTuple):
-    """A valid study, its machine, and its workload with the first seed."""
+    """A valid study, its machine, and its workload for the first seed."""
 
     file: StudyFile
     workload: WorkloadSource
@@ -66,7 +66,7 @@ class Expansion:
         self.today = {cell.key: today for cell, today in zip(self.cells, self._today, strict=False)}
 
     def memory_machine(self, document: Document) -> MachineDescription | None:
-        """Return the machine of `measure.memory_baseline`; its nodes must have the cores of the other machines' nodes."""
+        """Return the machine of `measure.memory_baseline`; its nodes must have as many cores as those of the other machines."""
         file = self.file.measure.memory_baseline
         if file is None:
             return None
@@ -89,7 +89,7 @@ class Expansion:
         self.cells += cells
 
     def _expand(self, variant: StudyVariant) -> list[Cell]:
-        """Return a cell for each seed; the cells share everything that does not depend on the seed."""
+        """Return a cell for each seed; the cells share all objects that do not depend on the seed."""
         file, workload, machine = self._read(variant.document)
         with variant.document.errors_at("scheduler"):
             check_placement_suits(file.scheduler, machine.machine)
@@ -171,7 +171,7 @@ class Expansion:
 
 
 def _takes_seed(group: str, component: Component) -> bool:
-    """Return whether a component has a seed that its settings do not give."""
+    """Return whether a component takes a seed that its settings do not give."""
     fields = getattr(registry.find(group, component.name), "__dataclass_fields__", {})
     return "seed" in fields and "seed" not in component.settings
 

@@ -1,4 +1,4 @@
-"""Workload of a study that starts from a state: running jobs continue, and each cell's scheduler starts the waiting ones."""
+"""Workload of a study that starts from a state: running jobs continue, and each cell's scheduler starts the waiting jobs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class StateSource:
     Attributes
     ----------
     path : path of state.toml
-    digests : canonical JSON, file name -> SHA-256 of its bytes
+    digests : canonical JSON: file name -> SHA-256 of the file's bytes
     default_runtime : assumed run time of jobs without a time limit, ns
     first, jobs : always 0 and None, since all jobs are used
     without : ids of jobs to leave out, to measure their effect
@@ -56,7 +56,7 @@ class StateSource:
         return {"state": self.sha256, "default_runtime": self.default_runtime, **left_out}
 
     def read(self, machine: Machine) -> Workload:
-        """Read the running and waiting jobs; raises InputError, also if a file has changed since the study was loaded."""
+        """Read the running and waiting jobs; raises InputError if a file is invalid or changed since the study was loaded."""
         return without(self._run(machine).workload, self.without)
 
     def initial(self, machine: Machine) -> Initial:
@@ -95,7 +95,7 @@ def _state(path: str, digests: str) -> MachineState:
 def on_machine(state: MachineState, machine: Machine, file: Path) -> MachineState:
     """Return the state on a machine whose owners have other capacities.
 
-    Raises InputError if its owners or resources differ, or if it has less than the running jobs hold.
+    Raises InputError if the machine has other owners or resources, or less capacity than the running jobs hold.
     """
     original = state.machine
     if (machine.owners, machine.resources) != (original.owners, original.resources):

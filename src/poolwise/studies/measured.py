@@ -30,7 +30,7 @@ class CellResult:
     excluded, repaired : reason -> number of trace rows that were skipped or changed
     rejected : reason -> number of jobs that can never run on this machine
     waiting : number of jobs that never started
-    engine : name of the engine that ran it
+    engine : name of the engine that simulated the run
     watts, dollars : mean power and purchase price of the machine, NaN if unknown
     """
 
@@ -100,7 +100,7 @@ class Runs:
         return cells
 
     def population(self, cell: Cell) -> BoolArray:
-        """(n_job,) jobs that every cell on the same workload finished, or those that the paper's rule selects for one cell."""
+        """Return a mask of the jobs, (n_job,), that all cells with this workload finished, or that the paper's rule selects."""
         if self._study.measure.population == "paper":
             return paper_population(self.outcomes(cell), cell.warm_up)
         workload = _workload_name(cell)
@@ -155,11 +155,11 @@ class MeasuredStudy:
         return Window.of(self.outcomes(cell), self.simulated(cell).warm_up)
 
     def population(self, cell: CellResult) -> BoolArray:
-        """(n_job,) jobs on which a cell is measured."""
+        """Return a mask of the jobs, (n_job,), on which a cell is measured."""
         return self._runs.population(self.simulated(cell))
 
     def simulated(self, result: CellResult) -> Cell:
-        """Return the simulated cell of a result: machine, workload, scheduler."""
+        """Return the cell that a result measures, with its machine, workload and scheduler."""
         return self._simulated[result.key]
 
     @cached_property

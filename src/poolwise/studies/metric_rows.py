@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 
 
 class MetricRow(Mapping[str, float]):
-    """Mapping of metric names to values of one cell, in a sixth of the memory of a dictionary."""
+    """Mapping of metric names to the values of one cell; takes a sixth of the memory of a dictionary."""
 
     __slots__ = ("_index", "_values")
 

@@ -89,9 +89,9 @@ def runs_text(study: Study) -> str:
 
 
 def _further_runs(study: Study) -> dict[str, set[str]]:
-    """Return the keys of the runs in addition to the study's cells by purpose.
+    """Return purpose -> keys of the runs that are not among the study's cells.
 
-    A run with several purposes counts for the first.
+    A run with several purposes counts only for the first.
     """
     keys: dict[str, set[str]] = {}
     for runs, purpose in (
@@ -104,7 +104,7 @@ def _further_runs(study: Study) -> dict[str, set[str]]:
 
 
 def _engines(result: MeasuredStudy) -> str:
-    """Name the engine, or each engine with the runs that used it."""
+    """Name the engine, or each engine with the number of runs that used it."""
     engines = {"of the study": Counter(cell.engine for cell in result.cells)}
     for purpose, keys in _further_runs(result.study).items():
         engines[purpose] = Counter(str(result.facts[key]["engine"]) for key in keys)
@@ -135,7 +135,7 @@ def _left_out(result: MeasuredStudy) -> list[str]:
 
 
 def cells_by_machine(result: MeasuredStudy) -> list[tuple[str, Sequence[CellResult]]]:
-    """Group cells by the text of their varied machine values, numbers with their noun; "" if the machine does not vary."""
+    """Group cells by a text of their varied machine values ("8 racks"); the text is "" if the machine does not vary."""
     groups: dict[str, list[CellResult]] = {}
     tables = result.study.cells[0].machine_tables
     for cell in result.cells:

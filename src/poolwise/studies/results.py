@@ -91,7 +91,7 @@ class StudyResult(MeasuredStudy):
 
     @cached_property
     def hidden_metrics(self) -> frozenset[str]:
-        """Names of the metrics that tables omit: no run has them, or they measure remote memory, which no machine has."""
+        """Names of the metrics that tables omit: no run has them, or they measure remote memory and no machine has any."""
         pools = any(len(cell.machine.of_kind(Kind.POOL)) for cell in self.study.cells)
         return hidden_metrics([cell.metrics for cell in self.cells], pools)
 
@@ -191,8 +191,8 @@ def run(
     study
         STUDY.toml, the name of a shipped study, or what `load` returned.
     out
-        Folder for cells, results and provenance, made if it does not exist; cells that it holds are not repeated. By default
-        results/STUDY.
+        Folder for cells, results and provenance, created if necessary; cells that it already contains are not repeated. By
+        default results/STUDY.
     jobs
         Number of processes on this computer; all cores if not given or -1. The results do not depend on it.
     progress
@@ -275,7 +275,7 @@ def _cell_result(cell: Cell, metrics: Mapping[str, float], facts: Json) -> CellR
 
 @lru_cache(maxsize=1024)
 def _shared(counts: tuple[tuple[str, int], ...]) -> Mapping[str, int]:
-    """Return one shared mapping for equal counts, since a study may have a million cells."""
+    """Return the same mapping for equal counts, to save memory in studies of up to a million cells."""
     return dict(counts)
 
 

@@ -1,4 +1,4 @@
-"""Runs of a study that no kernel supports: why, about how long they take, and what would make them fast."""
+"""Runs of a study that no kernel supports: the reason, an estimate of their duration, and how to make them fast."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ class SlowRuns:
 
     Attributes
     ----------
-    obstacle : why no kernel supports them, and what would
-    runs, jobs : number of runs, and of jobs of the longest log
-    seconds : lower estimate of the seconds of each run, from a sample of its first jobs
+    obstacle : why no kernel supports them, and what would change that
+    runs, jobs : number of runs, and of jobs in the longest log
+    seconds : low estimate of the duration of each run (s), from a sample of its first jobs
     """
 
     obstacle: Obstacle
@@ -79,7 +79,7 @@ def _slow(obstacle: Obstacle, runs: list[tuple[Cell, int]]) -> SlowRuns:
 
 
 def _obstacle(cell: Cell) -> tuple[Obstacle | None, int]:
-    """Return why no kernel supports a cell, None for a short or a supported one, and its number of jobs."""
+    """Return why no kernel supports a cell, and its number of jobs; the reason is None for short and for supported cells."""
     try:
         with warnings.catch_warnings(action="ignore"):  # the run warns
             workload = workload_of(cell)
@@ -123,7 +123,7 @@ def _estimated_seconds(cell: Cell) -> float:
 
 
 def extrapolate(spent: list[tuple[int, float]], jobs: int) -> float:
-    """Return the seconds of a number of jobs from those of samples (jobs, seconds) that double in size."""
+    """Return the estimated seconds for a number of jobs, extrapolated from samples (jobs, seconds) that double in size."""
     if not spent:
         return 0.0
     exponent = 1.0

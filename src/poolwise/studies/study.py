@@ -35,11 +35,11 @@ class Study:
     file : study file
     tables : resolved content, including machine files and --set values
     vary : dotted path -> values as written
-    measure : what is measured
-    cells : the runs that are compared, in the order of the file (the last thing varied changes fastest, then the seed)
+    measure : the section [measure]
+    cells : the runs that are compared, in the order of the file (the seed changes fastest, then the last varied path)
     memory_machine : machine of `measure.memory_baseline`, None if there is none
     metrics : additional metrics of `measure.metrics`, with absolute paths
-    measures : the same, configured
+    measures : the additional metrics as configured objects
     today : key of a cell -> the run of today's configuration with which it is compared
 
     Examples
@@ -90,7 +90,7 @@ class Study:
 
     @cached_property
     def runs(self) -> tuple[Cell, ...]:
-        """All simulated runs: the cells, and baselines and runs of today that are not among them."""
+        """All simulated runs: the cells, and the baselines and runs of today's configuration that are not among them."""
         distinct: dict[str, Cell] = {}
         for cell in (*self.cells, *self.baselines, *self.memory_baselines, *self.today.values()):
             distinct.setdefault(cell.key, cell)  # the first of the rows that share a run
@@ -110,7 +110,7 @@ def load(path: str | Path, set: Mapping[str, Any] | None = None) -> Study:
     path
         File, folder of `poolwise snapshot`, or name of a shipped study.
     set
-        Dotted path -> value that replaces one of the file, as --set does. A path that is set is no longer varied.
+        Dotted path -> value that replaces the one in the file, as --set does. A path that is set is no longer varied.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Resolved studies: documents with --set and each combination of varied values applied, and all files inlined."""
+"""Resolved studies: documents in which files are inlined, and --set and each combination of varied values are applied."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class StudyVariant:
     ----------
     parameters : dotted path -> value as shown in labels
     document : the study with these values
-    today : the same with the configuration in use today; None if the study has none
+    today : the same study under the configuration in use today; None if the study has none
     """
 
     parameters: dict[str, Parameter]
@@ -113,7 +113,7 @@ def _varied_values(document: Document) -> dict[str, list[Any]]:
 
 
 def with_values(document: Document, chosen: Mapping[str, Any], section: str) -> Document:
-    """Replace values, outer paths before inner ones; errors report their line in a section of the study."""
+    """Replace the chosen values, outer paths before inner ones; errors report the value's line in the given section."""
     fixed = {*document.tables} - {"scheduler"} if section == "space" else FIXED
     for path, value in sorted(chosen.items(), key=lambda item: item[0].count(".")):
         _, line, label = document.location((section, path))
