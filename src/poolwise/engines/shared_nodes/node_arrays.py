@@ -50,14 +50,7 @@ def node_arrays(machine: Machine, jobs: JobTable, layout: NodeLayout, grouped: J
     pool, of = layout.pool[place], np.full(n, -1, dtype=np.int64)
     pools, of[pool >= 0] = np.unique(pool[pool >= 0], return_inverse=True)
     racks, rack = np.unique(layout.rack[place], return_inverse=True)
-    free = leaf[:, CORES]
-    classes = 0 if placed.prefers in ("first", "consecutive") else int(free.max()) + 2  # the last class is always empty
-    with_cores, bits = blank(classes), np.zeros((classes, -(-n // WORD)), dtype=np.int64)
-    if classes:
-        np.add.at(with_cores, free, 1)
-        np.add.at(bits, (free, np.arange(n) // WORD), 1 << (np.arange(n) % WORD))
-        with_cores = np.ascontiguousarray(np.cumsum(with_cores[::-1])[::-1])
-        bits = np.ascontiguousarray(np.bitwise_or.accumulate(bits[::-1])[::-1])
+    with_cores, bits = _by_free_cores(leaf[:, CORES], placed)
     return NodeArrays(
         top=top,
         open=within,
@@ -84,6 +77,22 @@ def node_arrays(machine: Machine, jobs: JobTable, layout: NodeLayout, grouped: J
         column=np.array([*columns, *(layout.device_column for _ in types)], dtype=np.int64),
         order=np.argsort(np.array(columns), kind="stable"),
     )
+
+
+def _by_free_cores(free: IntArray, placed: NodeRule) -> tuple[IntArray, IntArray]:
+    """Return the number of nodes with at least k free cores, (n_class,), and these nodes as words of bits, (n_class, n_word).
+
+    The last class is always empty. Placements that take the first nodes need no classes.
+    """
+    n = len(free)
+    classes = 0 if placed.prefers in ("first", "consecutive") else int(free.max()) + 2
+    with_cores, bits = blank(classes), np.zeros((classes, -(-n // WORD)), dtype=np.int64)
+    if classes:
+        np.add.at(with_cores, free, 1)
+        np.add.at(bits, (free, np.arange(n) // WORD), 1 << (np.arange(n) % WORD))
+        with_cores = np.ascontiguousarray(np.cumsum(with_cores[::-1])[::-1])
+        bits = np.ascontiguousarray(np.bitwise_or.accumulate(bits[::-1])[::-1])
+    return with_cores, bits
 
 
 def separate_nodes(nodes: NodeArrays) -> NodeArrays:

@@ -120,9 +120,7 @@ def price_out(
     count = 0
     while count < n and value[order[count]] > -np.inf:
         count += 1
-    worths, loads, needs = np.empty(count), np.empty(count, dtype=np.int64), np.empty(count)
-    for i in range(count):
-        worths[i], loads[i], needs[i] = value[order[i]], c.load[order[i]], c.need[g, order[i]]
+    worths, loads, needs = value[order], c.load[order], c.need[g][order]
     table = np.zeros((count + 1, capacity + 1))
     for i in range(count - 1, -1, -1):
         with_item(worths[i], loads[i], capacity, table[i + 1], table[i])
