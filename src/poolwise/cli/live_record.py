@@ -53,8 +53,9 @@ def record_answer(record: LiveRecord) -> Answer:
     if summary["started_and_decided"]:
         waits = time(summary["mean_wait_s"]), time(summary["mean_wait_decided_s"])
         because.append(
-            f"{summary['started_and_decided']:,} of them started and have a decision: mean wait {waits[0]}, "
-            f"{waits[1]} under the decisions of this scheduler; {summary['same_placement']:,} ran on the nodes that it chose"
+            f"{summary['started_and_decided']:,} of them started and have a decision: their mean wait was {waits[0]}, "
+            f"compared with {waits[1]} under the decisions of this scheduler; {summary['same_placement']:,} ran on the "
+            "nodes that it chose"
         )
     jobs = sorted(content["jobs"], key=lambda job: -abs((job["wait_s"] or 0.0) - (job["wait_decided_s"] or 0.0)))
     rows = [

@@ -33,7 +33,7 @@ class PackingSection(Section):
     """Jobs that fit at once, for each combination of [vary]."""
 
     kind: Literal["packing"]
-    resource: Name = Field(default="gpu_milli", description="resource of devices that jobs request in parts")
+    resource: Name = Field(default="gpu_milli", description="device resource that jobs request in fractions")
     device: Name = Field(default="GPU", description="word for a device in the answer")
     load: float = Field(
         default=1.3, gt=0, le=10, description="jobs are drawn until they request this multiple of the devices' capacity"

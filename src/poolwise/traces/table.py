@@ -123,7 +123,7 @@ def _check_header(source: Source) -> None:
     for request in _REQUESTS.values():
         if _REQUEST + request in source.names:
             own = next(name for name, r in _REQUESTS.items() if r == request)
-            problem = f"'{_REQUEST}{request}' has a standard column name"
+            problem = f"'{_REQUEST}{request}' duplicates a standard column"
             raise InputError(problem, file=source.path, field=_REQUEST + request, remedy=f"name the column {own}")
 
 

@@ -87,4 +87,4 @@ def test_shadow_snapshot_explain_forecast_and_give_back(tmp_path: Path) -> None:
         assert cluster.call("squeue", "-h", "-j", waits, "-o", "%r").strip() == "JobHeldAdmin"
         assert "1 jobs" in poolwise("live", "slurm", "--mode", "place", *FM, "--release")
         shown = cluster.call("squeue", "-h", "-j", waits, "-o", "%r %n %W %k").split(maxsplit=2)
-        assert shown[0] in ("Resources", "Priority", "None") and "given back to Slurm: place mode was ended" in shown[-1]
+        assert shown[0] in ("Resources", "Priority", "None") and "released to Slurm: place mode was ended" in shown[-1]

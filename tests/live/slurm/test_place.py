@@ -93,7 +93,7 @@ def test_job_that_never_starts_is_withdrawn_and_finally_given_back(slurm: FakeSl
         run.step()
     assert slurm.marks["1"] == "poolwise-gave-back" and not slurm.jobs["1"].held
     assert not slurm.jobs["1"].required and not slurm.jobs["1"].licenses
-    assert slurm.comments["1"].startswith("memory=70GiB mine | poolwise: given back to Slurm: Slurm refused 5 starts")
+    assert slurm.comments["1"].startswith("memory=70GiB mine | poolwise: released to Slurm: Slurm refused 5 starts")
     run.start()
     run.step()
     assert not slurm.jobs["1"].held, "a later run does not hold it again"

@@ -29,7 +29,7 @@ def why_unsupported(spec: RunSpec, rule: ListRule) -> str:
     cells = {(int(owner), layout.node_column) for owner in layout.nodes}
     cells |= {(int(owner), layout.memory_column) for owner in layout.pools if owner >= 0}
     if any((change.owner, change.resource) not in cells for change in spec.disturbances):
-        return "something other than nodes and pools of racks changes during the run"
+        return "capacity other than that of nodes and rack pools changes during the run"
     if backfill is None or backfill.keeps or backfill.times is not None:
         return "capacity changes during the run, with held reservations or backfilling at intervals"
     if rule.order.kind not in IN_KERNELS:

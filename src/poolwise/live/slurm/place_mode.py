@@ -286,7 +286,7 @@ class PlacePlatform(SlurmPlatform):
                 "scontrol",
                 "update",
                 f"JobId={name}",
-                f"Comment={gang[0].comment}{NOTE_SEPARATOR}given back to Slurm: {reason}".strip(),
+                f"Comment={gang[0].comment}{NOTE_SEPARATOR}released to Slurm: {reason}".strip(),
             )
             if not any(job.held_by_user for job in gang):
                 self.session.send([f"release {leader_id(name, gang)}"])

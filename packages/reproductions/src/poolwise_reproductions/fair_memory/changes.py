@@ -99,7 +99,8 @@ TEXTS = ChangeTexts(
 )
 """Causes that the switches verify, and the packages of several switches or changes."""
 NOTE = (
-    "Runs of single changes verify causes; none is a reading. Loads of 0.85, 0.9, 0.93 and 1.1 to 1.4 and memory factors "
+    "Runs with a single change verify causes; none of them is a reading. Loads of 0.85, 0.9, 0.93 and 1.1 to 1.4 and "
+    "memory factors "
     "of 1.3, 1.6, 2 and 3 were tried, and those that turn a claim are kept, so a change shows that a cause is "
     "sufficient, not that it applied in the paper. Earlier arrivals within the three days, times divided by 10 and "
     "submit times as timestamps were tried without turning a further claim. At another load the same jobs arrive in more "
