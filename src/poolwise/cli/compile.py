@@ -91,7 +91,7 @@ def families() -> Mapping[str, Callable[[], object]]:
 
 
 def _flow() -> None:
-    """Solve a graph of two arcs with each solver of Poolwise, including the incremental one."""
+    """Solve a graph with two arcs by each of Poolwise's solvers, including the incremental one."""
     from typing import get_args
 
     from poolwise.optimize.min_cost_flow import FlowSolver, min_cost_flow

@@ -19,7 +19,7 @@ from poolwise.errors import PoolwiseError
 
 
 def styled_console(**how: Any) -> Console:
-    """Return a console with styles on a terminal only; none with NO_COLOR, not even bold text."""
+    """Return a console that uses styles only on a terminal; with NO_COLOR, it uses none, not even bold text."""
     return Console(color_system=None if os.environ.get("NO_COLOR") else "auto", **how)
 
 
@@ -53,7 +53,7 @@ def progress(text: str) -> None:
 def wrapped(text: str, console: Console, in_pipe: bool = False) -> str:
     """Break the lines of a text between words to fit a terminal; continuation lines keep the indentation.
 
-    In a pipe, lines stay whole unless they wrap `in_pipe`.
+    In a pipe, lines stay whole unless `in_pipe` is true.
     """
     if not (console.is_terminal or in_pipe):
         return text
@@ -77,7 +77,7 @@ def warn(text: str) -> None:
 
 
 def note(text: str, in_pipe: bool = False) -> None:
-    """Print a remark on the results on stderr; a long list wraps `in_pipe` too."""
+    """Print a remark on the results on stderr; with `in_pipe`, a long list wraps in a pipe too."""
     _message("note:", "cyan", text, "dim", in_pipe)
 
 
@@ -109,7 +109,7 @@ class StoppedError(PoolwiseError):
 
 @contextmanager
 def resumable(folder: Path) -> Iterator[None]:
-    """Turn Ctrl-C into an error that says how to resume; completed runs are kept in `folder`."""
+    """Turn Ctrl-C into an error that states how to resume; completed runs are kept in `folder`."""
     try:
         yield
     except KeyboardInterrupt:

@@ -1,6 +1,6 @@
 """Commands of other distributions: modules in the entry-point group `poolwise.commands`, which add a command when imported.
 
-An entry point has the name of its command, after the groups of which it is part: "profile.measure". Commands of Poolwise's own
+The name of an entry point consists of the command's groups and its name: "profile.measure". Commands of Poolwise's own
 distributions stay on the help page if the distribution is missing; they then state how to install it.
 """
 
@@ -41,12 +41,12 @@ def contribute(app: typer.Typer) -> None:
 
 
 def missing_distribution(what: str, distribution: str) -> PoolwiseError:
-    """Return the error for something that belongs to a distribution that is not installed."""
+    """Return the error for a command or component of a distribution that is not installed."""
     return PoolwiseError(f"{what} requires {distribution}, which is not installed\n  remedy: pip install {distribution}")
 
 
 def _add_failing(app: typer.Typer, name: str, help_: str, error: PoolwiseError) -> None:
-    """Add a command that accepts any arguments and raises an error, unless there is one of this name."""
+    """Add a command that accepts any arguments and raises an error, unless a command of this name exists."""
     *groups, last = name.split(".")
     for group in groups:
         app = next(info.typer_instance for info in app.registered_groups if info.name == group and info.typer_instance)

@@ -1,4 +1,4 @@
-"""Commands: registration with the examples that end each help page; tests run them."""
+"""Registration of commands with the examples that end each help page; tests run these examples."""
 
 from __future__ import annotations
 
@@ -26,6 +26,6 @@ def command(group: typer.Typer, *lines: str, name: str | None = None, before: st
 
 
 def examples(*commands: str, before: str = "") -> str:
-    """Return the end of a help page: `before`, then commands as a user types them."""
+    """Return the end of a help page: the text `before`, then the commands as a user types them."""
     lines = [*([before] if before else []), "Examples:", *(f"{PROMPT}{command}" for command in commands)]
     return "\n\n".join(lines)

@@ -58,7 +58,7 @@ class ExplainOutput:
 
 
 def explain_cell(cell: Cell, job: int, outcomes: Outcomes | None = None) -> Explanation:
-    """Simulate a cell again and explain the wait of a job; with saved outcomes, part of the simulation is skipped."""
+    """Simulate a cell again and explain the wait of a job; saved outcomes, if given, let it skip part of the simulation."""
     from dataclasses import replace
 
     from poolwise.explain import explain_wait, memory_stretches

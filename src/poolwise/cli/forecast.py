@@ -41,7 +41,7 @@ def _scheduler(what: str) -> Any:
 
 @dataclass(frozen=True)
 class PolicyOptions:
-    """Options that name the scheduler: a file, or its parts; None where an option was not given."""
+    """Options that name the scheduler: a file, or its parts; an option that was not given is None."""
 
     scheduler: Annotated[str | None, _scheduler("replaces --order, --backfill and --placement")] = None
     order: Annotated[str | None, _part("Queue order", "fcfs")] = None
@@ -87,7 +87,7 @@ class LogFormat:
     only: OnlyOption = field(default_factory=list)
 
     def read(self, path: Path, machine: Machine) -> Workload:
-        """Read a log; where its format supports it, with resource requests as users wrote them."""
+        """Read a log, with resource requests as users wrote them if the format supports that."""
         from poolwise.forecasting.forecast import read_log
 
         options: dict[str, Any] = {"map": self.map, "extra_columns": self.extra_columns, "only": dict(self.only)}
@@ -271,7 +271,7 @@ def _forecast(
 
 
 def _serve(cluster: ClusterName, forecast: Callable[[], ForecastAnswer], port: int, service: ServiceOptions) -> None:
-    """Serve forecasts on a port of this host; invalid options raise before the port is opened."""
+    """Serve forecasts on a port of this host; invalid options raise an error before the port is opened."""
     require_packages(cluster.value)
     import threading
     import time

@@ -108,7 +108,7 @@ def _machine(text: str) -> Machine:
 
 
 def _report(omitted: Omissions) -> None:
-    """Print what an import leaves out, the most important first: a warning for each setting that would change schedules."""
+    """Print the settings that an import leaves out, the most important first; warn of those that would change schedules."""
     from poolwise.files.slurm_import.cluster import keys_text
 
     for text in omitted.sentences():

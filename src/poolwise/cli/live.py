@@ -84,8 +84,8 @@ def run_live(
     options : options of the command
     mode : what the platform does with decisions, as the record names it
     make : makes the platform from the state of an earlier run, if any
-    scheduler : decides instead of the scheduler that the options name, which still explains waits
-    named : replaces the scheduler that the options name
+    scheduler : scheduler that decides instead of the one that the options name, which still explains waits
+    named : scheduler that replaces the one that the options name
     host : address on which the endpoints are served
     explain_all : whether each waiting job gets its first reason, not only the first ones of the queue
     register : adds the metrics of the platform to those of all platforms
@@ -133,10 +133,10 @@ def run_live(
 
 @contextmanager
 def rare_full_collections() -> Iterator[None]:
-    """Let Python collect young garbage in larger steps and all garbage rarely, until the context ends.
+    """Let Python collect young garbage in larger steps, and all garbage rarely, until the context ends.
 
-    A pass allocates objects for each waiting job. With 5,000 of them, Python's defaults would start a full collection every few
-    passes, which stops the scheduler for a tenth of a second.
+    A pass allocates objects for each waiting job. With 5,000 waiting jobs, Python's defaults would start a full collection
+    every few passes, which stops the scheduler for a tenth of a second.
     """
     before = gc.get_threshold()
     gc.set_threshold(50_000, 20, 100)

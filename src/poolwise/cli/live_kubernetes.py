@@ -191,7 +191,7 @@ def doctor(
 
 
 def _profiles(name: str, scheduler: str, more: list[str] | None) -> dict[str, str]:
-    """Return schedulerName -> scheduler file of all profiles; that of --name and --scheduler comes first."""
+    """Return schedulerName -> scheduler file for all profiles; the profile of --name and --scheduler comes first."""
     profiles = {name: scheduler}
     for text in more or ():
         other, _, file = text.partition("=")
@@ -206,7 +206,7 @@ def _profiles(name: str, scheduler: str, more: list[str] | None) -> dict[str, st
 
 
 def _lease(namespace: str, name: str, lease: str | None, shadow: bool) -> tuple[str, str] | None:
-    """Return the namespace and name of the lease, by default that of the scheduler; None in shadow mode."""
+    """Return the namespace and name of the lease, by default the scheduler's lease; None in shadow mode."""
     return None if shadow else _namespace_and_name(lease) if lease is not None else (namespace, name)
 
 

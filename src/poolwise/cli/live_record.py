@@ -42,7 +42,7 @@ def warn_of_truncation(record: LiveRecord) -> None:
 
 
 def record_answer(record: LiveRecord) -> Answer:
-    """Return the summary of a record, and its jobs, those whose waits differ most first."""
+    """Return the summary of a record, and its jobs, those with the largest differences in wait first."""
     from poolwise.presentation.answer import Answer
 
     def time(value: float | None) -> str:

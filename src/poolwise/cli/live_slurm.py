@@ -89,7 +89,7 @@ def slurm(
 
 
 def _settings(partition: str | None, nodes: NodeSharing, unit: int, interval: float) -> SlurmSettings:
-    """Return the settings; those that the options leave open are read from Slurm."""
+    """Return the settings; those that the options do not give are read from Slurm."""
     from poolwise.live.slurm.parsing import default_partition, is_exclusive
     from poolwise.live.slurm.platform import SlurmSettings
 

@@ -13,7 +13,7 @@ from typing import Any, get_type_hints
 
 
 def expand(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a command whose option groups are replaced by their options.
+    """Return a command in which each option group is replaced by its options.
 
     Fields of a group are annotated as parameters of a typer command: `Annotated[int, typer.Option(help=...)] = 0`.
     """

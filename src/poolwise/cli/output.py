@@ -30,7 +30,7 @@ def print_json(content: Mapping[str, Any], source: Mapping[str, Any], notes: Ite
 
 
 def print_object(content: Mapping[str, Any]) -> None:
-    """Print one JSON object on stdout as it is."""
+    """Print one JSON object on stdout, unchanged."""
     sys.stdout.write(json.dumps(content, indent=2, allow_nan=False) + "\n")
 
 
@@ -86,7 +86,7 @@ def provenance(seed: int | None, inputs: Iterable[Path]) -> dict[str, Any]:
 
 
 def write_provenance(path: Path, source: Mapping[str, Any]) -> None:
-    """Write the origin of a file next to it, as FILE.provenance.json: tables and timelines have no place for it."""
+    """Write the origin of a file next to it, as FILE.provenance.json, since tables and timelines cannot contain it."""
     write_whole(path.with_name(f"{path.name}.provenance.json"), (json.dumps(source, indent=1) + "\n").encode())
 
 

@@ -48,7 +48,7 @@ def _each(command: Any) -> Iterator[Any]:
 
 
 def _arrange_options(command: Any) -> None:
-    """Show few options in one panel and many in several; flags show no type, since they take no value."""
+    """Show few options in one panel, and many in several panels; flags show no type, since they take no value."""
     help_option = command.get_help_option(typer.Context(command))
     default = [] if not isinstance(command, DefaultGroup) else command.commands[command.default].params
     count = len([*_options(command.params), *_options(default)]) + 1

@@ -87,7 +87,7 @@ def run_study(
 
 
 def _source(result: StudyResult) -> dict[str, Any]:
-    """Return the provenance of a study, with the keys of every JSON output; `seed` is None for several seeds."""
+    """Return the provenance of a study with the same keys as in all JSON output; `seed` is None for several seeds."""
     source = result.provenance()
     seeds = source["seeds"]
     inputs = {**source["traces_sha256"], result.study.name: result.study.sha256}
@@ -114,7 +114,7 @@ def _table(result: StudyResult) -> Table:
 
 
 def _number(value: float, unit: str) -> str:
-    """Format a number with four digits and no exponent, a time with its unit; "-" for an undefined metric."""
+    """Format a number with four digits and no exponent, or a time with its unit; "-" for an undefined metric."""
     if value != value:
         return "-"
     if unit == "s":
@@ -123,5 +123,5 @@ def _number(value: float, unit: str) -> str:
 
 
 def _plain(value: object) -> object:
-    """Return None for an undefined metric: JSON has no NaN."""
+    """Return the value of a metric, or None if it is undefined, since JSON has no NaN."""
     return None if isinstance(value, float) and not isfinite(value) else value

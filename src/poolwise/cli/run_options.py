@@ -35,7 +35,7 @@ def name_option(what: str, group: str, default: str) -> Any:
 
 @dataclass(frozen=True)
 class LogOptions:
-    """Machine, scheduler and format of a simulated log; None, empty or False where an option was not given."""
+    """Machine, scheduler and format of a simulated log; an option that was not given is None, empty or False."""
 
     machine: Annotated[Path | None, typer.Option(metavar="MACHINE", help="MACHINE.toml, or the name of a shipped machine.")] = (
         None
@@ -165,7 +165,7 @@ class LogOptions:
 
 
 def with_placement(placements: list[Any]) -> dict[str, Any]:
-    """Return dotted path -> value of --set options; a bare KEY is a setting of the placement."""
+    """Return dotted path -> value for --set options; a KEY without dots is a setting of the placement."""
     return {key if "." in key else f"scheduler.placement.{key}": value for key, value in placements}
 
 

@@ -91,7 +91,7 @@ def report_run(
     ----------
     result, scheduler, measures : the run, its scheduler, and the additional metrics
     output : output options
-    source : provenance of a result in a folder
+    source : function that returns the provenance of a result for a file in a folder
     notes : notes in addition to those of the run
     sample : sampling interval of the utilization of processing units, ns
     warm_up : number of first jobs that are not measured
@@ -117,7 +117,7 @@ def report_run(
 
 
 def write_schedule(record: Schedule, path: Path) -> None:
-    """Write one row per finished job, as CSV or Parquet; placements as `Schedule.placements` formats them."""
+    """Write one row per finished job, as CSV or Parquet, with placements in the format of `Schedule.placements`."""
     ids, submits = record.workload.id.tolist(), record.workload.submit.tolist()
     jobs, starts, ends, finished = record.job.tolist(), record.start.tolist(), record.end.tolist(), record.finished.tolist()
     placements = record.placements()

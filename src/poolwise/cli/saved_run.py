@@ -85,7 +85,7 @@ def read_recorded_run(file: Path, settings: Sequence[Any]) -> tuple[Cell, tuple[
 
 
 def check_recorded(file: Path, job: int, until: int, started: bool) -> None:
-    """Raise InputError unless a schedule of `poolwise simulate` has the last start of a job at `until` ns."""
+    """Raise InputError unless the job's last start in a schedule of `poolwise simulate` is at `until` (ns)."""
     import polars as pl
 
     from poolwise.traces.parquet import read_parquet

@@ -1,4 +1,4 @@
-"""Tables on a terminal: bold headings, numbers to the right, no wider than the terminal, line breaks between words only."""
+"""Tables on a terminal: bold headings, right-aligned numbers, no wider than the terminal, line breaks only between words."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _BETWEEN = re.compile(r"(?<= to) ")
 def print_table(table: Table, most: int | None = None, remedy: str = "") -> None:
     """Print a table within the width of the console.
 
-    Wide columns wrap between words. Quantities wrap only if nothing else helps. If the table still does not fit, it is printed
-    as one block of lines per row. Empty columns are left out. If there are more than `most` rows, only the first are printed,
+    Wide columns wrap between words. Quantities wrap only as a last resort. If the table still does not fit, it is printed as
+    one block of lines per row. Empty columns are left out. If there are more than `most` rows, only the first are printed,
     followed by the `remedy` to see the others.
     """
     filled = [k for k in range(len(table.columns)) if not table.rows or any(row[k] for row in table.rows)]

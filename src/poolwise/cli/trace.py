@@ -171,7 +171,7 @@ def info(
 
 
 def _without_machine(reason: str) -> str:
-    """Reword a reason that refers to a machine, because none was named."""
+    """Reword a reason that refers to a machine, for the case that none was named."""
     from poolwise.traces.demand import LACKING
 
     return reason.replace(LACKING.format("nodes"), "because no machine that has them is given")

@@ -15,7 +15,7 @@ _SHOWN = 3
 
 
 def explain_usage(problem: Any) -> Any:
-    """Return the problem; for an unknown option, its message names the related commands that support it."""
+    """Return the usage error; for an unknown option, its message names the related commands that support the option."""
     option, context = getattr(problem, "option_name", None), problem.ctx
     if type(problem).__name__ == "NoSuchOption" and option and context is not None:
         names, root = _names(context), context.find_root().command
@@ -27,7 +27,7 @@ def explain_usage(problem: Any) -> Any:
 
 
 def _names(context: Any) -> list[str]:
-    """Return the names of the commands that a context is nested in, without the program."""
+    """Return the names of the commands of a context, outermost first, without the program's name."""
     return [*_names(context.parent), context.info_name] if context.parent is not None else []
 
 

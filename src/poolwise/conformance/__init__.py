@@ -1,7 +1,7 @@
 """Checks that a policy, scheduler or model keeps its contract, and a fake cluster with faults. Public: use them in your tests.
 
 `check` detects the kind of an object; each `check_*` checks one kind. They run the object on small machines and return one
-`Check` per promise; a broken promise has a sentence on what happened. In a test:
+`Check` per promise; for a broken promise, it states the problem. In a test:
 
     @poolwise.parametrize_with_checks(MyOrder())
     def test_contract(check):

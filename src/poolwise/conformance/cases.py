@@ -1,4 +1,4 @@
-"""Small machines and workloads for the checks, and runs that show every state to a visitor or compare two engines."""
+"""Small machines and workloads for the checks, and runs that pass every state to a visitor or compare two engines."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Case:
     Attributes
     ----------
     workload, machine : the workload, and the machine that it runs on
-    walker : scheduler that places the jobs while another object is checked
+    walker : scheduler that places the jobs if the checked object is not a scheduler
     model : performance model, unless a model is checked
     """
 
@@ -57,7 +57,7 @@ class Case:
 
 
 def check_suitable_cases(cases: Sequence[Case], check: Callable[[Case], None]) -> None:
-    """Check on each case; an object may decline machines of the wrong shape with an InputError, but not all of them."""
+    """Run a check on each case; an object may decline some machines with an InputError, because of their shape, but not all."""
     declined: list[InputError] = []
     for case in cases:
         try:
@@ -69,7 +69,7 @@ def check_suitable_cases(cases: Sequence[Case], check: Callable[[Case], None]) -
 
 
 def racks(jobs: int = 40, seed: int = 1) -> Case:
-    """Three racks of four nodes with memory pools, overloaded: ties, jobs over several racks, large memory, two too large."""
+    """Return three overloaded racks of four nodes and a pool each: ties, jobs on several racks, large memory, two too large."""
     rows = np.arange(jobs)
     size, hunger, length = (uniform(seed, name, rows) for name in ("size", "hunger", "length"))
     nodes = np.where(size < 0.6, 1 + (size * 5).astype(np.int64), 1 + (size * 10).astype(np.int64))
@@ -88,7 +88,7 @@ def racks(jobs: int = 40, seed: int = 1) -> Case:
 
 
 def devices(jobs: int = 30, seed: int = 2) -> Case:
-    """Four shared nodes and four devices on a network of two switches; some jobs use a device, local or remote."""
+    """Return four shared nodes and four devices on a network with two switches; some jobs use a local or remote device."""
     want = uniform(seed, "want", np.arange(jobs))
     requests = {
         "cores": np.full(jobs, 2),
@@ -99,7 +99,7 @@ def devices(jobs: int = 30, seed: int = 2) -> Case:
 
 
 def modules(jobs: int = 24, seed: int = 3) -> Case:
-    """Five shared nodes with cores and memory and one memory pool; jobs request both."""
+    """Return five shared nodes with cores and memory, and one memory pool; jobs request both cores and memory."""
     want = uniform(seed, "want", np.arange(jobs))
     requests = {"cores": 1 + (want * 7).astype(np.int64), "memory": LOCAL // 4 + (want * LOCAL).astype(np.int64) // 2}
     build = MachineBuilder("modules", ("cores", "memory"))
@@ -110,7 +110,7 @@ def modules(jobs: int = 24, seed: int = 3) -> Case:
 
 
 def units(jobs: int = 24, seed: int = 4) -> Case:
-    """Six processing units of two types in two racks; jobs of one to four tasks of two types, with data at some place."""
+    """Return six units of two types in two racks; jobs have one to four tasks of two types, with data at some position."""
     rows = np.arange(jobs)
     want = uniform(seed, "want", rows)
     submit, length = _stream(rows, seed, 4)
@@ -131,7 +131,7 @@ def units(jobs: int = 24, seed: int = 4) -> Case:
 
 
 def _dispatching(rate: np.ndarray) -> Machine:
-    """Make units 0..5 at the places (0, 0) to (1, 2), the types in turn, and a network as in `_network`."""
+    """Return units 0..5 of alternating types at the positions (0, 0) to (1, 2), with a network as in `_network`."""
     build = MachineBuilder("units", ("slots", "bandwidth"))
     units = [build.node(f"node{k}", type=f"type{k % 2}", rack=k // 3, shelf=k % 3, slots=1) for k in range(6)]
     build.vertices([*units, "left", "right", "core"])
@@ -151,13 +151,13 @@ def _asking(requests: dict[str, np.ndarray], seed: int, name: str) -> Workload:
 
 
 def _stream(rows: np.ndarray, seed: int, gap: int) -> tuple[np.ndarray, np.ndarray]:
-    """Draw submissions that are less than `gap` times 15 s apart, some of them simultaneous, and durations of whole minutes."""
+    """Draw submissions less than `gap` times 15 s apart, some of them simultaneous, and durations in whole minutes."""
     apart, length = (uniform(seed, name, rows) for name in ("gap", "length"))
     return np.cumsum((apart * gap).astype(np.int64)) * 15 * SECOND, (1 + (length * 8).astype(np.int64)) * 60 * SECOND
 
 
 def _columns(rows: np.ndarray, seed: int, submit: np.ndarray, duration: np.ndarray) -> dict[str, np.ndarray]:
-    """Draw the attributes that policies and models of the field read."""
+    """Draw the attributes that common policies and models read."""
     place = uniform(seed, "place", rows)
     return {
         "deadline": submit + 3 * duration,
@@ -184,14 +184,14 @@ def _network() -> Machine:
 
 @dataclass(frozen=True)
 class RoundRobin(Scheduler, Dispatcher):
-    """Shared nodes in turn; a job that requests bandwidth shares a device that its row number selects."""
+    """Scheduler that uses shared nodes in turn; a job that requests bandwidth shares a device that its row number selects."""
 
     def open(self, machine: Machine, seed: int) -> Dispatcher:
-        """Begin a run; it keeps no state."""
+        """Begin a run; the scheduler keeps no state."""
         return self
 
     def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Decisions:
-        """Start the jobs that find cores, in order."""
+        """Start the jobs for which there are cores, in order."""
         free, starts = snapshot.free[:4, 0].tolist(), []
         for job in queue.jobs.tolist():
             cores = snapshot.table.job(job).request("cores")
@@ -207,7 +207,7 @@ class RoundRobin(Scheduler, Dispatcher):
 
 
 def state(queue: Queue, snapshot: Snapshot) -> tuple[object, ...]:
-    """Return everything that a dispatcher must not change."""
+    """Return the parts of the state that a dispatcher must not change."""
     jobs = queue.jobs.tolist()
     runs = [(run.id, run.job, run.tasks, run.expected_end) for run in snapshot.runs()]
     arrays = (snapshot.free, snapshot.capacity, snapshot.machine.capacity)
@@ -216,7 +216,7 @@ def state(queue: Queue, snapshot: Snapshot) -> tuple[object, ...]:
 
 @dataclass
 class Watched(Scheduler, Dispatcher):
-    """A scheduler that shows every state to a visitor before it decides."""
+    """A scheduler that passes every state to a visitor before it decides."""
 
     scheduler: Scheduler
     visit: Visit
@@ -240,7 +240,7 @@ class Watched(Scheduler, Dispatcher):
 def walk(
     case: Case, visit: Visit, scheduler: Scheduler | None = None, model: PerformanceModel | None = None, seed: int = 0
 ) -> tuple[Schedule, LoopResult, Snapshot]:
-    """Run a case and show every state to a visitor; the last snapshot is taken at the end."""
+    """Run a case and pass every state to a visitor; the last snapshot is taken at the end."""
     scheduler, model = scheduler if scheduler is not None else case.walker, model if model is not None else case.model
     for part in (scheduler, model):
         part.check(case.machine, case.workload.table)
@@ -253,7 +253,7 @@ RULE = "follows the rule that it states"
 
 
 def compare_engines(scheduler: Scheduler, case: Case, findings: Findings, model: PerformanceModel | None = None) -> None:
-    """Compare the schedule of the reference engine with the one that follows the stated rule, also with small pools."""
+    """Compare the schedule of the reference engine with that of the engine that follows the rule, also with small pools."""
     scarce = case.machine.capacity.copy()
     scarce[case.machine.of_kind(Kind.POOL)] //= 3
     for machine in (case.machine, case.machine.with_capacity(scarce)):

@@ -25,7 +25,7 @@ _RESOURCES = (("cores", "memory"), ("cores", "memory", "gpu"), ("gpu",), ("cores
 
 
 def check_cost(cost: CostModel) -> tuple[Check, ...]:
-    """Check a cost model with random tasks, places and waiting jobs: near and far, idle and loaded, full and empty."""
+    """Check a cost model with random tasks, positions and waiting jobs: near and far, idle and loaded, full and empty."""
     findings = Findings(*COST_PROMISES)
     with findings.running():
         copy = findings.pickled(cost)
@@ -108,6 +108,6 @@ def _draw(seed: int, name: str, n: int) -> FloatArray:
 
 
 def _bytes(thing: TaskClasses | Places | Waiting) -> list[Any]:
-    """Return the contents, to detect changes."""
+    """Return the contents as bytes, to detect changes."""
     values = (getattr(thing, entry.name) for entry in fields(thing))
     return [value.tobytes() if isinstance(value, np.ndarray) else value for value in values]

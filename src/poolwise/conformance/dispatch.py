@@ -38,17 +38,17 @@ def check(thing: Any) -> tuple[Check, ...]:
     Parameters
     ----------
     thing
-        The object; a class is configured with its defaults.
+        The object, or its class, which is then configured with its defaults.
 
     Returns
     -------
     tuple of Check
-        One per promise; `str` of each is a line, and `ok` is False for a broken one.
+        One per promise; `str` of a check is one line of text, and its `ok` is False if the promise is broken.
 
     Raises
     ------
     InputError
-        The object is of no known kind, or the class needs settings.
+        The kind of the object is unknown, or the class needs settings.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""A cluster for tests that behaves as badly as real ones: late and refused starts, owners that join and leave, repeated events.
+"""A cluster for tests that behaves as badly as real clusters: late and refused starts, changing owners, repeated events.
 
 It runs jobs as the simulator does, but its job table grows in the order in which arrivals are reported. `problems` checks the
 state independently.
@@ -58,7 +58,7 @@ class Fault:
 
     Attributes
     ----------
-    late : starts that take up to `late_s` seconds to be bound
+    late : starts whose binding takes up to `late_s` seconds
     conflicts : starts that are refused at once, because another client was faster
     refused : starts that are refused late, after some of their tasks were bound
     twice : instants at which an earlier event is repeated
@@ -66,8 +66,8 @@ class Fault:
     unknown : jobs without a requested time
     leaving : number of times that a part of the machine leaves, to come back later as new owners
     draining : number of times that a part of the machine is drained for a while; its runs continue
-    recycled : number of times that rows of jobs that are gone are given to later jobs
-    shuffled : whether arrivals of one instant are reported in another order than that of their ids
+    recycled : number of times that later jobs reuse the rows of jobs that are gone
+    shuffled : whether arrivals of one instant are reported in a different order from that of their ids
     """
 
     late: float = 0.0
@@ -89,13 +89,13 @@ class Fault:
 
 
 class LateStarts(SimpleModel):
-    """Time to bind a start, as a setup."""
+    """Performance model whose setup time is the time to bind a start."""
 
     def __init__(self) -> None:
         self.late: dict[int, int] = {}  # run -> ns
 
     def setup(self, run: Run, snapshot: Snapshot) -> int:
-        """Return ns until the start is bound."""
+        """Return the time (ns) until the start is bound."""
         return self.late.get(run.id, 0)
 
     def slowdown(self, run: Run, snapshot: Snapshot) -> float:
@@ -104,7 +104,7 @@ class LateStarts(SimpleModel):
 
 
 class FakeCluster(Simulation):
-    """A cluster whose jobs are not known beforehand: machine, jobs and performance model of a case.
+    """A cluster with the machine, jobs and performance model of a case, whose jobs are not known beforehand.
 
     Without faults, a run has the same result as in the simulator. The seed determines the faults.
     """
@@ -216,7 +216,7 @@ class FakeCluster(Simulation):
     # Faults
 
     def _may_grow(self) -> bool:
-        """Return whether parts of the machine are away or will be, so that it may grow."""
+        """Return whether the machine may grow, because parts of it have left or will leave."""
         return self._away > 0
 
     def _chance(self, what: str) -> float:
@@ -254,7 +254,7 @@ class FakeCluster(Simulation):
         return [JobWithdrawn(job)]
 
     def _start_recycling(self) -> list[Event]:
-        """From now on, reuse the rows of jobs that are gone for later jobs."""
+        """Let later jobs reuse the rows of jobs that are gone, from now on."""
         self._recycles = True
         return []
 
@@ -275,7 +275,7 @@ class FakeCluster(Simulation):
         return [replace(ended, reason="a task could not be bound")]
 
     def _spare_part(self, draw: float) -> tuple[int, ...] | None:
-        """Draw a part of the machine that has an equal that stays; if there is none, return None and count one fault fewer."""
+        """Draw a part of the machine such that an equal part stays; if there is none, return None and count one fault fewer."""
         here = [part for part in parts_of(self.machine) if self._capacity[list(part)].any()]
         kinds = [self.machine.type[part[0]] for part in here]
         spare = [part for part, kind in zip(here, kinds, strict=True) if kinds.count(kind) > 1]
@@ -350,7 +350,7 @@ class FakeCluster(Simulation):
     # Consistency
 
     def problems(self, queue: Queue) -> list[str]:
-        """Return the errors in the state: wrong amounts, and tasks in wrong places."""
+        """Return the errors in the state: wrong amounts, and tasks in wrong states."""
         errors: list[str] = []
         held = np.zeros_like(self._capacity)
         running: set[tuple[int, int]] = set()
@@ -385,10 +385,10 @@ class FakeCluster(Simulation):
 
 
 def survive(scheduler: Scheduler, case: Case, faults: Fault, seed: int = 0) -> tuple[int, list[str]]:
-    """Run a scheduler on a cluster with faults; return the number of instants and the first problems, empty if there are none.
+    """Run a scheduler on a cluster with faults; return the number of instants, and the first problems, if any.
 
-    After 5 % of the instants, the loop is killed, and another takes over with its saved state; after 10 %, the dispatcher is
-    replaced by a new one, unless the scheduler declares that it remembers something.
+    After 5 % of the instants, the loop is killed, and another takes over with its saved state. After 10 %, the dispatcher is
+    replaced by a new one, unless the scheduler declares that it keeps state.
     """
     cluster, steps = FakeCluster(case, faults, seed), 0
     limit = 1000 + 100 * int(case.workload.tasks.sum())
@@ -412,7 +412,7 @@ def survive(scheduler: Scheduler, case: Case, faults: Fault, seed: int = 0) -> t
 
 
 def calm_starts(scheduler: Scheduler, case: Case, seed: int = 0) -> list[tuple[int, tuple[int, ...], int, tuple[str, ...]]]:
-    """Run a scheduler on a cluster without faults; return (job id, tasks, ns, owners' names) of every start, in order."""
+    """Run a scheduler on a cluster without faults; return (job id, tasks, ns, owner names) of each start, in order."""
     cluster = FakeCluster(case)
     run_loop(cluster, scheduler, seed)
     return cluster.started_ids

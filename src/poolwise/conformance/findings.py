@@ -42,7 +42,7 @@ class Check:
 
     @property
     def ok(self) -> bool:
-        """True if no violation was seen; `tested` says whether one could have been."""
+        """True if no violation was seen; `tested` states whether one could have been seen."""
         return not self.problem
 
     def __str__(self) -> str:
@@ -52,7 +52,7 @@ class Check:
 
 
 class Broken(Exception):
-    """Ends a check: after a broken promise, further results mean nothing."""
+    """Exception that ends a check: after a broken promise, further results are meaningless."""
 
 
 class Findings:
@@ -67,19 +67,19 @@ class Findings:
         self._tested.update(names)
 
     def blame(self, name: str, problem: str) -> None:
-        """Record a problem; only the first of each promise is kept."""
+        """Record a problem; only the first problem of each promise is kept."""
         self.tested(name)
         if not self._problems[name]:
             self._problems[name] = problem
 
     def require(self, name: str, holds: bool, problem: str) -> None:
-        """Record that a promise was exercised, and a problem unless it holds."""
+        """Record that a promise was exercised, and a problem if it does not hold."""
         self.tested(name)
         if not holds:
             self.blame(name, problem)
 
     def demand(self, name: str, holds: bool, problem: str) -> None:
-        """Record a promise like `require`, and end the check if the promise is broken."""
+        """Record the result like `require`, and end the check if the promise is broken."""
         self.require(name, holds, problem)
         if not holds:
             raise Broken

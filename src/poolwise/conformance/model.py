@@ -23,9 +23,9 @@ MODEL_PROMISES = (RUNS, PICKLES, DETERMINISTIC, UNCHANGED, SETUP, FETCH, SLOWDOW
 def check_model(model: PerformanceModel, case: Case | None = None) -> tuple[Check, ...]:
     """Check a model for every run in every pass, on racks with pools, on nodes and devices in a network, and on units.
 
-    A model that states fixed slowdowns (`PerformanceModel.fixed`) also runs racks with the compiled engine, which uses them. A
-    `case` of your own replaces the default ones; a model may decline some of these with an InputError. Returns one `Check` per
-    promise.
+    A model that states fixed slowdowns (`PerformanceModel.fixed`) is also checked on racks with the compiled engine, which uses
+    them. Your own `case` replaces the default cases; a model may decline some of these with an InputError. Returns one `Check`
+    per promise.
     """
     findings, stated = Findings(*MODEL_PROMISES), "fixed" in vars(type(model))
 
@@ -73,7 +73,7 @@ class _RunVisitor:
             )
 
     def _compare(self, run: Run, snapshot: Snapshot, what: str, slowdown: float, touches: tuple[int, ...]) -> None:
-        """Compare a slowdown and the occupancy of the owners that it may depend on with those seen before in the same phase."""
+        """Compare a slowdown, and the occupancy of the owners that it may depend on, with earlier ones in the same phase."""
         finite = isinstance(slowdown, float | int) and -1.0 < slowdown < math.inf
         self.findings.demand(SLOWDOWN, finite, f"{what} {slowdown!r} for run {run.id}")
         known_owners = all(isinstance(owner, int) and 0 <= owner < snapshot.machine.n_owner for owner in touches)

@@ -22,7 +22,7 @@ def parametrize_with_checks(*things: Any, expected_failures: Mapping[str, str] |
     Parameters
     ----------
     things
-        The objects; a class is configured with its defaults.
+        The objects, or their classes, which are then configured with their defaults.
     expected_failures
         Promise -> reason why it is broken. Such a case fails if the promise is kept.
 
@@ -34,7 +34,7 @@ def parametrize_with_checks(*things: Any, expected_failures: Mapping[str, str] |
     Raises
     ------
     InputError
-        An object is of no known kind, or none of the objects makes a promise that is expected to fail.
+        The kind of an object is unknown, or none of the objects makes a promise that is expected to fail.
 
     Examples
     --------

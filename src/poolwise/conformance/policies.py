@@ -55,8 +55,8 @@ BACKFILL_PROMISES = tuple(dict.fromkeys((*_OWN_PROMISES, *SCHEDULER_PROMISES)))
 def check_order(order: QueuePolicy, case: Case | None = None) -> tuple[Check, ...]:
     """Check a queue order in every pass of a run under another scheduler.
 
-    A `case` of your own replaces the default ones (racks with pools, shared nodes with devices). An order may decline one of
-    these with an InputError; the same applies to the other checks. Returns one `Check` per promise.
+    Your own `case` replaces the default cases (racks with pools, shared nodes with devices). An order may decline one of these
+    with an InputError; the same applies to the other checks. Returns one `Check` per promise.
     """
     findings = Findings(*ORDER_PROMISES)
     contract = OrderContract(order)
@@ -109,8 +109,8 @@ def check_order(order: QueuePolicy, case: Case | None = None) -> tuple[Check, ..
 def check_placement(placement: PlacementPolicy, case: Case | None = None) -> tuple[Check, ...]:
     """Check a placement policy for every waiting job in every pass of a run, now and at all expected releases.
 
-    A placement that states a rule (`PlacementPolicy.rule`) also runs racks with the compiled engine, which follows the rule. A
-    `case` of your own replaces the default ones. Returns one `Check` per promise.
+    A placement that states a rule (`PlacementPolicy.rule`) is also checked on racks with the compiled engine, which follows the
+    rule. Your own `case` replaces the default cases. Returns one `Check` per promise.
     """
     findings = Findings(*PLACEMENT_PROMISES)
 
@@ -166,7 +166,7 @@ def _inspect(placement: Placement, row: int, snapshot: Snapshot, findings: Findi
 
 
 def _prefilter_states(placement: PlacementPolicy, row: int, snapshot: Snapshot, findings: Findings) -> None:
-    """Check `prefilter` for one job in many states, as backfills call it."""
+    """Check calls of `prefilter` for one job in many states, as made by backfills."""
     for ends, free in snapshot.futures():
         prefiltered = placement.prefilter(np.array([row], dtype=np.int64), free, snapshot)
         for k, end in enumerate(ends.tolist()):
@@ -179,7 +179,7 @@ def _prefilter_states(placement: PlacementPolicy, row: int, snapshot: Snapshot, 
 
 
 def _check_unknown_request(placement: PlacementPolicy, row: int, snapshot: Snapshot, findings: Findings) -> None:
-    """Place a job that requests a resource which no machine has, as one may arrive at a running cluster."""
+    """Place a job that requests a resource which no machine has, since such a job may arrive at a running cluster."""
     job = snapshot.table.taken(np.array([row], dtype=np.int64))
     requests = {**job.requests, NOWHERE: np.ones(1, dtype=np.int64)}
     table = JobTable(job.id, job.submit, job.requested, job.tasks, requests, job.attributes)
@@ -195,8 +195,8 @@ def _check_unknown_request(placement: PlacementPolicy, row: int, snapshot: Snaps
 def check_backfill(backfill: BackfillPolicy, case: Case | None = None) -> tuple[Check, ...]:
     """Check a backfill in every pass of a run under FCFS and EASY, then let it run the machine itself.
 
-    A backfill that states a rule (`BackfillPolicy.rule`) also runs with the compiled engine, which follows the rule. A `case`
-    of your own replaces the racks with pools. Returns one `Check` per promise.
+    A backfill that states a rule (`BackfillPolicy.rule`) is also checked with the compiled engine, which follows the rule. Your
+    own `case` replaces the racks with pools. Returns one `Check` per promise.
     """
     findings = Findings(*_OWN_PROMISES)
     placement = RackPlacement()

@@ -24,7 +24,7 @@ PREEMPTION_PROMISES = tuple(dict.fromkeys((*_OWN_PROMISES, *SCHEDULER_PROMISES))
 def check_preemption(policy: PreemptionPolicy, case: Case | None = None) -> tuple[Check, ...]:
     """Check a preemption policy for every waiting job in every pass of a run, then let a scheduler use it.
 
-    A `case` of your own replaces racks with partitions of three tiers and three QOS. Returns one `Check` per promise.
+    Your own `case` replaces the default: racks with partitions of three tiers, and three QOS. Returns one `Check` per promise.
     """
     findings, placement = Findings(*_OWN_PROMISES), RackPlacement()
 
@@ -54,7 +54,7 @@ def check_preemption(policy: PreemptionPolicy, case: Case | None = None) -> tupl
 
 
 def tiered() -> Case:
-    """Return the case of racks with three partitions of all nodes in different tiers, and three QOS."""
+    """Return the case of racks with three partitions in different tiers, each with all nodes, and with three QOS."""
     plain, names = racks(), ("low", "middle", "high")
     everywhere = np.ones(plain.machine.n_owner, dtype=np.bool_)
     machine = replace(

@@ -26,8 +26,8 @@ SCHEDULER_PROMISES = (RUNS, PICKLES, DETERMINISTIC, UNCHANGED, WARM, BLIND, CLUS
 def check_scheduler(scheduler: Scheduler, case: Case | None = None, seed: int = 0) -> tuple[Check, ...]:
     """Check a scheduler on small overloaded machines, pass by pass.
 
-    A `case` of your own replaces the default ones: racks with memory pools, shared nodes with devices, shared nodes with a
-    memory pool, and processing units. A scheduler may decline all but one of these with an InputError. Returns one `Check` per
+    Your own `case` replaces the default cases: racks with memory pools, shared nodes with devices, shared nodes with a memory
+    pool, and processing units. A scheduler may decline all but one of these with an InputError. Returns one `Check` per
     promise.
     """
     findings = Findings(*SCHEDULER_PROMISES)
@@ -72,7 +72,7 @@ def _run(scheduler: Scheduler, case: Case, seed: int, findings: Findings) -> Sch
 
 
 class _Compared(Watched):
-    """A scheduler whose decisions are compared with those of a newly opened one, which gets no changes but explains waits."""
+    """A scheduler whose decisions are compared with those of a new dispatcher, which gets no changes but explains waits."""
 
     def __init__(self, scheduler: Scheduler, findings: Findings) -> None:
         self.scheduler, self.findings = scheduler, findings
@@ -119,7 +119,7 @@ def _look_ahead(scheduler: Scheduler, case: Case, seed: int, findings: Findings)
 
 
 class _PlanLog(Watched):
-    """A scheduler that records its decisions, and the running runs in each pass."""
+    """A scheduler that records its decisions, and the current runs in each pass."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         self.scheduler = scheduler

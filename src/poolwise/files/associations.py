@@ -9,7 +9,7 @@ from poolwise.model import AssociationLimits
 
 
 def check_associations(entries: Sequence[AssociationLimits]) -> None:
-    """Raise InputError for duplicate associations, users with a parent, and accounts without an entry or above themselves."""
+    """Raise InputError for duplicate associations, users with a parent, missing accounts, and cycles of accounts."""
     parents, seen = {each.account: each.parent for each in entries if not each.user}, set[tuple[str, str]]()
     for k, each in enumerate(entries):
         if (each.account, each.user) in seen:

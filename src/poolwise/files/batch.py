@@ -59,7 +59,7 @@ class ProfileEntry(Section):
 
 
 class Draw(Section):
-    """Random workloads: values uniform between the given bounds, profiles in equal shares."""
+    """Random workloads: values are uniform between the given bounds, and profiles have equal shares."""
 
     seed: Count = 0
     workloads: Positive
@@ -94,7 +94,7 @@ class BatchFile(Section):
 def read_batch(
     file: Path, *, seed: int | None = None, eta: float | None = None, theta: str | None = None, tolerance: float | None = None
 ) -> Problem:
-    """Read a batch file; given arguments override its values. Raises InputError with file, line and field."""
+    """Read a batch file; arguments that are given override its values. Raises InputError with file, line and field."""
     document = Document.read(file)
     content = validate(BatchFile, document)
     if (content.draw is None) == (not content.workload):

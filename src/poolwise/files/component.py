@@ -42,7 +42,7 @@ GROUP_OF: dict[Any, str] = {
 
 
 class Component(Section):
-    """A name ("fm"), or a table of a name and settings ({ name = "f1", as_printed = true })."""
+    """A name ("fm"), or a table with a name and settings ({ name = "f1", as_printed = true })."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
@@ -71,7 +71,7 @@ class Component(Section):
         return dict(self.model_extra or {})
 
     def with_files(self, group: str, change: Callable[[str], str]) -> Component:
-        """Apply a function to the files that the component names: settings, and its code "file.py:Name"."""
+        """Apply a function to the files that the component names: those among its settings, and its code "file.py:Name"."""
         module, colon, attribute = self.name.rpartition(":")
         name = f"{change(module)}:{attribute}" if colon and module.endswith(".py") else self.name
         if not self.settings:
@@ -80,10 +80,10 @@ class Component(Section):
         return Component(name=name, **_with_files(registered, self.settings, change))
 
     def in_folder(self, group: str, folder: Path) -> Component:
-        """Make the paths of files absolute, which are relative to a folder.
+        """Make paths of files, which are relative to a folder, absolute.
 
-        The text of the component still shows them as written. Raises UnknownNameError, and InputError for a file that is only
-        in the current folder.
+        The text of the component still shows them as written. Raises UnknownNameError, and InputError for a file that exists
+        only in the current folder.
         """
         component = self.with_files(group, lambda text: _path(text, folder))
         component._written = str(self)
@@ -122,7 +122,7 @@ class Component(Section):
 
 
 def _with_files(component: Any, settings: Mapping[str, Any], change: Callable[[str], str]) -> dict[str, Any]:
-    """Apply a function to the settings of a class that are files, at any depth."""
+    """Apply a function to all settings of a class that are files, at any depth."""
     parameters, changed = _parameters(component) if isinstance(component, type) else {}, {}
     for name, value in settings.items():
         marks = getattr(parameters.get(name), "__metadata__", ())
@@ -160,7 +160,7 @@ def _alternatives(kind: Any) -> tuple[Any, ...]:
 def _path(text: str, folder: Path) -> str:
     """Return the full path of an existing file in a folder; names of catalog files and of missing files stay as written.
 
-    Raises InputError if only the current folder has such a file, since results must not depend on the current folder.
+    Raises InputError if the file exists only in the current folder, since results must not depend on that folder.
     """
     if (folder / text).is_file():
         return str((folder / text).resolve())
@@ -171,7 +171,7 @@ def _path(text: str, folder: Path) -> str:
 
 
 def _digest(text: str) -> str:
-    """Return the content hash of a file found by `_path`, or of catalog files named "catalog:NAME"; other strings unchanged."""
+    """Return the content hash of a file found by `_path` or named "catalog:NAME"; other strings are returned unchanged."""
     path, shipped = Path(text), text.startswith(catalog.PREFIX)
     own = [path] if path.is_absolute() and path.is_file() else []
     files = sorted(catalog.FOLDER.glob(f"*/{text.removeprefix(catalog.PREFIX)}")) if shipped else own

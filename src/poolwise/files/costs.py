@@ -41,7 +41,7 @@ Price = Annotated[Annotated[Amount, Tag("number")] | Annotated[_Range, Tag("rang
 
 
 class PowerSection(Section):
-    """Power draw of parts: linear in load between idle and busy, plus the draw of their memory."""
+    """Power draw of parts: linear in the load between idle and busy, plus the draw of their memory."""
 
     idle_watts: dict[Name, Amount] = Field(description="idle power of one node, pool or device (W), by type")
     busy_watts: dict[Name, Amount] = Field(description="power of one node, pool or device at full load (W), by type")
@@ -94,7 +94,7 @@ class Costs:
         return {name: None if table is None else table.model_dump(mode="json") for name, table in tables.items()}
 
     def check(self, machine: Machine) -> None:
-        """Raise InputError, with its path in the study, if a table lacks an entry for a type of the machine."""
+        """Raise InputError, with the table's path in the study, if a table lacks an entry for a type of the machine."""
         types = sorted({machine.type[owner] for owner in _owners(machine)})
         tables: dict[tuple[str, str], Mapping[str, object]] = {}
         if self.prices is not None:
@@ -114,7 +114,7 @@ class Costs:
 def loads_by_type(machine: Machine, load: Load) -> dict[str, list[float]]:
     """Sum the load of the owners of a machine by type.
 
-    Whole nodes that form one owner are awake in proportion to their use.
+    If an owner has several whole nodes, the share of them that is awake equals their use.
 
     Returns
     -------

@@ -1,6 +1,6 @@
 """TOML files as nested tables, with dotted paths to their values and errors that report file, line and field.
 
-A document is immutable: replacing a value returns another document, which shares the tables that did not change.
+A document is immutable: replacing a value returns another document, which shares the unchanged tables.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ NO_VERSION = ("missing format version", "write version = 1 at the top")
 
 
 class Origin(NamedTuple):
-    """Source of a value that does not come from its own key in the file: "--set", or a line of [vary]."""
+    """Origin of a value that is not written under its own key in the file: "--set", or a line of [vary]."""
 
     label: str
     line: int | None = None
@@ -44,7 +44,7 @@ class Location(NamedTuple):
 
 @dataclass(frozen=True)
 class Document:
-    """Tables read from a file, some of whose values or sections may come from elsewhere.
+    """Tables read from a file; some of their values or sections may come from elsewhere.
 
     A dotted path leads to a value: "machine.pool.memory.memory" is the key `memory` of the `[[machine.pool]]` entry whose
     `name` is "memory". A path that continues below a plain string turns that string into a table with this `name`, so that
@@ -117,8 +117,8 @@ class Document:
         """Replace the value at a dotted path; errors report its origin.
 
         Raises UnknownNameError if the path leads through a table that does not exist, except for `SETTINGS`. A new key of an
-        existing table is accepted here and checked when the document is validated. The error suggests no path in the sections
-        `fixed`.
+        existing table is accepted here and checked when the document is validated. The error suggests no paths in the sections
+        that `fixed` names.
         """
         try:
             tables = _with_value(self.tables, path.split("."), value, top=True)
@@ -130,7 +130,7 @@ class Document:
         return replace(self, tables=tables, replaced={**origins, path: origin}, parts=parts)
 
     def with_part(self, section: str, part: Document, tables: TomlTable) -> Document:
-        """Replace a section, such as the name of a file, by tables of another document; errors report that document."""
+        """Replace a section, such as one given as a file name, by tables of another document; errors report that document."""
         replaced = {here: origin for here, origin in self.replaced.items() if here != section}
         return replace(self, tables={**self.tables, section: tables}, replaced=replaced, parts={**self.parts, section: part})
 
@@ -181,7 +181,7 @@ class Document:
         return self.located(UnknownNameError.of(what, name, known).at(*path))
 
     def located(self, error: InputError) -> InputError:
-        """Return an error with the location of the value at its path, or of the setting below it that the error names."""
+        """Return an error with the location of the value at a path, or of the setting below it that the error names."""
         if error.located or error.line is not None:
             return error  # it refers to another file, such as a table that this one names
         inner: Any = self.tables
@@ -234,7 +234,7 @@ def _child(value: Any, part: str) -> Any:
 
 
 def _position(entries: list[Any], part: str) -> int | None:
-    """Return the position of the entry with a name, or at a position."""
+    """Return the position of an entry, given its name or position."""
     for k, entry in enumerate(entries):
         if isinstance(entry, dict) and entry.get("name") == part:
             return k

@@ -66,7 +66,7 @@ def parts(section: SchedulerSection) -> tuple[Component, Component, Component]:
 
 
 def scheduler_of(section: SchedulerSection, warm_up: int = 0) -> Scheduler:
-    """Build the scheduler, preceded by a warm-up under FCFS without backfilling with the scheduler's own placement.
+    """Build the scheduler, including its warm-up: FCFS without backfilling, with the scheduler's own placement.
 
     A scheduler without order, backfill and placement runs its own policy during the warm-up. Raises InputError for unknown
     names and settings.
@@ -120,7 +120,7 @@ def check_parts(section: SchedulerSection) -> None:
 
 
 class UnsuitablePlacementError(InputError):
-    """The machine does not have the kind of nodes on which a placement places jobs."""
+    """Error for a machine without the kind of nodes on which a placement policy places jobs."""
 
 
 def check_placement_suits(section: SchedulerSection, machine: Machine) -> None:
@@ -147,7 +147,7 @@ def _has_shared_nodes(machine: Machine) -> bool:
 
 
 def models_of(section: PerformanceSection, seed: int) -> tuple[PerformanceModel, PerformanceModel | None]:
-    """Build the performance model and the scheduler's estimate (None: the same model); models with a seed get the cell's."""
+    """Build the performance model and the scheduler's estimate (None if the same), with the cell's seed if they take one."""
     model = _seeded(section.model.make("models"), section.model, seed)
     if section.estimate_model is not None:
         return model, _seeded(section.estimate_model.make("models"), section.estimate_model, seed)

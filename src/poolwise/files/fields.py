@@ -11,7 +11,7 @@ from poolwise.quantities import HORIZON, Dimension, parse
 
 
 class Section(BaseModel):
-    """A table of a file: immutable, unknown keys rejected."""
+    """A table of a file; it is immutable and rejects unknown keys."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 

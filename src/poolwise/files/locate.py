@@ -1,4 +1,4 @@
-"""Line numbers of tables and keys in TOML text, which `tomllib` does not provide and errors report."""
+"""Line numbers of tables and keys in TOML text, for errors; `tomllib` does not provide them."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def lines(text: str) -> dict[Path, int]:
 
 
 def line_of(lines: Mapping[Path, int], path: Path) -> int | None:
-    """Return the line of a path, or of its innermost enclosing table or key with a line."""
+    """Return the line of a path, or of the innermost table or key around it that has a line."""
     for end in range(len(path), 0, -1):
         if path[:end] in lines:
             return lines[path[:end]]
@@ -68,7 +68,7 @@ def _resolve(parts: list[str], count: dict[Path, int]) -> Path:
 
 
 class _Value:
-    """Scanner for values of several lines; tracks open brackets and strings."""
+    """Scanner for values that span several lines; tracks open brackets and strings."""
 
     def __init__(self) -> None:
         self.depth, self.quote = 0, ""

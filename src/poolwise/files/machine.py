@@ -70,7 +70,7 @@ def load_machine(file: str | Path) -> Machine:
 
 
 def read_machine(document: Document, path: FieldPath = (), default: str = "machine") -> MachineDescription:
-    """Read the machine at `path` of a document, in any registered format; `default` is its name if none is given."""
+    """Read the machine at `path` of a document, in any registered format; `default` is its name if the document gives none."""
     table = document.table(path)
     if "format" in table:
         return _in_format(document, table, path)

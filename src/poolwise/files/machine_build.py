@@ -94,7 +94,7 @@ def _devices(device: Device, owners: Sequence[BuiltOwner], racks: int, k: int) -
 
 
 def _homes(device: Device, owners: Sequence[BuiltOwner], racks: int, k: int) -> Iterator[tuple[str, int, int, int]]:
-    """Yield (name prefix, rack, shelf, home) for each location that has such devices."""
+    """Yield (name prefix, rack, shelf, home) for each location that has devices of an entry."""
     if device.at == "machine":
         yield "", -1, 0, -1
     elif device.at == "rack":
@@ -217,7 +217,7 @@ def _window(window: WindowSection, owners: BoolArray) -> ReservedWindow:
 
 
 def _features(machine: Machine, file: MachineFile) -> dict[str, BoolArray]:
-    """Map each feature to its nodes, (n_owner,)."""
+    """Return feature -> mask of its nodes, (n_owner,)."""
     node = machine.kind == Kind.NODE
     having = {
         feature: {kind.name for kind in file.node if feature in kind.features} for k in file.node for feature in k.features
@@ -228,7 +228,7 @@ def _features(machine: Machine, file: MachineFile) -> dict[str, BoolArray]:
 
 
 def _members(machine: Machine, patterns: Sequence[str], *path: str | int) -> BoolArray:
-    """(n_owner,) nodes whose type, rack or name matches one of the patterns."""
+    """Return a mask of the nodes, (n_owner,), whose type, rack or name matches one of the patterns."""
     mask = np.zeros(machine.n_owner, dtype=np.bool_)
     nodes = machine.of_kind(Kind.NODE).tolist()
     for k, pattern in enumerate(patterns):

@@ -46,7 +46,7 @@ class Racks(Section):
 
 
 class Pool(Owner):
-    """A pool of memory, storage or another resource, in each rack or in the machine."""
+    """A pool of memory, storage or another resource, for each rack or for the machine."""
 
     per: Literal["rack", "machine"] = "rack"
 
@@ -87,7 +87,7 @@ class PartitionSection(Section):
 
     @model_serializer(mode="wrap")
     def _serialized(self, default: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Omit `exclusive = false`, so that machines without exclusive partitions keep their hashes."""
+        """Omit `exclusive = false`, so that the hashes of machines without exclusive partitions stay the same."""
         content: dict[str, Any] = default(self)
         return content if self.exclusive else {name: value for name, value in content.items() if name != "exclusive"}
 
@@ -180,7 +180,7 @@ class MachineFile(Section):
 
     @model_serializer(mode="wrap")
     def _serialized(self, default: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Omit empty `licenses` and `association`, so that machines without them keep their hashes."""
+        """Omit empty `licenses` and `association`, so that the hashes of machines without them stay the same."""
         content: dict[str, Any] = default(self)
         return {name: value for name, value in content.items() if value or name not in ("licenses", "association")}
 
@@ -194,7 +194,7 @@ _UNITS = {"memory": "MiB", "storage": "MiB", "bandwidth": "MB/s", **dict.fromkey
 
 
 def to_file_tables(content: dict[str, Any]) -> dict[str, Any]:
-    """Convert `MachineFile.content` to tables as a file has them: quantities with units, no empty values."""
+    """Convert `MachineFile.content` to tables as written in a file: quantities with units, and no empty values."""
     return {
         section: [_entry(entry) for entry in entries]
         if isinstance(entries, list)

@@ -1,4 +1,4 @@
-"""Mix files: TOML that describes kinds of workloads on pooled devices, their shares and deadlines."""
+"""Mix files: TOML that describes kinds of workloads on pooled devices, with their shares and deadlines."""
 
 from __future__ import annotations
 

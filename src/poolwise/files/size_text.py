@@ -1,4 +1,4 @@
-"""Descriptions of machine file values: "1280 GiB of pool memory in each rack" for machine.pool.memory.memory."""
+"""Descriptions of values in machine files, such as "1280 GiB of pool memory in each rack" for machine.pool.memory.memory."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ class SizeText:
 
     Attributes
     ----------
-    noun : such as "pool memory in each rack", or "racks"
+    noun : noun phrase, such as "pool memory in each rack" or "racks"
     counted : whether the amount is a number of items ("8 racks") rather than a quantity ("8 GiB of ...")
-    one : priced unit: one item, such as "rack", or the quantity, such as "pool memory"; "" if unknown
+    one : what one price buys: an item, such as "rack", or a quantity, such as "pool memory"; "" if unknown
     """
 
     noun: str
@@ -24,7 +24,7 @@ class SizeText:
 
     @classmethod
     def of(cls, path: str, tables: Mapping[str, Any]) -> SizeText:
-        """Describe a dotted path of a study or plan with the tables of its machine; unknown paths stay as written."""
+        """Describe a dotted path of a study or plan, given the tables of its machine; unknown paths stay as written."""
         section, name, field = [*path.removeprefix("machine.").split(".", 2), "", ""][:3]
         entry = _entry(tables, section, name)
         if entry is None or not path.startswith("machine."):
@@ -63,7 +63,7 @@ def _entry(tables: Mapping[str, Any], section: str, name: str) -> Mapping[str, A
 
 
 def _location(section: str, name: str, entry: Mapping[str, Any]) -> str:
-    """Describe the scope of one such amount: a rack, a node or the machine."""
+    """Describe where one amount of a value is: in each rack, in each node, or in the machine."""
     if section == "pool":
         return "in each rack" if entry.get("per", "rack") == "rack" else "in the whole machine"
     if section == "device":

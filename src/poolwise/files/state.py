@@ -1,7 +1,8 @@
 """State directories: snapshots of a running machine as folders of plain files.
 
-state.toml holds time and source, machine.toml the machine. running.csv and waiting.csv list the jobs with the columns of a job
-table (`traces.table`); running jobs also have their start and the resources that they hold. A study.toml is optional.
+state.toml contains the time and the source, and machine.toml the machine. running.csv and waiting.csv list the jobs with the
+columns of a job table (`traces.table`), and for running jobs also the start and the resources that they hold. A study.toml is
+optional.
 """
 
 from __future__ import annotations
@@ -63,8 +64,8 @@ def is_state(path: Path) -> bool:
 def write_state(state: MachineState, folder: Path, study: Mapping[str, Any] | None = None) -> None:
     """Write a state directory atomically.
 
-    An existing state directory is replaced, but its study.toml is kept; otherwise `study`, the tables of a study of the state,
-    is written if given. Raises InputError if the path is something else.
+    An existing state directory is replaced, but its study.toml is kept. If there is none, `study`, the tables of a study of the
+    state, is written if given. Raises InputError if the path is anything else.
     """
     if folder.exists() and not is_state(folder):
         raise InputError("exists and is not a state directory", file=folder, remedy="choose a path that does not exist")
@@ -196,7 +197,7 @@ def _check_names(source: Source) -> None:
 
 
 def _check_disjoint(tables: list[JobTable], waiting: Source, named: bool) -> None:
-    """Raise InputError for a job that is both running and waiting: `--job` and all reports identify jobs by name or id."""
+    """Raise InputError if a job is both running and waiting, because `--job` and reports identify jobs by name or id."""
     running = {tables[0].name(row) for row in range(len(tables[0]))} if len(tables) > 1 else set()
     for row in range(len(tables[-1])):
         if (name := tables[-1].name(row)) in running:

@@ -17,7 +17,7 @@ ORDERS = ["fcfs", "sjf"]
 
 
 def study_of(state: MachineState, folder: Path) -> dict[str, Any]:
-    """Return the tables of a study of a state that is written to a folder.
+    """Return the tables of a study of a state that will be written to a folder.
 
     The scheduler in use at the source, if known, becomes the study's `today`. A scheduler without an order is run unchanged.
     """

@@ -1,4 +1,4 @@
-"""Study files: TOML that specifies machine, workload, scheduler and varied parameters; first their sections, then reading."""
+"""Study files: TOML that specifies machine, workload, scheduler and varied parameters."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ class MeasureSection(Section):
 
 
 class TodaySection(Section):
-    """The configuration in use today, as a reference for every result; omitted parts equal those of the compared run."""
+    """The configuration in use today, as a reference for every result; omitted parts are those of the compared run."""
 
     name: str = Field(default="today", description="name in tables and reports")
     machine: str | dict[str, Any] | None = Field(default=None, description="machine, as in the study")
@@ -241,7 +241,7 @@ def tables_with_name(machine: Document) -> dict[str, Any]:
 
 
 def inline_all(document: Document, problems: Problems) -> Document:
-    """Inline the files of all sections; one that cannot be read is left out, except the machine, which a study requires."""
+    """Inline the files of all sections; a section whose file cannot be read is removed, except the required machine."""
     for section in SECTION_FILES:
         with problems.attempt():
             document = inline(document, section)

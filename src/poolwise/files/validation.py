@@ -39,7 +39,7 @@ def validate(model: type[T], document: Document, path: FieldPath = ()) -> T:
 
 
 def _resolved(model: type[BaseModel], table: Any, path: FieldPath, locate: Locate, problems: Problems) -> Any:
-    """Return a table with absolute files and checked components, as the annotations of a section declare them."""
+    """Return a table with absolute paths and checked components, according to the annotations of a section."""
     if not isinstance(table, dict):
         return table
     tables = dict(table)
@@ -73,7 +73,7 @@ def find_file(reference: str, mark: FileName, location: Location) -> Path:
 
 
 def _components(group: str, value: Any, folder: Path) -> Any:
-    """Return the component, or list of components, that a value describes, with absolute paths; check that it can be made."""
+    """Return the component or components that a value describes, with absolute paths; check that they can be created."""
     if isinstance(value, list):
         return [_components(group, part, folder) for part in value]
     try:
@@ -89,7 +89,7 @@ def _components(group: str, value: Any, folder: Path) -> Any:
 def _named(
     mark: Registered, key: str, name: Any, table: TomlTable, path: FieldPath, locate: Locate, problems: Problems
 ) -> TomlTable:
-    """Return the name and the settings of a component with absolute paths; the name must be known."""
+    """Return the name and settings of a component, with absolute paths; raise an error if the name is unknown."""
     settings = table.get(mark.settings, {})
     if not isinstance(name, str) or name == mark.none or not isinstance(settings, dict):
         return {}
@@ -138,7 +138,7 @@ def map_files(model: type[BaseModel], table: Any, change: Callable[[str], str]) 
 
 
 def _only_section(annotation: Any) -> type[BaseModel] | None:
-    """Return the section that a field requires, or one of which it requires a list; None for other fields."""
+    """Return the section type of a field that is a section or a list of sections; None for other fields."""
     kinds = [part for part in get_args(annotation) if part is not type(None)] or [annotation]
     section = kinds[0] if len(kinds) == 1 and isinstance(kinds[0], type) else None
     return section if section is not None and issubclass(section, BaseModel) and section is not Component else None
@@ -177,7 +177,7 @@ _EXPECTED: Mapping[str, str] = {
 
 
 def _existing(value: Any, path: FieldPath) -> FieldPath:
-    """Return the leading part of a path that a table contains; pydantic appends the names of alternatives."""
+    """Return the leading part of a path that exists in a table; pydantic appends the names of union members."""
     for k, part in enumerate(path):
         inside = part in value if isinstance(value, dict) else isinstance(value, list) and isinstance(part, int)
         if not inside:

@@ -34,8 +34,8 @@ class JobForecast(NamedTuple):
     Attributes
     ----------
     name : name of the job
-    wait_s : (3,) seconds within which it starts with a probability of 10, 50 and 90 %; infinite if it never starts
-    chance_by : probability of a start by the requested time; None without one
+    wait_s : (3,) seconds within which the job starts with a probability of 10, 50 and 90 %; infinite if it never starts
+    chance_by : probability of a start by the requested time; None if no time was requested
     """
 
     name: str
@@ -44,7 +44,7 @@ class JobForecast(NamedTuple):
 
 
 class ChangedForecast(NamedTuple):
-    """Forecast of the job's start after one change."""
+    """Forecast of a job's start after one change."""
 
     words: str
     forecast: JobForecast
@@ -56,10 +56,10 @@ class ForecastAnswer:
 
     Attributes
     ----------
-    now : ns since 1970 at which the state was read
+    now : time at which the state was read, ns since 1970
     jobs : requested jobs, ordered by median start
     changes : effects of changes on the start of the requested job
-    by : requested time in ns since 1970; None without one
+    by : requested time in ns since 1970; None if no time was requested
     policy : description of the scheduler
     notes : caveats of the forecast
     local : time zone of the text
@@ -87,7 +87,7 @@ class ForecastAnswer:
         return fit_repr("\n".join([head, *(f"  {line}" for line in self.sentences())]))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data; times are seconds from now, None if a job never starts."""
+        """Return the answer as plain data; times are seconds from now, None if a job never starts."""
         return {
             "now": self.time(0.0),
             "by": None if self.by is None else self.time((self.by - self.now) / SECOND),
@@ -106,11 +106,11 @@ class ForecastAnswer:
         return {"job": job.name, **waits, **starts, "chance_by": job.chance_by}
 
     def time(self, seconds: float) -> str:
-        """Return the ISO time this many seconds from now."""
+        """Return the time a number of seconds from now in ISO format."""
         return self._moment(seconds).isoformat(timespec="seconds")
 
     def time_with_zone(self, seconds: float) -> str:
-        """Return date, time and UTC offset this many seconds from now, for readers."""
+        """Return the date, time and UTC offset a number of seconds from now, for readers."""
         return f"{self._moment(seconds):%Y-%m-%d %H:%M %z}"
 
     def _moment(self, seconds: float) -> datetime:
@@ -217,7 +217,7 @@ def _finite(wait: float) -> float | None:
 def forecast_answer(
     situation: KnownState, request: ForecastRequest, policy: str, local: tzinfo, called: str | None = None
 ) -> ForecastAnswer:
-    """Forecast the requested starts; `called` is the display name of a job that has not been submitted to the cluster."""
+    """Forecast the requested starts; `called` is the display name of a job that has not been submitted yet."""
     sought = np.array(request.sought, dtype=np.int64)
     epoch, notes = situation.jobs.epoch, []
     if not situation.ended.any():

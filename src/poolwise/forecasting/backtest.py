@@ -33,13 +33,13 @@ def pinball(quantiles: FloatArray, levels: FloatArray, truth: FloatArray) -> Flo
 
 
 def brier(chance: FloatArray, happened: BoolArray) -> FloatArray:
-    """Return the (m,) squared differences of forecast probabilities and observed outcomes. Source: Brier 1950."""
+    """Return the (m,) squared differences between forecast probabilities and observed outcomes. Source: Brier 1950."""
     loss: FloatArray = (chance - happened) ** 2
     return loss
 
 
 def covered(low: FloatArray, high: FloatArray, truth: FloatArray) -> BoolArray:
-    """Return (m,) True if the truth is in the closed interval."""
+    """Return whether each true value is in its closed interval, (m,)."""
     inside: BoolArray = (low <= truth) & (truth <= high)
     return inside
 
@@ -89,8 +89,8 @@ class Scored(NamedTuple):
     now : (m,) time of the forecast, ns
     job : (m,) row of the job
     truth : (m,) seconds until the job started
-    plan, calibrated, forecast, uncorrected : (m, 3) quantiles at `ASKED`: of a plan with requested times, as `squeue --start`
-        makes; of a plan with mean runtimes, widened by past errors; of our forecast; and of our forecast before correction
+    plan, calibrated, forecast, uncorrected : (m, 3) quantiles at `ASKED`: of a plan with requested times, as made by `squeue
+        --start`; of a plan with mean runtimes, widened by past errors; of our forecast; and of our forecast before correction
     calibrated_chance, chance : (m,) probability of a start within one hour
     """
 
@@ -106,7 +106,7 @@ class Scored(NamedTuple):
 
 
 def situation_at(schedule: Schedule, scheduler: Scheduler, time: int) -> tuple[KnownState, IntArray]:
-    """Return the known part of a schedule just before a time, and the workload rows of its jobs.
+    """Return the part of a schedule that is known just before a time, and the workload rows of its jobs.
 
     It includes the outcomes of the last `HISTORY` jobs.
     """
@@ -152,7 +152,7 @@ def _times(schedule: Schedule) -> tuple[IntArray, IntArray]:
 def forecasts(
     schedule: Schedule, scheduler: Scheduler, settings: BacktestSettings, ours: Recalibration, planned: Recalibration
 ) -> Iterator[Scored]:
-    """Yield the forecasts of three forecasters at instants of a schedule, each corrected by its past errors as known then.
+    """Yield the forecasts of three forecasters at instants of a schedule, each corrected by its past errors known at that time.
 
     `ours` and `planned` store the forecasts from scenarios and from plans with mean runtimes.
     """
@@ -227,7 +227,7 @@ class Backtest:
 
     @classmethod
     def of(cls, workload: Workload, machine: Machine, scheduler: Scheduler, settings: BacktestSettings) -> Backtest:
-        """Simulate a log with its requested times as submitted, and forecast at instants of it.
+        """Simulate a log with its requested times as submitted, and forecast starts at several instants of the simulation.
 
         Raises InputError if jobs wait at too few instants.
         """
@@ -243,7 +243,7 @@ class Backtest:
         return cls(schedule, scored, corrections, recorded_notes(schedule))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return scores as plain data, with 90 % intervals from a bootstrap over blocks of time."""
+        """Return the scores as plain data, with 90 % intervals from a bootstrap over blocks of time."""
         every = self.scored
         blocks = np.unique(every.now, return_inverse=True)[1] * BLOCKS // len(np.unique(every.now))
         g, size = np.random.default_rng(0), int(blocks.max()) + 1

@@ -35,7 +35,7 @@ def forecast(
     changes: bool = True,
     seed: int = 0,
 ) -> ForecastAnswer:
-    """Forecast when waiting jobs start, as a distribution over replays of what may come.
+    """Forecast when waiting jobs start, as a distribution over replays of possible futures.
 
     Parameters
     ----------
@@ -46,9 +46,9 @@ def forecast(
     new
         Job that is not submitted yet, such as "nodes=2,memory=64GiB,time=4h,user=ann"; it is forecast instead of `jobs`.
     by
-        Time for which the chance to start is computed: "tomorrow 08:00", "18:00", "6h" or an ISO time.
+        Time for which the chance of a start by then is computed: "tomorrow 08:00", "18:00", "6h" or an ISO time.
     history
-        Log of jobs that ended before, as a workload or a file: runtimes and arrivals are learned from it.
+        Log of earlier jobs, as a workload or a file, from which runtimes and arrivals are learned.
     recalibrate
         Output of `poolwise forecast backtest LOG --json`, which corrects the quantiles.
     scheduler
@@ -60,7 +60,7 @@ def forecast(
     timezone
         Time zone in which times are read and written, such as "Europe/Berlin".
     changes
-        If one job is forecast, forecast also how changes of its request would change its start.
+        If only one job is forecast, also forecast how changes of its request would change its start.
     seed
         Random seed.
 
@@ -107,7 +107,7 @@ def forecast(
 def read_log(
     path: Path, machine: Machine, format: str = "auto", only: Mapping[str, Filter] | None = None, **options: Any
 ) -> Workload:
-    """Read a log, with the requests as users wrote them where its format can keep these."""
+    """Read a log, with the requests as users wrote them if its format supports that."""
     chosen = traces.choose_format(catalog.resolve("traces", path), format, **options)
     if is_dataclass(chosen) and any(field.name == "keep_requests" for field in fields(chosen)):
         options["keep_requests"] = True

@@ -20,11 +20,11 @@ class KnownState:
 
     Attributes
     ----------
-    machine, scheduler : machine and the scheduler that decides
+    machine, scheduler : machine, and the scheduler that decides on it
     estimate : performance model that the scheduler uses to estimate runtimes
     jobs : all known jobs, in the order (submit, id)
     now : ns
-    ran : (n_job,) ns that completed jobs ran and that running jobs have run so far; 0 for waiting jobs
+    ran : (n_job,) run time of completed jobs, and run time so far of running jobs, ns; 0 for waiting jobs
     ended : (n_job,) True for completed jobs
     running : running jobs, in the order of their starts; rows of `jobs`
     waiting : (k,) rows of `jobs`
@@ -51,8 +51,8 @@ def situation_of(
 ) -> KnownState:
     """Combine a machine state with a history of completed jobs.
 
-    The history is shifted so that its last job is submitted at the time of the state. Of its attributes, only `user` and those
-    that the jobs of the state have are read. Jobs of the state follow those of the history.
+    The history is shifted so that its last job is submitted at the time of the state. Only its attribute `user`, and attributes
+    that the jobs of the state have, are read. Jobs of the state follow those of the history.
     """
     jobs = state.jobs
     rows = np.concatenate([[run.job for run in state.running], state.waiting]).astype(np.int64)
@@ -106,9 +106,9 @@ ROUND = (HOUR, 2 * HOUR, 4 * HOUR, 8 * HOUR, 12 * HOUR, DAY, 2 * DAY, 4 * DAY, 7
 
 
 def with_limits(workload: Workload) -> tuple[Workload, tuple[str, ...]]:
-    """Give jobs without a requested time a common limit, as a site would; it carries no information about any job.
+    """Give jobs without a requested time a common limit, as a site would, which carries no information about any job.
 
-    A log whose requests all equal the runtimes has no requested times. Returns the workload and notes on the change.
+    If all requests in a log equal the runtimes, the log has no requested times. Returns the workload and notes on the change.
     """
     unknown = workload.requested >= UNKNOWN
     if np.array_equal(workload.requested, workload.duration):

@@ -1,7 +1,7 @@
 """Recalibration of forecasts: past errors (in logarithms of waits) shift each quantile.
 
-A correction uses only what is known at the time of the forecast. An earlier forecast whose job still waits is off by at least
-the time since then, and counts as censored.
+A correction uses only what is known at the time of the forecast. If the job of an earlier forecast still waits, only a lower
+bound of its wait is known, and the forecast counts as censored.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ class Recalibration:
     past: deque[PastForecasts] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
 
     def moves(self, now: int, start: IntArray) -> FloatArray:
-        """Return the (n_level,) shifts of the logarithm of each quantile, as known at `now`.
+        """Return the (n_level,) shifts of the logarithms of the quantiles, from what is known at `now`.
 
-        `start`, (n_job,) ns, holds the starts of jobs; starts after `now` only count as censored.
+        `start`, (n_job,) ns, holds the starts of jobs; starts after `now` count only as censored.
         """
         if not self.past:
             return np.zeros(len(LEVELS))
@@ -75,7 +75,7 @@ class Recalibration:
 
 
 def moved(quantiles: FloatArray, moves: FloatArray) -> FloatArray:
-    """Return (m, n_level) quantiles, corrected by (n_level,) shifts of their logarithms."""
+    """Return the (m, n_level) quantiles, corrected by (n_level,) shifts of their logarithms."""
     corrected: FloatArray = np.maximum(np.exp(np.log(quantiles + SOFT) + moves) - SOFT, 0.0)
     return np.maximum.accumulate(corrected, axis=1)
 
@@ -92,10 +92,10 @@ class Corrections(NamedTuple):
     plan: FloatArray
 
     def apply(self, drawn: FloatArray, mean: FloatArray) -> FloatArray:
-        """Return (m, n_level) quantiles that combine those of scenarios, (m, n_level), with those of a plan, (m,), in seconds.
+        """Return (m, n_level) quantiles that combine those of scenarios, (m, n_level), with a plan, (m,), in seconds.
 
-        The combination is a weighted mean of logarithms; forecasters that err in different ways err less in combination
-        (Bates, Granger 1969).
+        The combination is a weighted mean of logarithms; the errors of different forecasters partly cancel out (Bates, Granger
+        1969).
         """
         ours, planned = moved(drawn, self.versions), self.widened(mean)
         combined: FloatArray = np.exp((1 - OF_PLAN) * np.log(ours + SOFT) + OF_PLAN * np.log(planned + SOFT)) - SOFT
@@ -114,7 +114,7 @@ def _quantile(errors: FloatArray, over: BoolArray, size: FloatArray, level: floa
 
 
 def sample_quantiles(starts: IntArray, now: int) -> FloatArray:
-    """Return (m, n_level) seconds from now to the start, from (n_sample, m) starts; infinite for jobs that never start."""
+    """Return (m, n_level) quantiles of the seconds until the start, from (n_sample, m) starts; infinite for no start."""
     waits = np.where(starts == NEVER, np.inf, (np.minimum(starts, NEVER // 2) - now) / SECOND)
     values: FloatArray = np.quantile(waits, LEVELS, axis=0, method="inverted_cdf" if np.isinf(waits).any() else "linear").T
     return values

@@ -32,7 +32,7 @@ class ForecastRequest:
     Attributes
     ----------
     sought : rows of the waiting jobs to forecast
-    by : ns; the answer includes the probability of a start by then. None without a deadline
+    by : deadline, ns; the answer includes the probability of a start by then. None without a deadline
     samples, seed : number of scenarios, and random seed
     changes : True to also forecast the effects of changed requests, policies and pools
     corrections : quantile corrections from a backtest; None for uncorrected quantiles
@@ -47,7 +47,7 @@ class ForecastRequest:
 
 
 def rows_named(situation: KnownState, names: list[str]) -> list[int]:
-    """Return the rows of the waiting jobs with these names or ids, or of all if none is given; raise InputError for others."""
+    """Return the rows of the waiting jobs with these names or ids, or of all if none are given; raise InputError for others."""
     jobs, waiting = situation.jobs, list[int](situation.waiting.tolist())
     if not names:
         return waiting
@@ -96,7 +96,7 @@ def new_job(situation: KnownState, text: str) -> tuple[KnownState, int]:
 
 
 def with_job(situation: KnownState, requests: dict[str, int], requested: int, attributes: dict[str, str]) -> KnownState:
-    """Append a job that is submitted now."""
+    """Return the state with one more job, submitted now."""
     jobs = situation.jobs
 
     def column(values: IntArray, value: int) -> IntArray:
@@ -123,7 +123,7 @@ def with_job(situation: KnownState, requests: dict[str, int], requested: int, at
 
 
 def _appended(values: Column, text: str | None) -> Column:
-    """Return a column with one more value; a blank if `text` is None."""
+    """Return a column with one more value, parsed from `text`; a blank value if `text` is None."""
     kind = values.dtype.kind
     if text is None:
         return np.append(values, np.array(["" if kind in "UO" else -1], dtype=object if kind == "O" else None))
@@ -169,7 +169,7 @@ def read_instant(text: str, situation: KnownState, local: tzinfo) -> int:
 
 
 def corrections_in(path: Path) -> Corrections:
-    """Read the corrections of a backtest (`Backtest.to_dict`); raise InputError if the file has none."""
+    """Read the corrections from the output of a backtest (`Backtest.to_dict`); raise InputError if the file has none."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))["corrections"]
         corrections = Corrections(*(np.array(content[name], dtype=np.float64) for name in Corrections._fields))

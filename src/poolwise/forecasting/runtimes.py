@@ -1,8 +1,8 @@
-"""Runtime distributions of jobs, estimated from earlier jobs of ever larger classes.
+"""Runtime distributions of jobs, estimated from earlier jobs in increasingly large classes.
 
 The classes of a job are: same user, nodes and request; same user and request; same user; same request; all jobs. Each class is
 mixed with the next larger one, whose estimate weighs as much as `PRIOR` completed jobs. Running jobs count as censored, and
-their own distributions are conditioned on their elapsed time. The model uses only what is known at the time: runtimes of
+their own distributions are conditioned on their elapsed time. The model uses only what is known at that time: runtimes of
 completed jobs, and requested times as submitted.
 """
 
@@ -41,7 +41,7 @@ class Lifetimes:
         return np.cumsum(self.mass)
 
     def after(self, elapsed: float) -> Lifetimes:
-        """Return the part above `elapsed`; the masses are not normalized."""
+        """Return the part of the distribution above `elapsed`; its masses are not normalized."""
         first = int(np.searchsorted(self.value, elapsed, side="right"))
         return Lifetimes(self.value[first:], self.mass[first:]) if first else self
 
@@ -79,12 +79,12 @@ OVERRUN = np.array([1.02, 1.1, 1.25, 1.5, 2.0])
 
 @dataclass(frozen=True, eq=False)
 class JobFeatures:
-    """Features of jobs that are known before they run, (n_job,) each.
+    """Features of jobs that are known before the jobs run, (n_job,) each.
 
     Attributes
     ----------
     user : number of the user
-    nodes : nodes, or cores where jobs share nodes
+    nodes : number of nodes, or of cores if jobs share nodes
     request : requested time, seconds; infinite if unknown
     """
 
@@ -103,7 +103,7 @@ class JobFeatures:
 
 
 def _numbers(columns: list[FloatArray]) -> IntArray:
-    """Return (n,) numbers that are equal for equal rows."""
+    """Assign (n,) numbers to rows, so that equal rows have equal numbers."""
     return np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)[1].reshape(-1)
 
 
@@ -113,7 +113,7 @@ def request_seconds(requested: IntArray) -> FloatArray:
 
 
 class RuntimeModel:
-    """Runtime distributions as known at one time, of jobs in submission order.
+    """Runtime distributions of jobs, in submission order, from what is known at one time.
 
     `classes` are those of `JobFeatures.classes`, `seen` is the (n_job,) elapsed run time in seconds (0 for jobs that have not
     started), and `over` marks the (n_job,) jobs that have ended.
@@ -168,7 +168,7 @@ class RuntimeModel:
 
 
 def _overrun(request: float, elapsed: float) -> Lifetimes:
-    """Return the distribution for a job that has outlasted all earlier ones."""
+    """Return the distribution for a job that has run longer than all earlier jobs."""
     value = np.maximum(elapsed, 1.0) * OVERRUN
     if elapsed < request < np.inf:
         value = np.concatenate([np.minimum(value, request), [request]])

@@ -25,7 +25,7 @@ MOST = 4000
 
 
 class ComingJobs(NamedTuple):
-    """Future jobs, each a copy of an earlier one.
+    """Future jobs, each a copy of an earlier job.
 
     Attributes
     ----------
@@ -38,10 +38,10 @@ class ComingJobs(NamedTuple):
 
 
 def draw_arrivals(submit: IntArray, now: int, horizon: int, g: np.random.Generator) -> ComingJobs:
-    """Draw the arrivals in the `horizon` ns after now, from (n_job,) submissions up to now, ascending.
+    """Draw the arrivals in the `horizon` (ns) after now, from the ascending submissions up to now, (n_job,).
 
     The future consists of blocks of one day. Each block copies a stretch of the past that began a whole number of days earlier,
-    which preserves the time of day. With less than two days of history, blocks are a quarter of the history long.
+    to preserve the time of day. With less than two days of history, a block is a quarter of the history long.
     """
     none = np.zeros(0, dtype=np.int64)
     if not len(submit) or now <= int(submit[0]):
@@ -70,7 +70,7 @@ LEAST, MOST = 12 * HOUR, 21 * 24 * HOUR
 
 
 def horizon_of(longest_s: float) -> int:
-    """Return the horizon (ns) of the arrivals to draw, given the longest wait (seconds) of a plan with mean runtimes."""
+    """Return the horizon (ns) for drawing arrivals, given the longest wait (seconds) in a plan with mean runtimes."""
     return int(min(max(1.5 * longest_s * SECOND, LEAST), MOST))
 
 
@@ -120,7 +120,7 @@ class RuntimeDistributions:
         return _ns(np.array([mean_of(distribution) for distribution in self.lifetimes]))
 
     def requests(self) -> IntArray:
-        """Return the (k,) requested times, ns; for jobs past their request, the earliest end that the scheduler expects."""
+        """Return the (k,) requested times, ns; for jobs that exceeded theirs, the earliest end that the scheduler expects."""
         requested, ran = self.situation.jobs.requested[self.rows], self.situation.ran[self.rows]
         return np.maximum(requested, ran + OVERDUE)
 
@@ -156,7 +156,7 @@ def _ns(seconds: FloatArray) -> IntArray:
 class ScenarioReplay:
     """Replays scenarios of a known state with one stream of arrivals.
 
-    `rows` are the (k,) running jobs, then the waiting jobs of the state; `sought` are the (m,) requested ones among these.
+    `rows` are the running jobs of the state, then its waiting jobs, (k,); `sought` are the requested jobs among them, (m,).
     """
 
     def __init__(self, situation: KnownState, rows: IntArray, sought: IntArray, coming: ComingJobs) -> None:
@@ -197,7 +197,7 @@ def plan(distributions: RuntimeDistributions, sought: IntArray, durations: IntAr
 def sample_starts(
     distributions: RuntimeDistributions, sought: IntArray, samples: int, seed: int, horizon: int
 ) -> tuple[IntArray, Obstacle | None]:
-    """Return (samples, m) starts of the sought jobs, ns, and the reason why no kernel replays the scenarios, if none does.
+    """Return the starts of the sought jobs (ns), (samples, m), and why no kernel replays the scenarios, if none does.
 
     Arrivals are drawn for `horizon` ns.
     """

@@ -58,7 +58,7 @@ class CappedOrder(PreparedOrder):
 
     @final
     def priority(self, queue: Queue, snapshot: Snapshot) -> FloatArray:
-        """Return (n_queued,) priorities; infinity for jobs beyond the limit, which run in the order of submission."""
+        """Return (n_queued,) priorities; infinity for jobs beyond the limit, which come first, in order of submission."""
         priority = self.order.priority(queue, snapshot)
         backlog = int(node_seconds(queue.table)[queue.jobs].sum())
         submitted_by = snapshot.now - cap(self, backlog, machine_nodes(snapshot.machine))

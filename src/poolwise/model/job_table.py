@@ -15,7 +15,7 @@ from poolwise.model.table_columns import Column, Kinds, Scalar, ShownColumns, gr
 from poolwise.quantities import SECOND
 
 SPARE_ROWS = 2048
-"""Minimum number of rows of jobs that are gone for a table to count as crowded."""
+"""Minimum number of rows of jobs that are gone in a crowded table."""
 _NOTHING = (None, 0, np.zeros(0), 0)
 
 

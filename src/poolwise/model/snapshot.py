@@ -245,7 +245,7 @@ class Snapshot:
         yield from self._extra
 
     def accounting(self) -> Accounting:
-        """Return the runs so far as columns."""
+        """Return the accounting data of the runs so far, as columns."""
         job, start = np.array([(run.job, run.start) for run in self.runs()], dtype=np.int64).reshape(-1, 2).T
         return Accounting(self.now, self.machine, self.table, self.history, job, start)
 

@@ -49,7 +49,7 @@ class DeploymentFile(PlanFile):
 @registry.register("plans", "deployment")
 @dataclass(frozen=True, eq=False)
 class Deployment:
-    """The processing units to buy: the Pareto front of latency, purchase cost and energy, and the candidate of highest utility.
+    """The processing units to buy: the Pareto front of latency, purchase cost and energy, and the candidate of least utility.
 
     Attributes
     ----------

@@ -23,7 +23,7 @@ PRECEDING, THINK = "preceding", "think_s"
 
 
 def predecessors(workload: Workload) -> IntArray:
-    """Return (n_job,) the row of each job's predecessor, -1 for none; raise InputError if it is not submitted before."""
+    """Return the row of each job's predecessor, (n_job,), -1 for none; raise InputError if it is not submitted earlier."""
     named = workload.attributes.get(PRECEDING)
     if named is None:
         raise InputError(
@@ -85,7 +85,7 @@ class ClosedLoop(DeferredArrivals):
         return result
 
     def _finish_tasks(self, job: int, tasks: int) -> None:
-        """Count tasks that will not run any more; the user's think time begins with the last of them."""
+        """Count tasks of a job that will not run any more; the user's think time begins after the last of them."""
         row = self._row[job]
         self._left[row] -= tasks
         if not self._left[row]:
@@ -93,7 +93,7 @@ class ClosedLoop(DeferredArrivals):
                 self._submit(later, self.now + int(self._think[later]))
 
     def schedule(self, workload: Workload, machine: Machine, loop: LoopResult) -> Schedule:
-        """Return the schedule, with the workload as submitted; jobs never submitted keep the log's time and are waiting."""
+        """Return the schedule with the actual submissions; jobs that were never submitted keep the log's time, and wait."""
         submit = self._source.submit.copy()
         submit[self._row] = self._jobs.submit
         order = np.lexsort((self._source.id, submit))

@@ -16,9 +16,9 @@ from poolwise.platforms.deferred_arrivals import DeferredArrivals
 class DependentTasks(DeferredArrivals):
     """A simulation of jobs that wait for others (`Workload.task_graph`); takes the parameters of `Simulation`.
 
-    A job becomes ready at its submission or when the last task of its predecessors finishes, whichever is later. It arrives
-    then: schedulers do not see it before, and queues order it by this time. The schedule has the submissions of the workload.
-    Waits and latencies count from these, so they contain the time spent waiting for predecessors.
+    A job becomes ready at its submission or when the last task of its predecessors finishes, whichever is later. It arrives at
+    that time: schedulers do not see it before, and queues order it by its arrival. The schedule contains the submissions of the
+    workload. Waits and latencies count from these, so they include the time spent waiting for predecessors.
 
     A job whose predecessor is rejected, or lost for good, can never run: the schedule lists it as rejected.
     """
@@ -48,21 +48,21 @@ class DependentTasks(DeferredArrivals):
         return ended
 
     def _release_successors(self, row: int) -> None:
-        """Count a finished job; submit those that waited for it alone."""
+        """Count a finished job; submit the jobs that now wait for no other."""
         for later in self._graph.reversed.predecessors(row):
             self._unmet[later] -= 1
             if not self._unmet[later]:
                 self._submit(later, max(self.now, int(self._source.submit[later])))
 
     def schedule(self, workload: Workload, machine: Machine, loop: LoopResult) -> Schedule:
-        """Return the schedule in the rows of the workload; jobs behind a rejected or lost one are rejected too."""
+        """Return the schedule by rows of the workload; jobs behind a rejected or lost job are rejected too."""
         record = self.recorder.schedule(workload, machine, loop)
         row = np.array(self._row, dtype=np.int64)
         rejected, waiting = self.unfinished(loop)
         return replace(record, job=row[record.job], rejected=rejected, waiting=tuple(sorted(waiting)))
 
     def unfinished(self, loop: LoopResult) -> tuple[dict[int, str], set[int]]:
-        """Return, after all events, row -> reason of the rejected jobs and the rows of the waiting jobs, as in the workload.
+        """Return the rejected jobs, workload row -> reason, and the workload rows of the waiting jobs, after all events.
 
         Jobs that never became ready are rejected if a predecessor was rejected or lost, and wait otherwise.
         """

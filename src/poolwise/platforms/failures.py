@@ -1,4 +1,4 @@
-"""Failures and repairs of nodes, drawn or given, as the changes of capacity of a simulation."""
+"""Failures and repairs of nodes, drawn or given, as capacity changes of a simulation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _Span = tuple[int, int]
 
 
 class FailingMachine(NamedTuple):
-    """A machine as schedulers see it, and its future changes of capacity."""
+    """A machine as schedulers see it, and its future capacity changes."""
 
     machine: Machine  # without its failures
     disturbances: tuple[Disturbance, ...] = ()  # changes of capacity in order of time
@@ -80,7 +80,7 @@ def _nodes(machine: Machine, owner: int) -> int:
 
 
 def _changes(machine: Machine, owner: int, time: int, sign: int) -> Iterator[Disturbance]:
-    """Yield the changes of a failure (-1) or repair (1): one whole node, or all of a shared node and its devices."""
+    """Yield the capacity changes of a failure (-1) or repair (1): of one whole node, or of a shared node and its devices."""
     if _nodes(machine, owner) and "nodes" in machine.resources:
         yield Disturbance(time, owner, machine.resource("nodes"), sign)
         return

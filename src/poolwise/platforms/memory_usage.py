@@ -23,7 +23,7 @@ from poolwise.platforms.simulated import MEMORY, Simulation
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """A run reaches a step of its memory use."""
+    """Event: a run reaches a step of its memory use."""
 
     run: int
     step: int
@@ -124,7 +124,7 @@ class MemoryUsageMachine(Simulation):
             self._push(at, MEMORY, _Step(run.id, step))
 
     def _paces(self, run: Run, true: Snapshot, seen: Snapshot) -> tuple[RunPace, RunPace]:
-        """Return no progress for a run that uses more than it holds, and record when it stalls."""
+        """Record stalls of a run; return its true and estimated pace, which is `STALLED` while it uses more than it holds."""
         number, lacking = run.id, self._lacks_memory(run)
         if lacking:
             self._stalled.setdefault(number, self.now)

@@ -20,7 +20,7 @@ class RunPace(NamedTuple):
 
     @classmethod
     def of(cls, model: PerformanceModel, run: Run, snapshot: Snapshot) -> RunPace:
-        """Return a model's slowdowns; raise PolicyError for one at which no run could progress."""
+        """Return a model's slowdowns; raise PolicyError for a slowdown with which no run could progress."""
         pace = cls(0.0 if run.fetch is None else model.fetch_slowdown(run, snapshot), model.slowdown(run, snapshot))
         for value in pace:
             if not -1.0 < value < math.inf:
@@ -35,7 +35,7 @@ STALLED = RunPace(math.inf, math.inf)  # pace of a stalled run
 
 @dataclass(slots=True)
 class RemainingPhases:
-    """Remaining phases of a run: it fetches its data, then works."""
+    """Remaining phases of a run, which first fetches its data and then works."""
 
     fetch: float | None  # reference ns of fetching left at `since`; None once the data are fetched
     work: float  # reference ns of work left at `since`
@@ -44,7 +44,7 @@ class RemainingPhases:
 
     @classmethod
     def begin(cls, model: PerformanceModel, run: Run, snapshot: Snapshot) -> RemainingPhases:
-        """Begin a run now under a model. Fetching that is not recorded in the run counts as setup."""
+        """Begin a run now under a model. A fetch that the run does not record counts as setup."""
         since, fetch = snapshot.now + model.setup(run, snapshot), model.fetch(run, snapshot)
         if fetch is not None and run.fetch is None:
             since, fetch = since + fetch.work, None
@@ -56,9 +56,9 @@ class RemainingPhases:
 
     @property
     def phase_end(self) -> int:
-        """Time (ns) at which the current phase ends: the fetching, or the work if nothing is left to fetch.
+        """Time (ns) at which the current phase ends: the fetch, or the work if nothing is left to fetch.
 
-        The time is `NEVER` if stalled.
+        The time is `NEVER` while the run is stalled.
         """
         if self.pace == STALLED:
             return NEVER
@@ -92,7 +92,7 @@ class RemainingPhases:
             self.fetch, self.since = None, now
 
     def done(self, work: int, now: int) -> float:
-        """Return the reference ns of the run's `work` that are done by `now`."""
+        """Return how much of the run's `work` is done by `now`, in reference ns."""
         before = float(work) - self.work
         return before if self.fetch is not None else before + self._elapsed(now) / (1.0 + self.pace.working)
 

@@ -27,7 +27,7 @@ class Recorder:
         return len(self._job)
 
     def started(self, job: int, tasks: int, start: int, placement: Placement) -> int:
-        """Record a start of a number of tasks; return the number of the run."""
+        """Record the start of a number of tasks; return the number of the run."""
         self._job.append(job)
         self._tasks.append(tasks)
         self._start.append(start)

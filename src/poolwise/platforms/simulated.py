@@ -62,7 +62,7 @@ class Disturbance:
 
 @dataclass(frozen=True, slots=True)
 class _Fetched:
-    """A run has fetched its data and begins its work; schedulers are not notified."""
+    """Event: a run has fetched its data and begins its work; schedulers are not notified."""
 
     run: int
 
@@ -124,7 +124,7 @@ class Simulation:
             self._pending_gains += change.amount > 0
 
     def _begin(self, initial: Initial, workload: Workload) -> frozenset[int]:
-        """Start the initial runs, each at its time; return their jobs. Raise InputError for one that cannot run."""
+        """Start the initial runs, each at its own time; return their jobs. Raise InputError if one of them cannot run."""
         self.table.show(int(np.searchsorted(workload.submit, initial.now, side="right")))
         for run in initial.runs:
             self.now, tasks = run.start, tuple(range(int(workload.tasks[run.job])))
@@ -242,7 +242,7 @@ class Simulation:
     # Events
 
     def _add_job(self, job: JobTable, duration: IntArray) -> Arrival:
-        """Append a submitted job, one row, to a table that contains only jobs that have arrived; `duration`, (1,), in ns."""
+        """Append a submitted job, given as one row, to a table of only the jobs that have arrived; `duration`, (1,), in ns."""
         (row,) = self._jobs.append(job)
         if row == len(self._duration):
             self._duration = grown(self._duration, row, duration)[: row + 1]
@@ -357,7 +357,7 @@ class Simulation:
         return sensitive if self.estimate is self.model else (*sensitive, *self.estimate.touches(placement, seen))
 
     def _fetched(self, number: int) -> None:
-        """Begin the work of a run if its data have been fetched; other runs get its share of the links from now on."""
+        """Begin the work of a run if it has fetched its data; other runs get its share of the links from now on."""
         progress = self._progress.get(number)
         if progress is None or progress.end != self.now or self._runs[number].fetch is None:
             return  # superseded: the fetching changed pace, or the run is gone
@@ -381,7 +381,7 @@ class Simulation:
     # Pace
 
     def _adjust(self, touched: set[int], resized: Set[int] = frozenset()) -> None:
-        """Update the pace of all runs that depend on the touched owners, and of runs with another placement."""
+        """Update the pace of all runs that depend on the touched owners, and of runs whose placement changed."""
         here = {n for n in resized if n in self._runs}
         numbers = sorted(here.union(n for owner in touched for n in self._runs.sensitive(owner)))
         if not numbers:
@@ -391,7 +391,7 @@ class Simulation:
             self._pace(self._runs[number], true, seen)
 
     def _pace(self, run: Run, true: Snapshot, seen: Snapshot) -> None:
-        """Update the pace of a run and push its end if it moved; the estimated progress advances at the estimated pace."""
+        """Update the pace of a run, and push its end if it moved; the estimated progress advances at the estimated pace."""
         progress = self._progress[run.id]
         if progress.end == self.now:
             return  # it ends at this instant: rounding after a change of pace must not move the end
@@ -415,9 +415,9 @@ class Simulation:
         return pace, pace if self._exact_estimate else RunPace.of(self.estimate, run, seen)
 
     def _work_done(self, number: int, now: int) -> float:
-        """Return the reference ns of work that a run has done by `now`."""
+        """Return the work that a run has done by `now`, in reference ns."""
         return self._progress[number].true.done(int(self._duration[self._runs[number].job]), now)
 
     def _believed_done(self, number: int, now: int) -> float:
-        """Return the reference ns of work that a run is estimated to have done by `now`."""
+        """Return the work that a run is estimated to have done by `now`, in reference ns."""
         return self._progress[number].believed.done(int(self._jobs.requested[self._runs[number].job]), now)

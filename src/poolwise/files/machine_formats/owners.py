@@ -1,4 +1,4 @@
-"""Machine described owner by owner, as clusters report their inventory: each node, pool and device has its own name."""
+"""Machines described owner by owner, as clusters report their inventory: each node, pool and device has its own name."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class OwnerEntry:
     capacity
         Resource -> amount, such as { cores = 64, memory = "256 GiB" }; { nodes = 48 } for 48 whole nodes.
     per_node
-        Resources of each of its whole nodes.
+        Resources of each whole node of the owner.
     rack, position, home
         See `Machine`; `home` is the name of a device's node.
     attributes
@@ -40,7 +40,7 @@ class OwnerEntry:
     sets
         Partitions and features of the owner.
     vertex
-        Vertex of the network, or -1 outside it; a link has two `ends` and a `latency` instead.
+        Vertex of the network, -1 for owners outside it; a link has two `ends` and a `latency` instead.
     """
 
     name: str
@@ -122,7 +122,7 @@ class OwnerList:
     partition, qos, association, window
         Scheduling limits and reservations.
     parts
-        Resource -> number of parts per unit, for resources whose amounts count parts.
+        Resource -> number of parts per unit, for resources whose amounts are in parts of a unit.
     licenses
         Name of a license -> number of them in the whole machine.
     """

@@ -32,7 +32,7 @@ class VineSimMachine:
     prices, power, types
         Price of each unit type, power (W), and additional type names. Files, or "catalog:NAME".
     data
-        Trace whose data locations the machine must contain.
+        Trace; the machine must contain the locations of its data.
     contended
         Whether transfers share links; rack uplinks are then as fast as the ports.
     """

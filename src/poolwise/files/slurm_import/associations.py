@@ -1,4 +1,4 @@
-"""Limits of associations in machine.toml of an imported Slurm cluster, and the amounts that limits can name."""
+"""Limits of associations for machine.toml of an imported Slurm cluster, and the amounts that limits can name."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WALL: Final = "MaxWall"
 def association_lines(cluster: SlurmCluster, dump: Path) -> list[str]:
     """Return the limits of associations; note those that are left out.
 
-    Accounts without limits are listed as well if they are between others.
+    An account without limits is listed only if an account above it has limits.
     """
     associations, lines = _one_each(cluster, dump, read_associations(dump)), list[str]()
     limited = [each for each in associations if {*each.limits} & {WALL, *SCOPES}]
@@ -52,7 +52,7 @@ def association_lines(cluster: SlurmCluster, dump: Path) -> list[str]:
 
 
 def _one_each(cluster: SlurmCluster, dump: Path, associations: list[SlurmAssociation]) -> list[SlurmAssociation]:
-    """Return the first association of each account and user; note those for single partitions, and further ones."""
+    """Return the first association of each account and user; note duplicates, and associations with single partitions."""
     first: dict[tuple[str, str], SlurmAssociation] = {}
     for each in associations:
         if each.partition:
@@ -63,7 +63,7 @@ def _one_each(cluster: SlurmCluster, dump: Path, associations: list[SlurmAssocia
 
 
 def _above(account: str, accounts: Mapping[str, SlurmAssociation]) -> Iterator[str]:
-    """Yield the accounts above one, from the inside out."""
+    """Yield the accounts above an account, from its parent up to the root."""
     seen = {account}
     while account in accounts and (account := accounts[account].parent) and account not in seen:
         seen.add(account)
@@ -100,7 +100,7 @@ def _entries(cluster: SlurmCluster, dump: Path, association: SlurmAssociation, o
 
 
 def limit_line(cluster: SlurmCluster, place: str, owner: str, scope: str, limits: Mapping[str, int]) -> list[str]:
-    """Return the line with the limits of an owner on amounts, by Slurm's names; note those that the machine cannot limit."""
+    """Return the line with the limits on amounts, given by Slurm's names; note amounts that the machine cannot limit."""
     if scope == "per_user" and limits and "User" not in cluster.columns:
         cluster.leave_out(f"{place}: limits per user are not applied: the log has no User")
         return []
@@ -112,7 +112,7 @@ def limit_line(cluster: SlurmCluster, place: str, owner: str, scope: str, limits
 
 
 def _note_others(cluster: SlurmCluster, dump: Path, associations: list[SlurmAssociation], why: str) -> None:
-    """Note each kind of limit that is not applied once; `why` none is, empty if some are."""
+    """Note once each kind of limit that is not applied; `why` states why none is, and is empty if some are."""
     for column in LIMITS:
         applied = column in (WALL, *SCOPES)
         if (why or not applied) and (having := [each for each in associations if column in each.limits]):
@@ -128,7 +128,7 @@ def _label(association: SlurmAssociation) -> str:
 
 
 def limited_amounts(cluster: SlurmCluster) -> dict[str, str]:
-    """Return the amounts that machine.toml can limit: Slurm's name -> its own."""
+    """Return the amounts that machine.toml can limit: name in Slurm -> name in machine.toml."""
     amounts = {"node": "nodes", "jobs": "jobs", "cpu": "cores", "mem": "memory"}
     if any(size.gpus for size in cluster.sizes.values()):
         amounts["gres/gpu"] = "gpu"
@@ -136,6 +136,6 @@ def limited_amounts(cluster: SlurmCluster) -> dict[str, str]:
 
 
 def duration_text(seconds: int) -> str:
-    """Return a time in the largest unit that gives a whole number."""
+    """Format a time in the largest unit that gives a whole number."""
     size, unit = next((size, unit) for size, unit in ((86400, "d"), (3600, "h"), (60, "min"), (1, "s")) if seconds % size == 0)
     return f"{seconds // size} {unit}"

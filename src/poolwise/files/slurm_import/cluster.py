@@ -58,8 +58,8 @@ class Omissions:
 
     Attributes
     ----------
-    affecting : sentences on those that would change a schedule, each beginning with its place
-    others, unknown : key -> its places, for the keys that would not change a schedule, and for unknown ones
+    affecting : sentences on settings that would change a schedule, each beginning with its place
+    others, unknown : key -> its places, for keys that would not change a schedule, and for unknown keys
     """
 
     affecting: list[str] = field(default_factory=list)
@@ -76,12 +76,12 @@ class Omissions:
 
 
 def keys_text(keys: Mapping[str, list[str]]) -> str:
-    """Return keys with their places as text."""
+    """Format keys with their places."""
     return ", ".join(f"{key} ({_listed(places)})" for key, places in keys.items())
 
 
 def _listed(places: list[str]) -> str:
-    """Return places such as "slurm.conf:3" as text, at most three of them."""
+    """Format places such as "slurm.conf:3", at most three of them."""
     more = f" and {len(places) - 3:,} more" if len(places) > 3 else ""
     shown = [
         place if k == 0 or _file(place) != _file(places[k - 1]) else place.rpartition(":")[2] for k, place in enumerate(places)
@@ -107,9 +107,9 @@ class SlurmCluster:
 
     Attributes
     ----------
-    omitted : what is left out
+    omitted : settings that are left out
     whole : whether no jobs share a node, and the reason
-    linear : "SelectType=select/linear" with its place; "" if the plugin is another
+    linear : "SelectType=select/linear" with its place; "" for any other plugin
     """
 
     def __init__(self, files: SlurmFiles, columns: Collection[str]) -> None:
@@ -156,7 +156,7 @@ class SlurmCluster:
 
     @cached_property
     def licenses(self) -> dict[str, int]:
-        """Name -> number of licenses in the cluster; "name:count", or one without a count."""
+        """Name -> number of licenses in the cluster, from entries "name:count"; the count is 1 if it is omitted."""
         counts, place = dict[str, int](), self.conf.source("Licenses")
         for word in re.split("[,;]", self.conf.text("Licenses")):
             match = _LICENSE.fullmatch(word.strip())
@@ -201,7 +201,7 @@ class SlurmCluster:
 
     @cached_property
     def types(self) -> dict[str, list[str]]:
-        """Node type -> its nodes: those of one size and weight that are in the same partitions."""
+        """Node type -> its nodes, which have the same size and weight and are in the same partitions."""
         of: dict[str, list[str]] = {host: [] for host in self.sizes}
         for partition, hosts in self.members.items():
             for host in hosts:
@@ -237,7 +237,7 @@ class SlurmCluster:
 
 
 def linear_source(conf: SlurmConf) -> str:
-    """Return "SelectType=select/linear" with its place; "" if the plugin is another."""
+    """Return "SelectType=select/linear" with its place; "" for any other plugin."""
     select = conf.text("SelectType")
     return f"SelectType={select} ({conf.source('SelectType')})" if select == LINEAR else ""
 
@@ -260,7 +260,7 @@ def oversubscribe(section: ConfSection) -> str:
 
 
 def add(sentences: list[str], text: str) -> None:
-    """Append a sentence once."""
+    """Append a sentence unless the list contains it."""
     if text not in sentences:
         sentences.append(text)
 

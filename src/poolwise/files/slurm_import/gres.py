@@ -16,10 +16,10 @@ from poolwise.slurm.gres import GresLine, gpu_lines, read_gres
 def with_gres(
     sizes: Mapping[str, NodeSize], path: Path, types: Mapping[str, tuple[str, ...]], leave_out: Callable[[str], None]
 ) -> dict[str, NodeSize]:
-    """Return node name -> size, with the types of GPUs in gres.conf as features if slurm.conf names none.
+    """Return node name -> size, with the GPU types in gres.conf as features if slurm.conf names none.
 
-    The number of GPUs is that of slurm.conf, as in Slurm. `types` are those of slurm.conf by node. `leave_out` gets a sentence
-    for each contradiction and for everything that is left out.
+    As in Slurm, slurm.conf determines the number of GPUs. `types` are the GPU types in slurm.conf, by node. `leave_out`
+    receives a sentence for each contradiction and for each setting that is left out.
     """
     lines, typed, problems = read_gres(path), dict(sizes), dict[str, list[str]]()
     for host, size in sizes.items():
@@ -42,7 +42,7 @@ def with_gres(
 
 
 def _contradiction(size: NodeSize, mine: list[GresLine], types: tuple[str, ...]) -> str:
-    """Return how the lines of a node contradict slurm.conf, empty if they do not; NODES stands for the nodes."""
+    """Return how the lines of a node contradict slurm.conf; empty if they do not. NODES in the text stands for node names."""
     if not mine:
         return ""
     by_file = groupby(mine, lambda line: line.file.name)

@@ -14,7 +14,7 @@ from poolwise.slurm.dumps import QOS_OTHERS, QosLimits, read_qos_limits
 
 
 def machine_text(cluster: SlurmCluster, qualities: Iterable[str] = (), windows: Iterable[str] = ()) -> str:
-    """Return machine.toml with the lines of windows; QOS of the log (`qualities`) that the dump lacks get no limits."""
+    """Return machine.toml, including the lines of windows; QOS of the log (`qualities`) that the dump lacks get no limits."""
     memory = cluster.whole[0] or "MEMORY" in cluster.conf.text("SelectTypeParameters").upper()
     lines = [
         f"# Machine of cluster {cluster.name}, imported from {cluster.conf.file.name}.",
@@ -61,7 +61,7 @@ def _node(cluster: SlurmCluster, name: str, hosts: list[str], memory: bool) -> l
 
 
 def _may_be_set(cluster: SlurmCluster, feature: str) -> bool:
-    """Return whether no partition has the name of a feature, unless it has the same nodes."""
+    """Return whether a feature may be a set: no partition has its name, or one with the same nodes does."""
     having = {host for hosts in cluster.types.values() for host in hosts if feature in cluster.sizes[host].features}
     return feature not in cluster.members or {*cluster.members[feature]} == having
 
@@ -69,7 +69,7 @@ def _may_be_set(cluster: SlurmCluster, feature: str) -> bool:
 def racks_of(cluster: SlurmCluster) -> dict[str, dict[str, list[str]]]:
     """Return switch -> node type -> its nodes below the switch, in the order of machine.toml.
 
-    With topology/tree, this is the order of topology.conf, in which Slurm chooses among equal switches.
+    With topology/tree, the switches are in the order of topology.conf, in which Slurm chooses among equal ones.
     """
     racks: dict[str, dict[str, list[str]]] = {}
     for name, hosts in cluster.types.items():

@@ -1,4 +1,4 @@
-"""Placement of an imported cluster: the nodes that its Slurm chooses, where kernels choose the same."""
+"""Placement of an imported cluster: it chooses the same nodes as the cluster's Slurm, if a kernel can do so."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ FIRST_FIT = '"first_fit"'
 
 
 def placement_of(cluster: SlurmCluster) -> tuple[str, str]:
-    """Return a placement as TOML, and where it comes from.
+    """Return a placement as TOML, and the setting that it follows.
 
-    First fit with select/linear, the least loaded nodes with CR_LLN; else what the topology plugin chooses, or first fit if no
-    kernel does the same. topology/tree without a topology.conf is noted as left out.
+    The placement is first fit for select/linear, and prefers the least loaded nodes for CR_LLN. Otherwise it follows the
+    topology plugin, or is first fit if no kernel does the same. topology/tree without a topology.conf is noted as left out.
     """
     conf = cluster.conf
     plugin, source = conf.text("TopologyPlugin").lower(), conf.source("TopologyPlugin")

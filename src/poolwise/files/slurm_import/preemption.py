@@ -58,7 +58,7 @@ def preemption_line(cluster: SlurmCluster) -> str:
 
 
 def _mode(cluster: SlurmCluster, words: tuple[str, ...], place: str) -> tuple[str, str]:
-    """Return the mode of the words of a PreemptMode, and why it is not applied; note the other words."""
+    """Return the mode that the words of a PreemptMode set, and why it is not applied; note the other words."""
     for word in words:
         if word in _WORDS:
             cluster.leave_out(f"{place}: PreemptMode={word}: {_WORDS[word]}")
@@ -73,7 +73,7 @@ def _mode(cluster: SlurmCluster, words: tuple[str, ...], place: str) -> tuple[st
 
 
 def _requeued(conf: SlurmConf, mode: str) -> str:
-    """Return a mode: with JobRequeue=0, Slurm cancels the jobs that it cannot requeue."""
+    """Return the effective mode: with JobRequeue=0, Slurm cancels the jobs that it cannot requeue."""
     return "cancel" if mode == "requeue" and not conf.yes("JobRequeue", True) else mode
 
 

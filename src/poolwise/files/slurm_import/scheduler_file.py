@@ -38,7 +38,7 @@ DELAYS: Final = {
 
 
 def scheduler_texts(cluster: SlurmCluster) -> dict[str, str]:
-    """Return slurm.toml, and the slurm.conf that it names with the keys that the order and the backfill read."""
+    """Return slurm.toml, and the slurm.conf that it names, reduced to the keys that the order and the backfill read."""
     conf, order, backfill = cluster.conf, '"fcfs"', '"none"'
     values = {key: conf.values[key.lower()].text for key in KEYS if key in conf and key != "TRESBillingWeights"}
     comments = {"order": conf.source("PriorityType") or "PriorityType is not set", "backfill": conf.source("SchedulerType")}
@@ -86,7 +86,7 @@ def scheduler_texts(cluster: SlurmCluster) -> dict[str, str]:
 
 
 def _weights(cluster: SlurmCluster, settings: dict[str, str]) -> dict[str, str]:
-    """Return the dumps that the order needs; set aside weights without their dump, and unsupported flags."""
+    """Return the dumps that the order needs; leave out weights whose dump is missing, and unsupported flags."""
     conf, dumps = cluster.conf, dict[str, str]()
     shares = cluster.files.shares.name if cluster.files.shares is not None else SHARES if cluster.files.associations else None
     for key, name, dump in (
@@ -122,7 +122,7 @@ def _weights(cluster: SlurmCluster, settings: dict[str, str]) -> dict[str, str]:
 
 
 def _number(value: float) -> str:
-    """Return a weight with all its digits, and without a decimal point if it is whole."""
+    """Format a weight with all its digits, and without a decimal point if it is whole."""
     return f"{value:.0f}" if value.is_integer() else str(value)
 
 
@@ -175,7 +175,7 @@ def _throttle(cluster: SlurmCluster) -> tuple[str, str]:
 
 
 def _why_no_least_priority(cluster: SlurmCluster) -> str:
-    """Return why priorities of the replay cannot be compared with those of Slurm; empty if they can."""
+    """Return why priorities in the replay cannot be compared with Slurm's; empty if they can."""
     conf = cluster.conf
     if conf.text("PriorityType", "priority/basic") != "priority/multifactor":
         return "it requires PriorityType=priority/multifactor"
@@ -185,7 +185,7 @@ def _why_no_least_priority(cluster: SlurmCluster) -> str:
 
 
 def dump_texts(cluster: SlurmCluster) -> dict[str, str]:
-    """Return the dumps that slurm.toml names, after a check that they can be read."""
+    """Check that the dumps that slurm.toml names can be read, and return them."""
     texts = {}
     for dump, check in ((cluster.files.shares, read_shares), (cluster.files.qos, read_priorities)):
         if dump is not None:

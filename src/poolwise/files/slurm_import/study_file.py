@@ -22,7 +22,7 @@ _LICENSES = re.compile(rf"{LICENSE}([^=,|]+)=")
 
 
 def study_text(cluster: SlurmCluster, log: str, workload: Workload, options: Mapping[str, Any], folder: Path) -> str:
-    """Return study.toml for a log (a file or "catalog:NAME"); its jobs, read for the machine, are given."""
+    """Return study.toml for a log (a file or "catalog:NAME"), given its jobs as read for the machine."""
     trace = log if log.startswith(catalog.PREFIX) else Path(os.path.relpath(log, folder)).as_posix()
     partitions = workload.attributes.get("partition", np.array([], dtype=np.str_))
     unknown = sorted({*partitions.tolist()} - {*cluster.members, ""})
@@ -88,7 +88,7 @@ def _known_partitions(cluster: SlurmCluster, log: str, partitions: np.ndarray, u
 
 
 def _note_unknown_licenses(cluster: SlurmCluster, log: Path) -> None:
-    """Note the licenses that jobs of a log request and slurm.conf lacks."""
+    """Note the licenses that jobs of a log request but slurm.conf does not define."""
     requested = [{*_LICENSES.findall(line)} - {*cluster.licenses} for line in read_text(log).split("\n")]
     if lacking := sorted(set[str]().union(*requested)):
         count = f"{sum(map(bool, requested)):,} rows request them"

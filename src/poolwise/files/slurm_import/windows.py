@@ -25,7 +25,7 @@ _BEHIND = timedelta(weeks=1)
 
 
 def window_lines(cluster: SlurmCluster, dump: Path, jobs: Workload, local: tzinfo) -> list[str]:
-    """Return the windows of machine.toml, with times from the first job of the log; note the reservations that are left out."""
+    """Return the windows for machine.toml, with times relative to the log's first job; note omitted reservations."""
     owners, lines = _owners(cluster), list[str]()
     begins = jobs.epoch or 0
     first, last = (_local(begins + int(at), local) for at in (0, jobs.submit.max(initial=0)))
@@ -73,7 +73,7 @@ def _problem(hosts: list[str], times: list[tuple[datetime, datetime]], first: da
 
 
 def _note_differences(cluster: SlurmCluster, place: str, reservation: SlurmReservation, hosts: int) -> None:
-    """Note how the windows of a reservation differ from it."""
+    """Note how the windows made from a reservation differ from it."""
     label = f"{place}: reservation {reservation.name}"
     if hosts < len(reservation.nodes):
         missing, nodes = len(reservation.nodes) - hosts, format_count(len(reservation.nodes), "node")
