@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from poolwise.studies.cells import Cell
 
 Summary = tuple[str, str, Sequence[str]]
-"""Kind of a valid file, its title or the name of what it describes, and its contents in short sentences."""
+"""Kind of a valid file, its title or the name of the described object, and its contents in short sentences."""
 
 
 @command(app, "poolwise validate cerit-pools")

@@ -20,9 +20,9 @@ from poolwise.studies.description import read_descriptions
 
 
 def compare_with_today(result: StudyResult, cells: Sequence[CellResult]) -> Comparison | None:
-    """Compare the cells of one setting, one per seed, with today.
+    """Compare the cells of one setting, one per seed, with today's configuration.
 
-    Returns None if the study has no today, or if the two have no jobs in common.
+    Returns None if the study has no `[today]`, or if the two have no jobs in common.
     """
     if not result.study.today:
         return None
@@ -58,7 +58,7 @@ def prepend_today(runs: Sequence[SavedRun]) -> list[SavedRun]:
 
 
 def _today_of(run: SavedRun) -> SavedRun | None:
-    """Return the run of today with which a study's run is compared, under the same seeds; None if the study has no today."""
+    """Return the run of today with which a study's run is compared, with the same seeds; None if the study has no `[today]`."""
     file = run.source / "provenance.json"
     today = json.loads(file.read_bytes()).get("today") if run.records and file.is_file() else None
     if today is None:
@@ -100,7 +100,7 @@ class RunInMemory(SavedRun):
 
 
 def compare(*runs: SimulatedRun | str | Path, over: ComparedOver | None = None, metrics: Sequence[str] = ()) -> Comparison:
-    """Compare two or more runs of the same jobs, the others with the first.
+    """Compare two or more runs of the same jobs with the first of them.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ def compare(*runs: SimulatedRun | str | Path, over: ComparedOver | None = None, 
         Runs that `simulate` returned, or references to runs in files: a folder of `poolwise run`, FOLDER:PATH=VALUE,... for
         some of its runs, or a file that `poolwise simulate --schedule` wrote. The same run may be given twice.
     over
-        Over what confidence intervals are: "seeds" or "jobs". By default the seeds, if all runs share three or more.
+        Population of the confidence intervals: "seeds" or "jobs". By default the seeds, if all runs share three or more.
     metrics
         Names of metrics in addition to the standard ones and those that the runs were measured by.
 

@@ -13,14 +13,14 @@ T = TypeVar("T")
 
 
 def fairest(ranked: Sequence[T], added_wait: Callable[[T], float], difference: Callable[[T, T], Interval]) -> T:
-    """Return the alternative to recommend: among those that no other is shown to beat, the one that adds the least wait.
+    """Return the alternative that adds the least wait among those that no other alternative is shown to beat.
 
     Parameters
     ----------
     ranked
         Alternatives, the lowest goal first.
     added_wait
-        Wait that an alternative adds compared with FCFS without backfilling; NaN if unknown, then the first is returned.
+        Wait that an alternative adds, compared with FCFS without backfilling; if it is NaN (unknown), the first is returned.
     difference
         Paired difference of the goal, first - second, with its interval; NaN bounds do not make alternatives equal.
     """

@@ -24,9 +24,9 @@ class CandidateRanking(Generic[K]):
 
     Attributes
     ----------
-    best : best by the objective of those shown to meet the targets
-    runner_up : next one of these
-    undecided : best of those that are better than `best` and not shown to meet or to miss the targets
+    best : best candidate, by the objective, of those shown to meet the targets
+    runner_up : next best of these candidates
+    undecided : best of the candidates that are better than `best` but not shown either to meet or to miss the targets
     """
 
     best: K | None

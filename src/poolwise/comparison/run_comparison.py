@@ -116,7 +116,7 @@ class Comparison:
     def of(cls, runs: Sequence[SavedRun], over: ComparedOver | None = None, metrics: Sequence[Component] = ()) -> Comparison:
         """Compare runs, by default with intervals over seeds if there are at least three, else over jobs.
 
-        The comparison covers the standard metrics, the further metrics of any run, and `metrics`.
+        The comparison covers the standard metrics, the additional metrics of any run, and `metrics`.
 
         Raises InputError for fewer than two or too many runs, or runs of different jobs.
         """
@@ -231,7 +231,7 @@ class Comparison:
 
     @property
     def interval_of(self) -> str:
-        """Method of the intervals, as text."""
+        """Description of how intervals are computed."""
         if self.over == "seeds":
             return f"Student's t over {len(self.seeds)} seeds, differences paired by seed"
         return "paired block bootstrap over jobs in submission order; none for metrics that are not means over jobs"
@@ -290,7 +290,7 @@ class Comparison:
         return Difference(k, name, float(first.mean()), float(here.mean()), interval, self.described[name].better)
 
     def _per_job(self, k: int, name: str) -> FloatArray:
-        """Return (n,) contributions of the measured jobs in submission order, averaged over seeds that share their jobs.
+        """Return the contributions of the measured jobs, (n,), in submission order, averaged over seeds that share their jobs.
 
         If the seeds have different jobs, or different jobs were measured, the seeds are concatenated.
         """
@@ -319,7 +319,7 @@ class Comparison:
 
 
 def _labels(runs: Sequence[SavedRun]) -> tuple[str, ...]:
-    """Return unique labels: the parameters that differ, then the sources, finally numbers."""
+    """Return unique labels, made of the parameters that differ, then of the sources, and finally of numbers."""
     names = dict.fromkeys(name for run in runs for name in run.parameters)
     differ = [name for name in names if len({run.parameters.get(name) for run in runs}) > 1]
     own = [" ".join(f"{name}={run.parameters[name]}" for name in differ if name in run.parameters) for run in runs]

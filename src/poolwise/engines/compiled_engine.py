@@ -173,7 +173,7 @@ def load(folder: str, kind: str, name: str, about_s: float, smallest: Callable[[
 
 
 REFERENCE_LOOP_S = 0.008
-"""Seconds that the loop of `slowness` takes on the reference computer."""
+"""Seconds that the loop in `slowness` takes on the reference computer."""
 
 
 @cache

@@ -11,7 +11,7 @@ from poolwise.loop import Observer
 from poolwise.model import CommitResult, EventBatch, Queue
 
 LONG_S = 2.0
-"""Seconds from which a run counts as long: its progress and the reason for its engine are reported."""
+"""Seconds from which a run counts as long, so that its progress and the reason for its engine are reported."""
 EVERY_S = 0.2
 """Seconds between two reports."""
 LEAST_SHARE = 0.01
@@ -19,7 +19,7 @@ LEAST_SHARE = 0.01
 
 
 _MOST_LOG = 50.0
-"""Logarithm of the largest ratio by which a run is extrapolated; larger ones overflow."""
+"""Logarithm of the largest ratio by which a run is extrapolated; larger ratios overflow."""
 
 
 class Obstacle(NamedTuple):
@@ -35,7 +35,7 @@ class Obstacle(NamedTuple):
 MISMATCH = Obstacle(
     "a current run holds resources other than those that its job requests", "supported if initial placements match the requests"
 )
-"""Obstacle of initial runs that kernels cannot represent."""
+"""Obstacle to report for initial runs that kernels cannot represent."""
 
 
 class ProgressListener(Protocol):
@@ -51,7 +51,7 @@ class ProgressListener(Protocol):
 
 
 AGREE = 2.0
-"""Largest ratio of two estimates of the time left that is shown."""
+"""Largest ratio of two estimates of the time left for which an estimate is shown."""
 
 
 class RunClock:

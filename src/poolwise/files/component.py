@@ -38,7 +38,7 @@ GROUP_OF: dict[Any, str] = {
     PerformanceModel: "models",
     Scheduler: "schedulers",
 }
-"""Interface that a setting may have -> registry group of its name: one policy may contain another."""
+"""Interface that a setting may have -> registry group of its names, since one policy may contain another."""
 
 
 class Component(Section):

@@ -23,7 +23,7 @@ _SYNTAX_LINE = re.compile(r"\s*\(at line (\d+), column (\d+)\)\Z")
 SET = "--set"
 """Label of values that the command line replaces."""
 SETTINGS = "settings"
-"""Optional table of policies; a path may lead through it where a file omits it."""
+"""Optional table of policies; a path may lead through it even if a file omits it."""
 NO_VERSION = ("missing format version", "write version = 1 at the top")
 
 

@@ -17,7 +17,7 @@ class Section(BaseModel):
 
 
 MOST: Mapping[Dimension, int] = {"time": HORIZON, "memory": 2**40, "bandwidth": 2**40}
-"""Maximum of one quantity (ns, MiB, MB/s): sums over a machine fit into 64 bits. Equals 290 years, 1 EiB, 1.1 EB/s."""
+"""Maximum of a quantity (ns, MiB, MB/s), so that sums over a machine fit into 64 bits: 290 years, 1 EiB, 1.1 EB/s."""
 
 _BASE: Mapping[Dimension, str] = {"time": "ns", "memory": "MiB", "bandwidth": "MB/s"}
 

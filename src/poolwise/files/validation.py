@@ -173,7 +173,7 @@ _EXPECTED: Mapping[str, str] = {
     "tuple_type": "expected a list",
     "path_type": "expected a string with a file path",
 }
-"""Error type -> message in TOML's terms; pydantic's other messages mention no Python types."""
+"""Error type of pydantic -> message in terms of TOML; its other messages mention no Python types."""
 
 
 def _existing(value: Any, path: FieldPath) -> FieldPath:

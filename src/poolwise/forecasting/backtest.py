@@ -50,7 +50,7 @@ HOUR_S = 3600.0
 HISTORY = 20_000
 """Number of most recent jobs whose outcome forecasters know."""
 PRIOR, LITTLE = 20.0, 2.0
-"""`Recalibration.prior` of our forecasts, and of a point forecast, which is certain to be too narrow."""
+"""`Recalibration.prior` of our forecasts, and of a point forecast, whose interval is certainly too narrow."""
 LEAST_INSTANTS = 5
 BLOCKS, RESAMPLED = 12, 200
 """Number of time blocks of the log and of bootstrap resamples of these blocks."""

@@ -38,7 +38,7 @@ class BackfillPolicy(Protocol):
     chooses_preemptors: ClassVar[bool] = False
     """True if `select` determines which jobs may stop runs, by calling `SchedulingPass.place` for them.
 
-    Otherwise these are the jobs in priority order up to the heads, before `select` is called.
+    Otherwise, the jobs up to the heads, in priority order, may stop runs before `select` is called.
     """
 
     @property

@@ -71,7 +71,7 @@ KIND_CLASSES: Mapping[OrderKind, type[QueuePolicy]] = {
     "affine": AffineOrder,
     "capped": CappedOrder,
 }
-"""Kind -> base class of orders of that kind, whose further methods engines call."""
+"""Kind -> base class of orders of that kind; it defines the additional methods that engines call."""
 
 
 def cap(order: CappedOrder, backlog: int, nodes: int) -> int:

@@ -14,7 +14,7 @@ from poolwise.model.priority_formula import PriorityFormula
 
 OrderKind = Literal["static", "linear", "cubic", "affine", "capped", "recalculated", "opaque"]
 EXTREME = 1e60
-"""Largest magnitude in the columns of an `AgingOrder` or `AffineOrder`, with its inverse as the smallest: nothing overflows."""
+"""Largest magnitude in the columns of an `AgingOrder` or `AffineOrder`; its inverse is the smallest. It prevents overflows."""
 
 
 class QueuePolicy(Protocol):

@@ -35,7 +35,7 @@ class PlacementPolicy(Protocol):
     """
 
     filters_nodes: ClassVar[bool] = False
-    """Whether it uses only nodes on which a job may run (`model.eligibility`)."""
+    """Whether the policy uses only nodes on which a job may run (`model.eligibility`)."""
 
     def check(self, machine: Machine, jobs: JobTable) -> None:
         """Raise InputError for wrong settings, and for problems known before a run, such as requests that nothing can meet."""

@@ -27,7 +27,7 @@ GROUPS = (
     "plans",
     "plots",
 )
-"""Kinds of things that are found by name."""
+"""Kinds of components that are found by name."""
 REGISTERED: dict[str, dict[str, Any]] = {group: {} for group in GROUPS}
 """Group -> name -> registered object."""
 

@@ -14,7 +14,7 @@ from poolwise.interfaces.placement import PlacementPolicy
 from poolwise.model import Placement, Queue, Reason, Refusal, Snapshot, Start, Stop, WaitCause
 
 Preempt = Callable[["SchedulingPass", int, Snapshot], "tuple[Placement, tuple[Stop, ...]] | None"]
-"""Function of a pass, a waiting job that does not fit in a state, and this state: placement and stops with which it fits."""
+"""Function of a pass, a waiting job and a state in which it does not fit; returns a placement and stops with which it does."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -20,7 +20,7 @@ from poolwise.quantities import SECOND, UNKNOWN, format_time, to_seconds
 
 PARTITION, CONSTRAINT = "partition", "constraint"
 TIME_LIMIT = "time_limit_s"
-"""Attribute with each job's time limit in seconds, NaN without one, for logs in which jobs ran longer than their limit."""
+"""Attribute with each job's time limit in seconds, NaN without one; for logs in which jobs ran longer than their limits."""
 NO_PARTITION = "!"
 """Partitions of a job that no partition accepts: it can never run."""
 _NOTHING = ("", "-1")  # SWF numbers the partitions, and writes -1 for none

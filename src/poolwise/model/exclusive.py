@@ -30,7 +30,7 @@ EXCLUSIVE: Final = "exclusive"
 SHARE: Final = "whole nodes"
 """Name of the added resource. Machine files cannot contain it, because it has a space."""
 PARTS: Final = 2**20
-"""Amount of it on each shared node: more parts of jobs than a node ever runs."""
+"""Units of the added resource on each shared node; a node never runs that many parts of jobs."""
 _FLAGS: Final = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0": False, "": False}
 _REMEDY: Final = "write true or false"
 

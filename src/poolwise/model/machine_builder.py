@@ -16,7 +16,7 @@ from poolwise.quantities import Dimension, parse
 OwnerAmount = int | str
 """Base units (MiB, MB/s, a count), or text such as "256 GiB"."""
 Vertex = int | str
-"""End of a link: the number of an owner, or the name of a switch or another place without owners."""
+"""End of a link: the number of an owner, or the name of a switch or of another vertex without owners."""
 DIMENSIONS: Mapping[str, Dimension] = {"memory": "memory", "storage": "memory", "bandwidth": "bandwidth"}
 """Resource -> dimension of its amounts; amounts of other resources are counts."""
 

@@ -13,13 +13,13 @@ from poolwise.quantities import NEVER
 from poolwise.short_repr import short_repr
 
 HeadScope = Literal["partition", "machine"]
-"""Jobs that wait behind a job that does not fit: those that compete for the nodes of its partitions, or all."""
+"""Jobs that wait behind a job that does not fit: those that compete for the nodes of its partitions, or all jobs."""
 
 PoolScope = Literal["rack", "system"]
 """Pools that a node may use: the pool of its own rack, or any."""
 
 RackSpread = Literal["worst", "mean", "paper"]
-"""Near share of a job's remote memory on several racks; see `FixedSlowdown`."""
+"""How the near share of a job's remote memory is computed on several racks; see `FixedSlowdown`."""
 
 
 class PassTimes(NamedTuple):

@@ -21,7 +21,7 @@ from poolwise.quantities import SECOND, Dimension, format_time, parse
 from poolwise.short_repr import fit_repr
 
 Amounts = IntArray | Sequence[int | str] | int | str
-"""Amounts of all jobs: integers in base units, texts such as "64 GiB" or "10 min", or one for all jobs."""
+"""Amounts of all jobs: integers in base units, or texts such as "64 GiB" or "10 min"; or a single amount for all jobs."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -14,7 +14,7 @@ from poolwise.errors import InputError
 from poolwise.performance.csv_table import read_once
 
 TOLERATED_FALL = 0.02
-"""A table that falls by more than this fraction with one more sharer causes a warning, since sharing should not help."""
+"""Fraction by which times may fall with one more sharer without a warning, since sharing should not speed up runs."""
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ OBJECTIVES = ("latency_us", "purchase_cost", "energy_j")
 """Objectives of the Pareto front; lower is better."""
 MEASURED = (*OBJECTIVES, "utilization", "jobs")
 OTHER_COUNT = "a different number of units than requested"
-"""Reason that needs no note, because it excludes most combinations."""
+"""Reason for exclusion that needs no note, because it applies to most combinations."""
 EIGHTY, TWENTY = 0.8, 0.2
 
 

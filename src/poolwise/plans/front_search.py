@@ -22,7 +22,7 @@ from poolwise.studies.cell_store import CellStore
 RUNGS = 3
 """Rungs of successive halving: a ninth of the jobs, a third, all of them."""
 CellsOf = Callable[[Sequence[Element], int], Sequence[Any]]
-"""(elements, n) -> tasks, equally many per element, on the first 1/n of the jobs; n = 1 is the whole workload."""
+"""Function (elements, n) -> tasks, equally many per element, on the first 1/n of the jobs; n = 1 is the whole workload."""
 
 
 class SearchSection(Section):

@@ -29,7 +29,7 @@ from poolwise.traces.parquet import sealed_parquet
 from poolwise.version import __version__
 
 ReportProgress = Callable[[str], None]
-"""Receives a progress line."""
+"""Function that receives a line of progress."""
 
 
 class PlanFile(Section):

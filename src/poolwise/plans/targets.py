@@ -24,7 +24,7 @@ MISSED = "missed_deadlines_pct"
 KNOWN: Mapping[str, Metric] = metrics_of((*STANDARD, Deadlines()))
 """Metrics that a target may name."""
 FAIRNESS = ("benefit_s", "discrimination_s", "pct_s")
-"""Endings of metrics that need a run under FCFS without backfilling."""
+"""Suffixes of metrics that need a run under FCFS without backfilling."""
 
 
 class TargetSection(Section):

@@ -49,7 +49,7 @@ _listener = ContextVar[ProgressListener | None]("_listener", default=None)
 
 @contextmanager
 def folder_of_progress() -> Iterator[Path]:
-    """Make the folder in which the tasks of this process and of its workers report, for the duration of a context."""
+    """Create the folder in which the tasks of this process and of its workers report, for the duration of a context."""
     with TemporaryDirectory(prefix="poolwise-") as folder, reporting_to(Path(folder)):
         yield Path(folder)
 

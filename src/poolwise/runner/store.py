@@ -40,7 +40,8 @@ class Store:
     """Records by key, with their files, in `cells.sqlite` in a folder.
 
     Content and files carry hashes; a record is complete if all of them match. Several studies, plans and reproductions may use
-    one folder, one after the other, since each reads only its own keys. On one computer, others may read during a write.
+    the same folder one after the other, since each reads only its own keys. Other processes on the same computer may read while
+    one writes.
     """
 
     folder: Path

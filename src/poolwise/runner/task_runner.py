@@ -19,7 +19,7 @@ Records = TypeVar("Records", bound=Store)
 
 @dataclass(frozen=True)
 class TaskRunner(Generic[Records]):
-    """Runs the tasks that a store lacks; studies, plans, searches and reproductions ask it for records.
+    """Runs the tasks that a store lacks; studies, plans, searches and reproductions request records from it.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Simulation of a workload on a machine, with defaults for what is not given."""
+"""Simulation of a workload on a machine, with defaults for omitted arguments."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ class SimulatedRun:
 
     @property
     def machine(self) -> Machine:
-        """Machine that it ran on."""
+        """Machine that the workload ran on."""
         return self.schedule.machine
 
     @property
@@ -202,7 +202,7 @@ class SimulatedRun:
         )
 
     def _rows(self, names: Sequence[str] | None = None) -> list[list[str]]:
-        """Return description, value and unit of the defined metrics, of all or of some."""
+        """Return the description, value and unit of each defined metric, or of only some of them."""
         return [
             [metric.description, *amount_with_unit(value, metric.unit)]
             for name, metric in self.described.items()
@@ -292,8 +292,8 @@ def measured(
 ) -> SimulatedRun:
     """Measure a schedule over all jobs that finished after a warm-up; without one, from the first submission to the last end.
 
-    `measures` are those in addition to the registered ones, and `remarks` are notes that follow those of the schedule. The
-    reference for fairness is a `baseline`, the schedule under FCFS without backfilling.
+    `measures` are those in addition to the registered ones, and `remarks` are notes that follow those of the schedule. Fairness
+    metrics need a `baseline`, the schedule under FCFS without backfilling.
     """
     run, measures = MeasuredRun.of(schedule, baseline, warm_up), every_measure(measures)
     metrics = measure_run(run, measures)

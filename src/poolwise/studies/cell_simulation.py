@@ -133,7 +133,7 @@ def check_warm_up(cell: Cell, workload: Workload) -> None:
 
 
 _latest: dict[str, Schedule] = {}
-"""Key of the cell that was simulated again last, and its schedule."""
+"""Key of the cell that was last simulated again, and its schedule."""
 
 
 def simulate_again(cell: Cell, outcomes: Outcomes | None = None) -> Schedule:

@@ -175,7 +175,7 @@ def _left_out(ids: tuple[int, ...]) -> Json:
 
 
 WorkloadSource = TraceSource | GeneratorSource | StateSource | FunctionSource
-"""Where the jobs of a cell come from."""
+"""Source of the jobs of a cell."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,7 +21,7 @@ Theta = Literal["printed", "relative"]
 UNKNOWN = Profile("unknown", (0.0, 1e-17), (0.0, 0.0), source="no remote share was measured, so all memory is local")
 """Profile of a workload that was never profiled."""
 LEAST_WIDTH = 1e-12
-"""Share of a workload's memory below which a piece of its profile is rounding: linear programs with it may end imprecise."""
+"""Share of a workload's memory below which a piece of its profile counts as rounding; it makes linear programs imprecise."""
 
 
 @dataclass(frozen=True, eq=False)

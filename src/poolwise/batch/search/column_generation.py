@@ -38,9 +38,9 @@ SMALL = 0.1
 DEARER, FAR = 4.0, 1e9
 """Factor on the reach of an uncovered item that no column covers, and its limit."""
 KEEP = 20
-"""Columns kept from one pricing of one group."""
+"""Maximum number of columns to keep from one pricing of one group."""
 LOOKS, LOOKS_MOST = 50_000, 20_000_000
-"""Items visited by one pricing, and the limit after pricings without a column; beyond it the relaxation is the bound."""
+"""Maximum number of items that a pricing visits: at first, and after pricings that found no column."""
 ROUNDS = 5
 """Steps of the search for the price of room in one pricing."""
 ROOM = 4000
@@ -48,7 +48,7 @@ ROOM = 4000
 CLOSED = 1e-5
 """Relative gap between master and bound at which generation ends."""
 UNCOVERED = 1e-6
-"""Level of an uncovered item that exceeds rounding."""
+"""Level above which an uncovered item is not due to rounding."""
 SURE = 0.8
 """Columns with a master value above this are fixed together."""
 WHOLE_GAP = 1e-4

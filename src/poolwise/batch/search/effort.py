@@ -13,7 +13,7 @@ MOVES_MOST = 400_000
 EXCHANGES, EXCHANGES_LEAST, EXCHANGES_MOST = 40, 2, 20
 """Exchange rounds after a packing is built: per unit of work, minimum and maximum."""
 ARITHMETIC, DIVING = 0.34e9, 0.2e9
-"""Operations of column generation and of dives per unit of work: about a third of a second, and a fifth."""
+"""Operations of column generation and of dives per unit of work; they take about a third and a fifth of a second."""
 EXCHANGE = 120
 """Operations of an exchange round per pair of bins."""
 DIVES = 60
@@ -21,7 +21,7 @@ DIVES = 60
 WHOLE = 3.0
 """Work from which a restricted master is solved as an integer program."""
 NODES = 200
-"""Nodes of that integer program per unit of work, if only the work is limited."""
+"""Nodes of the integer program per unit of work, if only the work is limited."""
 
 
 @dataclass(eq=False)

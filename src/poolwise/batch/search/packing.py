@@ -28,7 +28,7 @@ WARM = 0.02
 IDLE = 4
 """Exchange rounds without a gain after which the search stops."""
 Late = Callable[[], bool]
-"""Returns whether the time is over."""
+"""Function that returns whether the time is over."""
 SQUEEZE = 1000
 """Moves per item in the search for any complete packing."""
 

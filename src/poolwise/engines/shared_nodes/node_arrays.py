@@ -15,7 +15,7 @@ from poolwise.model.rules import NodeRule
 from poolwise.policies.placement.nodes.layout import NodeLayout
 
 MAX_RELEASED = 64
-"""Nodes with released capacity that are tested one by one for a job that did not fit; if more, all nodes are searched."""
+"""Maximum number of nodes with released capacity to test one by one for a job that did not fit; if more, search all nodes."""
 
 
 def node_arrays(machine: Machine, jobs: JobTable, layout: NodeLayout, grouped: JobKinds, placed: NodeRule) -> NodeArrays:

@@ -15,7 +15,7 @@ from poolwise.policies.placement.nodes.layout import NodeLayout
 from poolwise.quantities import NEVER
 
 MAX_GROUPS = 4
-"""Maximum number of node groups with windows: each kind of job has a number for each set of them."""
+"""Maximum number of node groups with windows; each kind of job has a number for every set of these groups."""
 
 
 def window_groups(machine: Machine, nodes: IntArray) -> tuple[BoolArray, IntArray]:

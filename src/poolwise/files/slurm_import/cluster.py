@@ -99,7 +99,7 @@ _SELECTION = {
     "CR_SOCKET": "jobs get cores, not whole sockets",
     "CR_SOCKET_MEMORY": "jobs get cores, not whole sockets",
 }
-"""Words of SelectTypeParameters that change schedules on shared nodes -> what the replay does instead."""
+"""Word of SelectTypeParameters that changes schedules on shared nodes -> behavior of the replay instead."""
 
 
 class SlurmCluster:

@@ -27,7 +27,7 @@ _WORDS: Final = {
     "PRIORITY": "a job may preempt jobs of higher priority",
     "WITHIN": "jobs do not preempt others of their own QOS",
 }
-"""Words of PreemptMode in addition to the mode -> what the simulation does instead."""
+"""Word of PreemptMode in addition to the mode -> behavior of the simulation instead."""
 _HARMLESS: Final = ("send_user_signal", "suspend_grace_time")
 
 

@@ -34,7 +34,7 @@ DELAYS: Final = {
     "defer": "jobs are also tested when they are submitted, not only at intervals",
     "sched_max_job_start": "a pass may start any number of jobs",
 }
-"""Parameters of Slurm's main scheduler that change schedules -> what the replay does instead."""
+"""Parameter of Slurm's main scheduler that changes schedules -> behavior of the replay instead."""
 
 
 def scheduler_texts(cluster: SlurmCluster) -> dict[str, str]:

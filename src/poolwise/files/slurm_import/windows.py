@@ -18,7 +18,7 @@ _FLAGS = {
     "REPLACE": "its nodes stay the same",
     "REPLACE_DOWN": "its nodes stay the same",
 }
-"""Flags that a window does not represent -> what the simulation does instead."""
+"""Flag that a window does not represent -> behavior of the simulation instead."""
 
 _BEHIND = timedelta(weeks=1)
 """Time after the last submission in which reservations still matter: waiting jobs must not overlap them."""
