@@ -48,7 +48,7 @@ class IdealLoad:
     opened: bool
 
     def population(self, workload: Workload) -> BoolArray:
-        """Return (n_job,) jobs that arrive in the window."""
+        """Return a mask of the jobs, (n_job,), that arrive in the window."""
         inside: BoolArray = (workload.submit >= self.window.begin) & (workload.submit <= self.window.end)
         return inside
 

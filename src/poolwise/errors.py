@@ -72,7 +72,7 @@ class InputError(PoolwiseError):
         super().__init__(f"{text}\n  remedy: {remedy}" if remedy else text)
 
     def at(self, *path: str | int) -> InputError:
-        """Return the error with its path preceded by another one, unless its location is final."""
+        """Return the error with another path put before its own, unless its location is final."""
         if not self.located and self.line is None:
             self.path = (*path, *self.path)
         return self
@@ -100,7 +100,7 @@ def _rebuild_input_error(
 
 
 class ManyErrors(InputError):
-    """Several input errors in one; location, message and remedy are those of the first, the text contains all.
+    """Several input errors in one; location, message and remedy are those of the first error, and the text contains all errors.
 
     Attributes
     ----------
@@ -153,7 +153,7 @@ class Problems:
 
 @contextmanager
 def errors_below(*path: str | int) -> Iterator[None]:
-    """Precede the path of an InputError raised in the block by another one."""
+    """Put a path before the path of an InputError that is raised in the block."""
     try:
         yield
     except InputError as error:

@@ -158,10 +158,10 @@ class Loop:
         self._unreported = _Unreported()
 
     def step(self, batch: EventBatch) -> CommitResult:
-        """Make the scheduling pass of an instant: absorb its events, ask the dispatcher, commit its decisions.
+        """Run the scheduling pass of an instant: apply its events, call the dispatcher, and commit its decisions.
 
         A batch of `Started` events triggers no pass. A pass that only rejects or resizes is followed by another, unless the
-        instant contained nothing but arrivals of the jobs rejected.
+        instant contained nothing but the arrivals of the rejected jobs.
         """
         if batch.events and all(isinstance(event, Started) for event in batch.events):
             return CommitResult()
@@ -198,7 +198,7 @@ class Loop:
         return self._report()
 
     def _decide(self, changes: Changes) -> CommitResult:
-        """Ask and commit, and once more without the jobs that the platform sets aside, so that they block no other."""
+        """Call the dispatcher and commit its decisions; repeat without jobs that the platform set aside."""
         outcome = committed = self._commit(self._ask(changes))
         for _ in range(ROUNDS - 1):
             if not committed.aside or self.aside.keys() >= set(self.queue.jobs.tolist()):
@@ -208,7 +208,7 @@ class Loop:
         return outcome
 
     def _undecided(self, changes: Changes, outcome: CommitResult) -> Changes:
-        """Return what another call of the dispatcher might use, if the last one only rejected or resized; else no changes."""
+        """Return the changes that justify another call of the dispatcher if the last only rejected or resized; else none."""
         if not outcome.committed or outcome.rejected or not all(isinstance(d, Reject | Resize) for d in outcome.committed):
             return Changes()
         rejected = frozenset(d.job for d in outcome.committed if isinstance(d, Reject))
@@ -247,7 +247,7 @@ class Loop:
         return outcome
 
     def _report(self) -> Changes:
-        """Return the changes since the last report to the dispatcher, and begin a new one."""
+        """Return the changes since the last report to the dispatcher, and begin a new report."""
         changes = self._unreported.changes()
         self._unreported = _Unreported()
         return changes
@@ -308,5 +308,5 @@ class Loop:
             self._unreported.requeued.append(end.job)
 
     def _passes(self, job: int) -> int:
-        """Return the passes that a job has waited in the run that this one continues."""
+        """Return the number of passes that a job waited in the run that this one continues."""
         return 0 if self.continued is None else self.continued.passes.get(self.queue.table.name(job), 0)

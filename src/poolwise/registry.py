@@ -78,7 +78,7 @@ def names(group: str) -> list[str]:
 
 
 def find(group: str, name: str) -> Any:
-    """Find what is registered under a name, or load "file.py:Name" or "module:Name".
+    """Find the object registered under a name, or load "file.py:Name" or "module:Name".
 
     Raises UnknownNameError or InputError.
     """
@@ -195,7 +195,7 @@ def load(reference: str) -> Any:
 
 
 def _load_entry_point(point: EntryPoint) -> Any:
-    """Load what another distribution registers; raises InputError, which names the distribution, if that fails."""
+    """Load an object that another distribution registers; if that fails, raises an InputError that names the distribution."""
     try:
         return point.load()
     except (ImportError, AttributeError) as error:

@@ -1,4 +1,4 @@
-"""Code of the user that runs inside Poolwise: where a class is defined, and what to report when its code fails."""
+"""User code that runs inside Poolwise: the location of its classes, and the report if it fails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Comparison of runs that are in memory, in files, or both, and with the runs of a study's `[today]`."""
+"""Comparison of runs, whether in memory or in files, with each other and with those of a study's `[today]`."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ RETRY = 5 * SECOND  # delay of the scheduling pass that the cluster requests aft
 
 @dataclass(frozen=True)
 class Fault:
-    """Rates of faults: each number is a probability unless stated otherwise; by default none occurs.
+    """Rates of faults: each number is a probability unless stated otherwise; by default no faults occur.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Sensitivity of an answer to the few largest jobs: selection of these jobs, and the fewest that change the answer."""
+"""Sensitivity of an answer to the few largest jobs: selects these jobs, and finds the fewest that change the answer."""
 
 from __future__ import annotations
 
@@ -101,12 +101,12 @@ class LeftOut:
 
 
 def fewest(group: Largest, answer: Found, answer_without: Callable[[tuple[int, ...]], Found]) -> tuple[int, Found] | None:
-    """Return the smallest set of largest jobs that changes the answer as all of the few do, and that answer.
+    """Return the smallest set of largest jobs that changes the answer as removing all of the few does, and that answer.
 
     Returns None if there is none.
 
     `answer_without` computes the answer without the jobs with some ids; it is first called for all of the few. The binary
-    search assumes that the answer no longer changes once it equals the one without all of them.
+    search assumes that, once an answer equals the one without all of the few, removing more of them does not change it.
     """
     counts = group.counts
     if not counts or (last := answer_without(group.ids[: counts[-1]])) == answer:

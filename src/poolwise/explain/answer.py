@@ -1,4 +1,4 @@
-"""An explained wait in the form of all answers: the main reason, its totals, and tables of the episodes and of the memory."""
+"""An explained wait in the form of all answers: the main reason, totals, and tables of episodes and memory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from poolwise.version import __version__
 
 
 def wait_answer(explanation: Explanation, name: str) -> Answer:
-    """Return why one job of a run with this name waited, with every episode of the wait."""
+    """Return why a job of the named run waited, with every episode of the wait."""
     question = f"Why job {explanation.job.id} waited" if explanation.passes else f"Job {explanation.job.id} did not wait"
     totals = [f"{duration(ns)} {held_by(cause, resource)}." for (cause, resource), ns in explanation.totals().items()]
     headline, submitted = answer_sentence(explanation), duration(explanation.job.submit)

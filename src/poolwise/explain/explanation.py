@@ -44,7 +44,7 @@ class Episode:
 def fold(
     passes: Iterable[tuple[int, Reason]], end: int, holders: Mapping[int, tuple[Holder, ...]] | None = None
 ) -> tuple[Episode, ...]:
-    """Fold the (ns, reason) of each pass into episodes; the last one ends at `end`. `holders` maps the ns of first passes."""
+    """Fold the (ns, reason) of each pass into episodes; the last one ends at `end`. `holders` is keyed by first pass (ns)."""
     groups = [list(group) for _, group in groupby(passes, key=lambda timed: episode_key(timed[1]))]
     ends = [*(group[0][0] for group in groups[1:]), end]
     holders_at = holders if holders is not None else {}
@@ -106,7 +106,7 @@ class Explanation:
 
     @property
     def last_start(self) -> int:
-        """Ns at which the last finished run started, if its runs are recorded in `memory`; else `until`."""
+        """Time (ns) at which the last finished run started, if the runs are recorded in `memory`; else `until`."""
         begins = {stretch.run: stretch.begin for stretch in reversed(self.memory) if stretch.outcome is Outcome.FINISHED}
         return max(begins.values(), default=self.until)
 

@@ -92,7 +92,7 @@ def amount_with_name(machine: Machine, resource: str, amount: int) -> str:
 
 
 def placement_text(placement: Placement, machine: Machine) -> str:
-    """Return where a placement is, with nodes of equal amounts in ranges: "32 nodes c9 to c40, each 48 cores and 96 GiB"."""
+    """Describe a placement, with nodes of equal amounts as ranges: "32 nodes c9 to c40, each 48 cores and 96 GiB"."""
     held: dict[int, dict[str, int]] = {}
     for _, owner, resource, amount in placement.rows():
         of_owner = held.setdefault(owner, {})

@@ -46,9 +46,9 @@ def _longest(explanation: Explanation, cause: WaitCause, resource: str) -> str:
 
 
 def holders_sentence(explanation: Explanation) -> str:
-    """Return the running jobs that held most of the scarce resource when the longest such episode began.
+    """Name the running jobs that held most of the scarce resource when the longest such episode began.
 
-    The result is empty if none is known.
+    The result is empty if no such jobs are known.
     """
     held = [episode for episode in explanation.episodes if episode.holders]
     if not held:
@@ -68,7 +68,7 @@ def _after(ns: int) -> str:
 
 
 def _each(reason: Reason, explanation: Explanation) -> str:
-    """Return what each node of the job whose need the reason states must have free."""
+    """Describe what must be free on each node of the job whose need the reason states."""
     machine, job, name = explanation.machine, explanation.job, reason.resource
     if reason.blocker_needs and reason.blocker is not None:
         job = job.table.job(reason.blocker)

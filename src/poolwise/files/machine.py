@@ -20,7 +20,7 @@ from poolwise.model import Machine
 
 
 class MachineFormat(Protocol):
-    """An alternative description format of machines. Register with `@register("machine_formats", NAME)`."""
+    """An alternative format for machine descriptions. Register with `@register("machine_formats", NAME)`."""
 
     def build(self) -> Machine:
         """Build the machine that the settings describe; raises InputError."""

@@ -155,7 +155,7 @@ class LinearProgram:
         threads: int | None = None,
         hint: FloatArray | None = None,
     ) -> LinearSolution:
-        """Solve the current problem, with a warm start from the last solution if the solver supports it.
+        """Solve the current problem, starting from the last solution if the solver supports warm starts.
 
         `nodes` limits the nodes of branch and bound, the root included: unlike `seconds`, it ends the search at the same
         solution on every machine. `gap` is the relative gap at which an integer program counts as solved, and `feasibility`

@@ -53,7 +53,7 @@ def cheapest(
 
 
 def contradictions(answers: Answers) -> list[tuple[Element, Element]]:
-    """Return the pairs (x, y), x <= y, for which it holds at x but not at y: none if the answers fit a monotone predicate."""
+    """Return the pairs (x, y), x <= y, for which the predicate holds at x but not at y; none if the answers are monotone."""
     held = [x for x, answer in answers.items() if answer]
     failed = [y for y, answer in answers.items() if not answer]
     return [(x, y) for x in held for y in failed if below(x, y)]

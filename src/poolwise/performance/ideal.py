@@ -41,7 +41,7 @@ class Ideal(SimpleModel):
 
     @property
     def parts(self) -> tuple[PerformanceModel, ...]:
-        """No models: estimates with this model use base times."""
+        """An empty tuple: under this model, runs take only their base times."""
         return ()
 
     def slowdown(self, run: Run, snapshot: Snapshot) -> float:

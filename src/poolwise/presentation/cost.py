@@ -87,7 +87,7 @@ class Cost:
 
 
 def format_dollars(amount: float) -> str:
-    """Format an amount of money, from 100 $ in whole dollars."""
+    """Format an amount of money; amounts of 100 $ or more are in whole dollars."""
     return f"{amount:,.0f} $" if abs(amount) >= 100 else f"{amount:.4g} $"
 
 

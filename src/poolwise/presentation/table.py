@@ -85,7 +85,7 @@ def amount_with_unit(value: float, unit: str) -> tuple[str, str]:
 
 
 def unit_of(value: float, unit: str) -> str:
-    """Return the unit of a value: the singular of a counted thing if the value is 1."""
+    """Return the unit of a value; for counted items, the singular if the value is 1."""
     return unit.removesuffix("s") if value == 1 and unit in ("jobs", "nodes", "runs", "tasks") else unit
 
 

@@ -57,7 +57,7 @@ def evaluate(cell: Cell, tau_s: float) -> JobObjectives:
 
 @dataclass(frozen=True, eq=False)
 class Evaluator:
-    """Asks a runner for the objectives of candidates."""
+    """Obtains the objectives of candidates from a runner."""
 
     search: OrderSearchProblem
     runner: TaskRunner[Store]

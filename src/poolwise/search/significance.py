@@ -59,7 +59,7 @@ def ratios(logs: FloatArray, baseline: FloatArray) -> Ratios:
 
 
 def best(values: FloatArray, allowed: BoolArray, count: int) -> list[int]:
-    """Return up to `count` rows in Pareto order: successive fronts of the allowed rows, or of all rows if none is allowed.
+    """Return up to `count` rows in Pareto order: successive fronts of the allowed rows, or of all rows if none are allowed.
 
     Within a front, the row with the lowest first value comes first.
     """

@@ -95,7 +95,7 @@ def _has_few_jobs(study: Study) -> bool:
 
 
 def _key(study: Study) -> str:
-    """Return a name for the runs of a study that changes with their inputs, the code, and what is measured."""
+    """Return a name for the runs of a study, which changes with their inputs, the code and the measurement."""
     runs, costs = sorted(cell.key for cell in study.runs), sorted({repr(cell.costs) for cell in study.cells})
     return digest(canonical([study.sha256, runs, costs]))[:16]
 

@@ -31,7 +31,7 @@ _NO_LIMIT = ("", "-1")
 class SlurmAssociation:
     """An account (`user` is empty), or a user in an account, with its parent account, share and limits by column.
 
-    A user may have further associations for single partitions.
+    A user may have additional associations with single partitions.
     """
 
     line: int

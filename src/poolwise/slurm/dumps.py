@@ -61,7 +61,7 @@ _DEFAULTS = {"UsageFactor": 1.0, "UsageThres": 0.0, "LimitFactor": 1.0}
 
 @dataclass(frozen=True)
 class QosLimits:
-    """Limits of a quality of service: s of a job, -1 without one; amounts of each user and of all jobs, by Slurm's names.
+    """Limits of a quality of service: time of a job (s), -1 without one; amounts per user and of all jobs, by Slurm's names.
 
     `others` are the values of the columns in `QOS_OTHERS` that differ from Slurm's defaults.
     """
@@ -140,7 +140,7 @@ def read_qos_preemption(path: Path) -> list[QosPreempt]:
 
 
 def read_qos_limits(path: Path) -> list[QosLimits]:
-    """Read the limits of the qualities of service, those that the dump has; raises InputError with file, line and field."""
+    """Read those limits of the qualities of service that the dump contains; raises InputError with file, line and field."""
     limits = []
     for line, row in rows(path, ("Name",), QOS_REMEDY):
         per_user, total = [

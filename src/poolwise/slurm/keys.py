@@ -1,4 +1,4 @@
-"""Keys of slurm.conf: those that Poolwise reads, those that would change a schedule, and the other ordinary ones.
+"""Keys of slurm.conf: those that Poolwise reads, those that would change a schedule, and all other ordinary keys.
 
 Source: slurm.conf(5) of Slurm 22.05 to 24.05. A key that is in none of these lists is unknown, not necessarily wrong.
 """

@@ -1,4 +1,4 @@
-"""Minimum-cost flow of a problem that is restated each round with named nodes, keeping the residual graph between rounds."""
+"""Minimum-cost flow of a problem that is stated in full each round, with named nodes; the residual graph is kept."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ class NamedFlow:
         return Flow(answer.status, answer.flow[self._stated], answer.cost)
 
     def withdraw(self, amount: ArrayLike) -> None:
-        """Remove realized flow (n_arc,), because the next statement is expected without it.
+        """Remove realized flow, (n_arc,), which the problem of the next round is expected not to contain.
 
-        The result does not depend on this; it only saves the work of sending the flow back.
+        The next result does not depend on this call, which only saves the work of sending the flow back.
         """
         self.network.withdraw(self._stated, amount)
 
