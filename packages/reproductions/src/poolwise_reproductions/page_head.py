@@ -1,4 +1,4 @@
-"""Head of the page of a reproduction: the paper, the result, what failed and why, the command, its time and its hashes."""
+"""Head of the page of a reproduction: the paper, the result, failed claims and their causes, command, time and hashes."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def claims_reproduced(headlines: Sequence[Headline], rows: Sequence[ClaimRow]) -
 def failures_of(headlines: Sequence[Headline], rows: Sequence[ClaimRow]) -> list[ClaimFailure]:
     """Return the most important claims that fail, each cause once.
 
-    Claims without a row that holds come first, then those of the abstract, then those with most failing rows.
+    Claims without a row that holds come first, then claims of the abstract, then those with the most failing rows.
     """
     ranked = []
     for answer in tested_claims(headlines, rows):

@@ -1,4 +1,4 @@
-"""The reproduced papers: what each proposes, and its figures and tables in their order."""
+"""The reproduced papers: the proposal of each, and its figures and tables in order."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class PaperItem:
 
     Attributes
     ----------
-    number, shows : such as "Figure 8", and what it shows
+    number, shows : name, such as "Figure 8", and a description of its content
     reason : why we have no figure of it; empty if we have one, or a table
-    ours : names of figures of ours that several items share
+    ours : names of our figures that several items share
     """
 
     number: str

@@ -72,7 +72,7 @@ class PrintedPoint:
 
 
 def read_printed(name: str) -> list[PrintedPoint]:
-    """Read where the printed numbers of a paper are drawn."""
+    """Read the positions at which the printed numbers of a paper are drawn."""
     with catalog.find("printed", f"{name}.csv").open(newline="", encoding="utf-8") as file:
         points = [PrintedPoint(**row) for row in csv.DictReader(file)]  # type: ignore[arg-type]  # the kind is checked below
     unknown = {point.kind for point in points} - set(get_args(PrintedKind))
@@ -101,7 +101,7 @@ def _data(layer: Spec) -> list[Spec]:
 
 
 def _spec(figure: Figure) -> Spec:
-    """Return a copy of the chart of a figure, without what the page adds."""
+    """Return a copy of the chart of a figure, without the additions of the page."""
     spec: Spec = json.loads(json.dumps(figure.spec if isinstance(figure, VegaChart) else chart(figure)))
     return {key: value for key, value in spec.items() if key not in ("width", "height", "padding", "background", "config")}
 
@@ -138,7 +138,7 @@ def _units(spec: Spec) -> list[Spec]:
 
 
 def _unit(spec: Spec, panel: str) -> Spec | None:
-    """Return a panel of a chart by the beginning of its title."""
+    """Return the panel of a chart whose title begins with a text."""
     if not panel:
         return _units(spec)[0]
     return next((unit for unit in _units(spec) if str(unit.get("title", "")).startswith(f"{panel}:")), None)

@@ -160,7 +160,7 @@ def _renew_styles(spec: dict[str, Any]) -> None:
 
 
 def _artifact(name: str, commands: Mapping[str, str]) -> str:
-    """Return the paper's figure of one of ours, from its command; from its name if it combines panels."""
+    """Return the paper's figure that corresponds to one of ours, by its command, or by its name if it combines panels."""
     if name in commands:
         option = re.search(r'--figure "?([^"]+)"?$', commands[name])
         number = option[1] if option else ""

@@ -66,7 +66,7 @@ class SlowdownCurve:
         return low.slowdown + (high.slowdown - low.slowdown) * (local - low.local) / (high.local - low.local)
 
     def needed(self, slowdown: float) -> int:
-        """Return the fewest bytes that are estimated to keep a slowdown; all of them if less is not enough.
+        """Return the fewest bytes estimated to keep the slowdown within a limit; all of its bytes if fewer do not suffice.
 
         Without an insufficient sample, the result is at least one step below the smallest sufficient one; otherwise it is at
         most midway between the two. These steps explore the curve.

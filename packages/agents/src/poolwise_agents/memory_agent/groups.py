@@ -58,7 +58,7 @@ class WatchedGroup:
 
     @property
     def identity(self) -> int | None:
-        """Inode that distinguishes the group from earlier and later groups of the same name; None if it does not exist."""
+        """Inode, which distinguishes the group from earlier and later ones of the same name; None if it does not exist."""
         try:
             return self.group.memory.stat().st_ino
         except OSError:

@@ -134,7 +134,7 @@ class LimitMover:
         return saved is None or self._restore(saved)
 
     def restore_all(self, but: Sequence[str] = ()) -> list[SavedLimit]:
-        """Restore all saved limits, except those of some groups; returns those that the kernel rejected."""
+        """Restore all saved limits, except those of some groups; return the limits that the kernel rejected."""
         return [saved for saved in self.record or () if saved.group not in but and not self._restore(saved)]
 
     def forget(self, workload: TrackedWorkload) -> None:

@@ -1,4 +1,4 @@
-"""CDI files, which describe to container runtimes what to inject into the containers of a claim.
+"""CDI files, which tell container runtimes which edits to make to the containers of a claim.
 
 Source: Container Device Interface, specification 0.6.0.
 """

@@ -43,7 +43,7 @@ class DeviceNodeSection(Section):
 
 
 class TemplateSection(Section):
-    """Commands that attach a device of another node to this one, and what containers get."""
+    """Commands that attach a device of another node to this node, and the edits to containers."""
 
     attach: tuple[str, ...] = ()  # commands as argument lists, without a shell; they must be idempotent
     verify: tuple[str, ...] = ()

@@ -30,7 +30,7 @@ class AttachError(PoolwiseError):
 
 
 class Connector:
-    """Moves claims from nothing to prepared and back. Calls for one claim are serialized; different claims run concurrently."""
+    """Prepares and unprepares claims. Calls for one claim are serialized; different claims run concurrently."""
 
     def __init__(self, records: Records, cdi: CdiFolder, run: Runner) -> None:
         self.records, self.cdi, self.run = records, cdi, run

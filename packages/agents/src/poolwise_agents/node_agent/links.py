@@ -1,6 +1,6 @@
 """Load of a node's links, measured with byte counters, and the slices that publish it to schedulers.
 
-The load of a link is that of its busier direction.
+The load of a link is the load in its busier direction.
 """
 
 from __future__ import annotations

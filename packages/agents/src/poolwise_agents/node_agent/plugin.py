@@ -126,7 +126,7 @@ def _service(name: str, **methods: tuple[Callable[..., Any], Any, Any]) -> grpc.
 
 
 def _bind(server: grpc.aio.Server, socket: Path) -> None:
-    """Bind a socket, replacing one that an earlier process has left."""
+    """Bind a socket, replacing one left behind by an earlier process."""
     if len(bytes(socket)) > _MAX_SOCKET_PATH:
         raise InputError(
             f"the path exceeds {_MAX_SOCKET_PATH} bytes, the limit for sockets", file=socket, remedy="use another folder"

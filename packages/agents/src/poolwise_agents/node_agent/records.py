@@ -64,7 +64,7 @@ class ClaimRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Records:
-    """The records in a folder that this process has locked; raises InputError for an invalid one of another program."""
+    """The records in a folder that this process has locked; raises InputError for an invalid record of another program."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

@@ -107,7 +107,7 @@ def slice_name(node: str, driver: str, pool: str, k: int) -> str:
 
 
 def _up_to_date(slices: Iterable[ResourceSlice], specs: list[dict[str, Any]]) -> bool:
-    """Return whether slices have the desired specs, all in one generation."""
+    """Return whether slices have the desired specs and all belong to one generation."""
     ordered = sorted(slices, key=lambda resource_slice: (len(resource_slice.metadata.name), resource_slice.metadata.name))
     if len(ordered) != len(specs) or len({resource_slice.spec.pool.generation for resource_slice in ordered}) != 1:
         return False

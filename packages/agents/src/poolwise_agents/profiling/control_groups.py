@@ -60,7 +60,7 @@ class ControlGroup:
 
     @property
     def memory(self) -> Path:
-        """Folder of its memory controller."""
+        """Folder of the group's memory controller."""
         return self.folders["memory"]
 
     @property
@@ -115,7 +115,7 @@ class ControlGroup:
         )
 
     def processes(self) -> list[int]:
-        """Return the ids of its processes."""
+        """Return the ids of the group's processes."""
         file = self.memory / "cgroup.procs"
         return [int(line) for line in file.read_text().split()] if file.exists() else []
 

@@ -34,7 +34,7 @@ class ZramSwap:
 
     @property
     def sysfs(self) -> Path:
-        """Folder of its settings."""
+        """Folder of the device's settings."""
         return Path(f"/sys/block/zram{self.number}")
 
     @property

@@ -101,7 +101,7 @@ def _machine(experiment: DrMaestroExperiment, machines: int) -> MachineDescripti
 
 
 def _draw(experiment: DrMaestroExperiment, settings: Mapping[str, Any], machine: Machine) -> Workload:
-    """Draw the jobs of the simulated setting, and change what the experiment changes."""
+    """Draw the jobs of the simulated setting, and apply the changes of the experiment."""
     jobs = generate("device_jobs", **settings)
     profiles, seed = read_device_profiles(settings["profiles"]), settings["seed"]
     ordered_profiles = list(profiles.values())

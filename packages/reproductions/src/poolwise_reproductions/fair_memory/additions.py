@@ -54,7 +54,7 @@ def parity(cells: FairMemoryResults) -> Iterator[KeyedRow]:
 
 
 def discrimination(cells: FairMemoryResults) -> Iterator[KeyedRow]:
-    """Measure what the reasons of Figure 8 state: the margin of FCFS in discrimination, and the benefit of SJF over FM."""
+    """Measure what the causes of Figure 8 claim: the margin of FCFS in discrimination, and the benefit of SJF over FM."""
     for size in (cells.paper.limited, cells.paper.sufficient):
         jobs, where = cells("compared_jobs", "fm", size) * 3600, ("Discrimination", f"{cells.machine}, {size} TB")
         least = (cells.others(FAIRNESS["D"], "fcfs", size, np.min) - cells(FAIRNESS["D"], "fcfs", size)) / jobs

@@ -224,7 +224,7 @@ def figure_9(cells: FairMemoryResults) -> Iterator[KeyedRow]:
 
 
 def _distance(cells: FairMemoryResults, size: int) -> FloatArray:
-    """Return (n_seed,) greatest vertical distances of any two of the three CDFs of Figure 9; NaN where one did not run."""
+    """Return (n_seed,) greatest vertical distances of any two of the three CDFs of Figure 9; NaN if one of them did not run."""
     drawn = [cells.case("fm", 0), *(cells.case("fm", size, scope=scope) for scope in SCOPES)]
     cdfs = [np.array([run[CDF] for run in cells.runs(case)]) for case in drawn]
     if not all(len(cdf) for cdf in cdfs):

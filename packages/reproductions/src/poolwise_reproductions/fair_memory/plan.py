@@ -44,7 +44,7 @@ class FairMemoryPlan:
         return [group for seed in range(self.seeds) for group in self._of_seed(seed)]
 
     def repeated(self) -> list[FairMemoryCase]:
-        """Return further seeds of all orders at the largest pools and at 44 TB, and of Figures 9 and 11."""
+        """Return the cases with additional seeds: all orders at the largest pools and at 44 TB, and Figures 9 and 11."""
         cases = []
         for seed in range(self.seeds, self.repeats):
             for machine, size in (("perlmutter", 44), ("perlmutter", 48), ("juwels", 24)):

@@ -69,7 +69,7 @@ class FairMemoryResults(SeedResults[FairMemoryCase]):
         return FairMemoryCase(self.machine, 0, order, size, **{**usual, **more})
 
     def sample(self, size: int, name: str, scope: PoolScope = "rack") -> list[float] | None:
-        """Return a distribution of FM with the first seed; None where nothing ran."""
+        """Return a distribution of FM with the first seed; None if nothing ran."""
         return self.measurements.get(self.case("fm", size, scope=scope), {}).get(name)
 
     @property

@@ -29,7 +29,7 @@ NODE_MIB = 512 * 1024
 
 @dataclass(frozen=True)
 class TraceVariant:
-    """Difference of a workload from the generated one.
+    """Difference between a workload and the generated one.
 
     Attributes
     ----------

@@ -109,7 +109,7 @@ def figure_4(view: View) -> Iterator[KeyedRow]:
 
 
 def _margins_to_cfm(view: View) -> Iterator[KeyedRow]:
-    """Yield CFM's completion ratio minus IRoP's at each point where the paper has IRoP ahead."""
+    """Yield CFM's completion ratio minus IRoP's at each point at which IRoP is ahead in the paper."""
     for tolerance, eta in view.points() if view.theta == PRIMARY else ():
         if tolerance < LOOSE or eta <= 0.3:
             irop = view.value("irop", "completion", tolerance, eta)
@@ -176,7 +176,7 @@ def figure_6_heep(view: View) -> Iterator[KeyedRow]:
 
 
 def _energy_against_heep(view: View) -> Iterator[KeyedRow]:
-    """Yield the reduction of energy against HEEP at the loosest Delta, with eta 1."""
+    """Yield the reduction of energy compared with HEEP at the loosest Delta, with eta 1."""
     less = view.reduction("energy", "irop", "heep", LOOSE, 1.0)
     condition = f"Delta above 0.20, eta 1, theta {view.theta}"
     yield from _extremes("Figure 5", condition, "reduction of energy against HEEP", less, less)
@@ -324,7 +324,7 @@ def against_memory_time(view: View) -> Iterator[KeyedRow]:
 
 
 def by_memory_time(measured: Mapping[Key, Measured]) -> str:
-    """Describe IRoP's mean reduction against CFM as this paper describes it; empty if it was not measured."""
+    """Describe IRoP's mean reduction compared with CFM in the way of this paper; empty if it was not measured."""
     metric = "mean reduction of the completion ratio against CFM by memory times time"
     measurements = [measured.get(("Ours", f"eta 0, theta {theta}", metric)) for theta in THETAS]
     means = sorted(each.value for each in measurements if each is not None)

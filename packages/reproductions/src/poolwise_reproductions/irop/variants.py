@@ -22,7 +22,7 @@ SOLVER = "Section IV-B"
 
 
 def effects(view: View, artifact: str) -> Iterator[KeyedRow]:
-    """Measure the claims against CFM and HEEP again under each variant of an artifact; nothing unless theta is `PRIMARY`."""
+    """Measure the claims on CFM and HEEP again under each variant of an artifact; nothing unless theta is `PRIMARY`."""
     for condition, variant in VARIANTS[artifact].items() if view.theta == PRIMARY else ():
         varied = replace(view, grid=view.grid.varied, variant=variant)
         for key, value in (*figure_4(varied), *figure_5(varied), *figure_6(varied)):
@@ -124,7 +124,7 @@ def table(claims: Sequence[Claim], measured: Mapping[Key, Measured]) -> list[Tab
 
 
 def describe(claims: Sequence[Claim], measured: Mapping[Key, Measured]) -> list[str]:
-    """Describe how many claims hold under each variant, and by how much Theorem 1 exceeds what IRoP needs."""
+    """Describe how many claims hold under each variant, and by how much Theorem 1 exceeds the ratio that IRoP attains."""
     by_variant = verdicts(claims, measured)
     texts = []
     if PLAIN in by_variant:

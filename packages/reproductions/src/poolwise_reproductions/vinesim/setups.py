@@ -247,5 +247,5 @@ PLACES: tuple[tuple[UnitPlaces, Literal["all", "first rack"]], ...] = (
 
 
 def loaded(strength: str, size: int) -> Setup:
-    """Return the set-up of Figure 16 at a load where jobs run alone, with GPUs of a strength and data of a size."""
+    """Return the set-up of Figure 16 at a load at which jobs run alone, given the strength of GPUs and the size of data."""
     return Setup(APART_US, layout="alternate", data_size=size, gpu_int=STRENGTHS[strength])
