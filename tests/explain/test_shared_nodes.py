@@ -36,7 +36,7 @@ def test_number_of_nodes_with_the_needed_amount_is_reported() -> None:
     answer = wait(shared_machine(), nodes=[1, 6], cores=[4, 48], memory=[0, 96 * 1024])
     assert "at most" not in answer.headline and "did not wait" in answer.headline
     answer = wait(shared_machine(), nodes=[3, 6], cores=[4, 48], memory=[0, 0])
-    assert "short of cores (it needed 6 nodes with 48 cores free each, and at most 5 had them)" in answer.headline
+    assert "short of cores (it needed 6 nodes with 48 cores free each, and at most 5 had that much)" in answer.headline
     assert answer.content["episodes"][0]["nodes"] == 6 and answer.content["episodes"][0]["fitting"] == [5, 5]
     assert answer.tables[0].rows[0][5:7] == ["6 nodes with 48", "5 nodes"]
 
@@ -44,7 +44,7 @@ def test_number_of_nodes_with_the_needed_amount_is_reported() -> None:
 def test_nodes_are_counted_when_several_resources_are_short_together() -> None:
     memory = [96 * 1024, 0, 1024]
     answer = wait(shared_machine(2), nodes=[1, 1, 1], cores=[1, 48, 2], memory=memory)
-    assert "(it needed a node with 2 cores and 1 GiB free, and none had them)" in answer.headline
+    assert "(it needed a node with 2 cores and 1 GiB free, but there was none)" in answer.headline
 
 
 def test_one_node_names_the_largest_free_amount() -> None:
@@ -65,7 +65,10 @@ def test_partition_is_named_and_only_its_holders_count() -> None:
     machine = replace(machine, node_sets=sets, partitions=(Partition("small", default=True), Partition("large")))
     columns = {"nodes": [1, 2, 2], "cores": [4, 4, 48]}
     answer = wait(machine, partition=["small", "large", "large"], **columns)
-    assert "short of cores in partition large (it needed 2 nodes with 48 cores free each, and none had them)" in answer.headline
+    assert (
+        "short of cores in partition large (it needed 2 nodes with 48 cores free each, and none had that much)"
+        in answer.headline
+    )
     assert [holder["job"] for holder in answer.content["episodes"][0]["holders"]] == [2]
 
 
@@ -83,7 +86,7 @@ def test_shortage_of_the_blocking_job_is_not_attributed_to_the_waiting_job() -> 
     )
     easy = explain_wait(workload, machine, ListScheduler(placement=FirstNodes()), 3)
     answer = wait_answer(easy, "log")
-    assert "(job 2 needed 8 nodes with 4 cores free each, and at most 7 had them)" in answer.headline
+    assert "(job 2 needed 8 nodes with 4 cores free each, and at most 7 had that much)" in answer.headline
     assert answer.tables[0].rows[0][5] == "8 nodes with 4 (job 2)"
     assert easy.episodes[0].reason.blocker_needs
     own = explain_wait(workload, machine, ListScheduler(placement=FirstNodes(), backfill=Conservative()), 3)

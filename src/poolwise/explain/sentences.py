@@ -80,10 +80,10 @@ def _shortage(episode: Episode, explanation: Explanation) -> str:
     reason, machine = episode.reason, explanation.machine
     subject = "it" if reason.blocker is None else needing(reason, explanation) or f"job {explanation.job.id}"
     if reason.nodes > 1:
-        had = f"at most {episode.fitting[1]:,} had them" if episode.fitting[1] else "none had them"
+        had = f"at most {episode.fitting[1]:,} had that much" if episode.fitting[1] else "none had that much"
         return f" ({subject} needed {reason.nodes:,} nodes with {_each(reason, explanation)} free each, and {had})"
     if reason.nodes == 1 and not reason.resource:
-        return f" ({subject} needed a node with {_each(reason, explanation)} free, and none had them)"
+        return f" ({subject} needed a node with {_each(reason, explanation)} free, but there was none)"
     if reason.nodes == 1:
         most = machine.amount_text(reason.resource, episode.free[1])
         largest = f"at most {most} were" if episode.free[1] else "nothing was"

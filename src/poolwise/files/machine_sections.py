@@ -175,7 +175,7 @@ class MachineFile(Section):
     qos: list[QosSection] = Field(default=[])
     association: list[AssociationSection] = Field(default=[])
     window: list[WindowSection] = Field(default=[])
-    licenses: dict[License, Count] = Field(default={}, description="number of each license, such as matlab = 10")
+    licenses: dict[License, Count] = Field(default={}, description="count of each license, such as matlab = 10")
     failures: FailuresSection | None = None
 
     @model_serializer(mode="wrap")

@@ -55,7 +55,7 @@ def unsupported(spec: RunSpec, mixed: bool = False) -> Obstacle | None:
         what = "jobs of several partitions have several heads, and the capacity changes during the run"
         return Obstacle(what, 'use a backfill with heads = "machine"')
     if backfill is not None and backfill.times is not None and backfill.times.busy_nodes:
-        return Obstacle("reservations on nodes in use have no kernel on whole nodes", "run it on shared nodes")
+        return Obstacle("no kernel supports reservations on nodes in use for whole nodes", "run it on shared nodes")
     if backfill is not None and backfill.times is not None and (limit := _unsupported_limit(backfill.times)) is not None:
         return limit
     if mixed and backfill is not None and backfill.times is not None:
