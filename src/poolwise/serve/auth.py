@@ -1,4 +1,4 @@
-"""Access control: requests need the token, come from this computer, and from the server's own pages."""
+"""Access control: requests must carry the token, and come from this computer and from the server's own pages."""
 
 from __future__ import annotations
 

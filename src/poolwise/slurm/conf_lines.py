@@ -26,8 +26,8 @@ class ConfLine(NamedTuple):
 def read_conf_lines(path: Path, remedy: str, above: tuple[Path, ...] = ()) -> Iterator[ConfLine]:
     """Yield the lines of a file that are not empty, with those of the files that it includes in their place.
 
-    Raises InputError with the file, and the line of an Include, if a file cannot be read; `remedy` is that for the first one.
-    `above` are the files that include this one.
+    Raises InputError with the file, and the line of an Include, if a file cannot be read; `remedy` is the remedy to suggest if
+    the first file cannot be read. `above` are the files that include this one.
     """
     if path in above:
         raise InputError("the file includes itself", file=path, remedy="remove the Include line")

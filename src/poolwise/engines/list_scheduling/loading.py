@@ -76,7 +76,7 @@ def load_resume(mixed: bool = False) -> None:
 
 
 def load_for(spec: RunSpec) -> None:
-    """Load the kernels that runs on the machine of a supported run may need under its scheduler."""
+    """Load the kernels that may be needed by runs with the machine and scheduler of a supported run."""
     rule = rule_of(spec.scheduler)
     assert rule is not None
     mixed = is_mixed(spec.machine, spec.workload.table)

@@ -150,7 +150,7 @@ def _kind_of(scheduler: ListRule, windows: bool, heads: bool) -> SharedKind:
 
 
 def load_for(spec: RunSpec) -> None:
-    """Load the kernels that runs on the machine of a supported run may need under its scheduler."""
+    """Load the kernels that may be needed by runs with the machine and scheduler of a supported run."""
     rule = rule_of(spec.scheduler)
     assert rule is not None
     load_kind(_kind_of(rule, bool(spec.machine.windows), False))

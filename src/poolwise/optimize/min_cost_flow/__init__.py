@@ -31,8 +31,8 @@ def min_cost_flow(
     """Find the cheapest flow that sends all supplies: the optimal flow, or one with the status "infeasible" or "unbalanced".
 
     Arcs lead from `tail` to `head` (n_arc,); parallel arcs and self-loops are allowed. Flows are within 0 <= `lower` <=
-    `capacity`, and integer costs per unit have any sign (`scaled` makes them of real ones); a scalar applies to all arcs.
-    `supply` (n_node,) is negative for demand. If optima tie, solvers may return different flows of equal cost; each one is
+    `capacity`, and integer costs per unit have any sign (`scaled` converts real costs); a scalar applies to all arcs. `supply`
+    (n_node,) is negative for demand. If optima tie, solvers may return different flows of equal cost; each one is
     deterministic.
 
     Raises InputError for arrays of different lengths, numbers that are not integer or out of range, unknown nodes, empty
