@@ -43,3 +43,12 @@ def test_table_with_some_columns_of_sacct_remains_a_table(tmp_path: Path) -> Non
     path = tmp_path / "jobs.csv"
     path.write_text("JobID,State,Submit,Elapsed,Nodes\n1,COMPLETED,2026-03-01T00:00:00,60,2\n", "utf-8")
     assert read(path, MACHINE).nodes.tolist() == [2]
+
+
+def test_rows_that_no_csv_reader_accepts_are_skipped_and_counted(tmp_path: Path) -> None:
+    path = tmp_path / "jobs.txt"
+    lines = [";".join(row) for row in ROWS[:40]]
+    lines[3] = lines[3].replace(";", ';"x\ry";', 1)
+    path.write_text("\n".join(lines), "utf-8", newline="")
+    workload = read(path, MACHINE)
+    assert workload.excluded["cannot be read"] == 1 and "line 4: the row has 14 fields, the header 13" in workload.notes[0]

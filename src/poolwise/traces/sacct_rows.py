@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import compress
 from pathlib import Path
@@ -160,7 +161,10 @@ def _header(line: str, delimiter: str) -> tuple[str, ...]:
 
 def _split(line: str, delimiter: str) -> list[str]:
     """Return the cells of a line. Only other programs quote cells; they do not write "|"."""
-    words = line.split(delimiter) if delimiter == "|" or '"' not in line else next(csv.reader([line], delimiter=delimiter))
+    words = line.split(delimiter)
+    if delimiter != "|" and '"' in line:
+        with suppress(csv.Error):  # a line of a binary file, or a damaged row, which then has too few or too many cells
+            words = next(csv.reader([line], delimiter=delimiter))
     return [word.strip() for word in words]
 
 

@@ -210,7 +210,8 @@ class AvailabilityProfile:
                 return Reservation(int(times[k]), place, end)
         if isinstance(placement.place(job, view.empty()), Refusal):
             return None
-        raise PolicyError(f"job in row {job.index} fits the empty machine but at no time: its placement policy is not monotone")
+        problem = "fits on the empty machine, but at no instant of the plan: its placement policy is not monotone"
+        raise PolicyError(f"job in row {job.index} {problem}")
 
     def fit(self, job: Job, k: int, placement: PlacementPolicy) -> tuple[Placement | None, int]:
         """Return placement and end for a start at instant k. Placement and run time depend on each other, so this iterates."""
