@@ -179,8 +179,8 @@ def test_refusals_state_the_shortage():
     refusals = [DeviceShares().place(workload.job(k), simulation.snapshot()) for k in range(3)]
     assert [str(refusal) for refusal in refusals] == [
         "no node has enough cores (cores: needs 5, 4 free)",
-        "too few devices of type P100 with 1000 gpu_milli on a node with room for all else (devices: needs 1, 0 free)",
-        "too few devices with 1000 gpu_milli on a node with room for all else (devices: needs 2, 1 free)",
+        "too few devices of type P100 with 1000 gpu_milli free on a node with room for all else (devices: needs 1, 0 free)",
+        "too few devices with 1000 gpu_milli free on a node with room for all else (devices: needs 2, 1 free)",
     ]
 
 
