@@ -32,7 +32,7 @@ class MeasuredCase(ABC):
         """Return the measured values as plain data."""
 
     def group(self) -> str | None:
-        """Return a name shared by cases that are cheaper in one process; see `TaskType.group`."""
+        """Return a name shared by cases that cost less when they run in one process; see `TaskType.group`."""
         return None
 
     @staticmethod
@@ -77,7 +77,7 @@ AnyCase = TypeVar("AnyCase", bound=MeasuredCase)
 
 @dataclass(frozen=True)
 class Measurer:
-    """Measures cases on an executor; the records are in a folder, so that an interrupted reproduction can be resumed."""
+    """Measures cases on an executor and stores the records in a folder, so that an interrupted reproduction can resume."""
 
     folder: Path
     executor: Executor
@@ -102,7 +102,7 @@ class CaseMeasurement(TaskType[MeasuredCase]):
         self.code = sources(kind.__module__)
 
     def key(self, task: MeasuredCase) -> str:
-        """Return the SHA-256 of a case, of its inputs and of the code."""
+        """Return the SHA-256 of a case, its inputs and the code."""
         return digest(canonical({"case": asdict(task), "inputs": task.inputs(), "sources": self.code}))  # type: ignore[call-overload]  # every case is a dataclass
 
     def label(self, task: MeasuredCase) -> str:

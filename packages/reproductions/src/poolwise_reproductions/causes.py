@@ -91,7 +91,7 @@ def pattern(cause: str) -> str:
 
 
 def faults(template: str, kinds: tuple[str, ...]) -> list[str]:
-    """Return the typed numbers, values outside a clause, unknown values and quotations without a place of a template."""
+    """Return the faults of a template: typed numbers, values outside clauses, unknown values, quotations without a place."""
     problems = []
     for mark in _MARK.findall(template):
         if mark.startswith("="):

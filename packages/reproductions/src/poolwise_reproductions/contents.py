@@ -20,7 +20,7 @@ _SHOWN: tuple[ClaimVerdict, ...] = ("holds", "fails", "undetermined", "shown", "
 
 
 def items_of(paper: PublishedPaper, rows: Sequence[ClaimRow]) -> list[PaperItem]:
-    """Return the figures and tables of a paper, then the other places to which its rows refer."""
+    """Return the figures and tables of a paper, then any other places that its rows name."""
     numbers = {item.number for item in paper.contents}
     others = dict.fromkeys(item_number(row.claim.artifact) for row in _of_paper(rows))
     return [*paper.contents, *(PaperItem(number, "in the text") for number in others if number not in numbers)]
@@ -42,7 +42,7 @@ def contents_table(
 
 
 def _verb(verdict: ClaimVerdict, count: int) -> str:
-    """Return a verdict after a number of rows: "1 holds", "2 hold"."""
+    """Return a count of rows with its verdict, in agreement: "1 holds", "2 hold"."""
     return verdict.removesuffix("s") if verdict in ("holds", "fails") and count != 1 else verdict
 
 
@@ -60,7 +60,7 @@ def _ours(item: PaperItem, figures: Sequence[Figure], tables: Sequence[Table], j
 
 
 def rows_table(paper: PublishedPaper, rows: Sequence[ClaimRow]) -> Table:
-    """Return the rows of the paper and its inputs in the order of its figures and tables; the first of each has an anchor."""
+    """Return the rows of the paper and its inputs, ordered by figure and table; the first row of each has an anchor."""
     lines = []
     for item in items_of(paper, rows):
         mine = [row for row in _of_paper(rows) if item_number(row.claim.artifact) == item.number]
@@ -76,7 +76,7 @@ def rows_table(paper: PublishedPaper, rows: Sequence[ClaimRow]) -> Table:
 
 
 def anchor(number: str) -> str:
-    """Return the id of the rows of a figure or table."""
+    """Return the HTML id that marks the rows of a figure or table."""
     return f"rows-{number.lower().replace(' ', '-')}"
 
 

@@ -49,7 +49,7 @@ class Measured:
     def prediction_interval(self) -> tuple[float, float]:
         """Bounds that contain one more run with 95 % probability (Student's t); NaN for fewer than `MIN_RUNS` runs.
 
-        The interval of the mean of n runs extends t s / sqrt(n) to either side, that of one more run t s sqrt(1 + 1 / n).
+        With n runs, the interval of the mean extends t s / sqrt(n) to either side; that of one more run, t s sqrt(1 + 1 / n).
         """
         if self.runs < MIN_RUNS:
             return math.nan, math.nan

@@ -32,11 +32,11 @@ class Headline:
 
     Attributes
     ----------
-    claim, where : short form of the claim, and its place in the paper
+    claim, where : short form of the claim, and where the paper states it
     artifact, condition, metric : patterns (`*` for anything, `|` between alternatives) of the rows that it rests on; empty if
         it cannot be tested
     why : remark for readers, such as the reason why the claim cannot be tested
-    quotation : words of the paper at that place; empty for a claim of ours
+    quotation : words of the paper at that place; empty for our own claims
     rule : which of the rows must hold
     """
 
@@ -189,7 +189,7 @@ def _readings(rows: Sequence[ClaimRow]) -> Iterator[Figure]:
 
 
 def _published(rows: Sequence[ClaimRow]) -> Iterator[Figure]:
-    """Yield scatter plots of published values and ours, one for each unit of each table or figure of the paper."""
+    """Yield scatter plots of published values and our values, one for each unit in each table or figure of the paper."""
     groups: dict[tuple[str, str], list[ClaimRow]] = {}
     for row in rows:
         if np.isfinite(row.claim.published) and row.claim.rule != "order":

@@ -78,7 +78,7 @@ def overview(
 ) -> str:
     """Return the Markdown of the page.
 
-    All arguments map the name of a reproduction: to its rows, its title, notes on the run, and the address of its report.
+    Each argument maps the name of a reproduction to one thing: its rows, its title, notes on the run, or its report's address.
     """
     header = ("paper", "testable claims", "hold", *(f"hold, {reading}" for reading in READINGS), "undetermined", "fail")
     causes = ("cause verified", "package of causes", "scatter of single runs", "cause inferred", "cause unknown")
@@ -96,7 +96,7 @@ def overview(
 
 
 def _reproduced(rows: ComparisonRows, name: str) -> str:
-    """Return the end of the heading of a paper: how many of its tested claims are reproduced; "" without headlines."""
+    """Return the text that ends a paper's heading: how many of its tested claims are reproduced; "" without headlines."""
     answers = [*_answers(rows, name).elements()]
     return f": {count_answers(answers)} claims reproduced" if answers else ""
 
@@ -151,7 +151,7 @@ def _answers(rows: ComparisonRows, name: str) -> Counter[HeadlineVerdict]:
 
 
 def _is_explained(rows: ComparisonRows, claim: Headline) -> bool:
-    """Return whether a claim is not reproduced, and each of its rows holds or has a verified cause."""
+    """Return whether a claim is not reproduced although each of its rows holds or has a verified cause."""
     if _answer(rows, claim) in ("reproduced", "cannot be tested"):
         return False
     mine = [row for row in rows if claim.names((row["artifact"], row["condition"], row["metric"]))]
@@ -160,7 +160,7 @@ def _is_explained(rows: ComparisonRows, claim: Headline) -> bool:
 
 
 def _headlines(name: str) -> list[Headline]:
-    """Return the headlines of a paper without ours; none for an unknown reproduction."""
+    """Return a paper's own headlines, without those that we add; none for an unknown reproduction."""
     if name not in registry.names("reproductions"):
         return []
     return [headline for headline in read_headlines(catalog.find("headlines", f"{name}.csv")) if headline.where != OURS]
@@ -185,7 +185,7 @@ def _answer(rows: ComparisonRows, claim: Headline) -> HeadlineVerdict:
 
 
 def _causes(rows: ComparisonRows) -> Iterable[str]:
-    """Yield the causes of claims that do not hold, each once; causes of the most rows come first."""
+    """Yield the causes of claims that do not hold, each once; causes that affect the most rows come first."""
     mine = [row for row in _paper(rows) if row["verdict"] != "holds"]
     if not mine:
         yield "Every testable claim holds."

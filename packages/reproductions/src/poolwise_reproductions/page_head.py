@@ -34,7 +34,7 @@ _ORDER = {"not": 0, "partly": 1, "under another reading": 2, "undetermined": 3}
 
 @dataclass(frozen=True)
 class ClaimFailure:
-    """A claim of the paper that is not reproduced, with the number of its rows that fail and their most frequent cause."""
+    """A claim of the paper that is not reproduced, with the number of failing rows and their most frequent cause."""
 
     claim: str
     where: str
@@ -52,7 +52,7 @@ class ClaimFailure:
 
 
 def tested_claims(headlines: Sequence[Headline], rows: Sequence[ClaimRow]) -> list[HeadlineAnswer]:
-    """Return the answers to the paper's claims, without ours."""
+    """Return the answers to the paper's claims, without those to claims that we add."""
     return [answer for answer in answer_headlines(headlines, rows) if answer.headline.where != OURS]
 
 
@@ -69,7 +69,7 @@ def claims_reproduced(headlines: Sequence[Headline], rows: Sequence[ClaimRow]) -
 
 
 def failures_of(headlines: Sequence[Headline], rows: Sequence[ClaimRow]) -> list[ClaimFailure]:
-    """Return the most important claims that fail, each cause once.
+    """Return the most important claims that fail, one for each cause.
 
     Claims without a row that holds come first, then claims of the abstract, then those with the most failing rows.
     """
@@ -107,7 +107,7 @@ def row_counts(rows: Sequence[ClaimRow]) -> str:
 
 
 def recorded_time(name: str) -> str:
-    """Return the CPU time of a full run, or its limits from those of the commands of single figures, which may share runs."""
+    """Return the CPU time of a full run, or bounds on it derived from the commands of single figures, which may share runs."""
     slowest: dict[str, float] = {}
     for script in expected(name).values():
         slowest[script.command] = max(script.seconds, slowest.get(script.command, 0.0))
@@ -151,5 +151,5 @@ def page_head(
 
 
 def _plain(text: str) -> str:
-    """Return text that the page does not set in bold, as it does with the values of a decision."""
+    """Return text in normal weight, since the page sets the values of a decision in bold."""
     return Markup('<span style="font-weight: 400">{}</span>').format(text)

@@ -1,4 +1,4 @@
-"""The reproduced papers: the proposal of each, and its figures and tables in order."""
+"""The reproduced papers: what each paper proposes, and its figures and tables in order."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class PaperItem:
     Attributes
     ----------
     number, shows : name, such as "Figure 8", and a description of its content
-    reason : why we have no figure of it; empty if we have one, or a table
+    reason : why we do not reproduce it; empty if we have a figure or table of it
     ours : names of our figures that several items share
     """
 
@@ -29,7 +29,7 @@ class PaperItem:
 
 @dataclass(frozen=True)
 class PublishedPaper:
-    """A paper in a paragraph, and its contents.
+    """A paper: a paragraph that describes it, and its contents.
 
     Attributes
     ----------
@@ -37,7 +37,7 @@ class PublishedPaper:
     proposes : what the paper proposes and compares
     printed : which numbers of its figures the text prints
     contents : its figures and tables, in their order
-    read_off : inputs that come from one of its figures; empty without any
+    read_off : inputs that were read off one of its figures; empty if there are none
     """
 
     authors: str

@@ -101,7 +101,7 @@ def _data(layer: Spec) -> list[Spec]:
 
 
 def _spec(figure: Figure) -> Spec:
-    """Return a copy of the chart of a figure, without the additions of the page."""
+    """Return a copy of a figure's chart without the elements that the page adds."""
     spec: Spec = json.loads(json.dumps(figure.spec if isinstance(figure, VegaChart) else chart(figure)))
     return {key: value for key, value in spec.items() if key not in ("width", "height", "padding", "background", "config")}
 
@@ -163,7 +163,7 @@ def _value(unit: Spec, series: str, x: float | str) -> Spec | None:
 
 
 def _between(unit: Spec, series: str, x: float | str) -> Spec | None:
-    """Return a point on the line of a series between two of its points, or at most one step behind the last."""
+    """Return a point on the line of a series, between two of its points or at most one step beyond the last."""
     rows = sorted((row for row in _rows(unit, series) if "x" in row), key=_at)
     if isinstance(x, str) or len(rows) < 2 or not _at(rows[0]) < x <= 2 * _at(rows[-1]) - _at(rows[-2]):
         return None
@@ -269,7 +269,7 @@ def _name_published(unit: Spec) -> None:
 
 
 def _name_marks(unit: Spec) -> set[str]:
-    """Let the shapes of a panel name its marks instead of its series, which differ in color and dash; return the names."""
+    """Use shapes for a panel's marks instead of its series, which differ in color and dash; return the names of the marks."""
     marked = [layer for layer in unit["layer"] if any("printed" in row for row in _data(layer))]
     names = {row["printed"] for layer in marked for row in layer["data"]["values"]}
     if marked:

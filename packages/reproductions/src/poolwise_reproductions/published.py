@@ -99,7 +99,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class ChangeTexts:
-    """Causes that single changes of a reproduction verify, and descriptions of its packages of several changes.
+    """Causes that single changes of a reproduction verify, and descriptions of its packages (several changes at once).
 
     Attributes
     ----------
@@ -136,12 +136,12 @@ class ClaimRow:
 
     @property
     def named(self) -> str:
-        """Name of the change that the claims file gives as the cause; "" without one."""
+        """Name of the change that the claims file gives as the cause; "" if it gives none."""
         return self.claim.shown_by.removeprefix(SWITCH) if self.claim.shown_by.startswith(SWITCH) else ""
 
     @property
     def template(self) -> str:
-        """Reason to show: that of the evidence if the file does not name it, else the file's."""
+        """Reason to show: that of the evidence if the claims file does not name this evidence, else the file's."""
         change, package = self.change, self.package
         if change and change != self.named:
             return self.texts.alone[change]
@@ -163,14 +163,14 @@ class ClaimRow:
 
     @property
     def change(self) -> str:
-        """Change that makes the claim hold alone: the one that the claims file names, or else the first; "" without one."""
+        """Single change that makes the claim hold, "" if there is none; the change that the claims file names comes first."""
         shown = self.backed and self.claim.basis != "package"  # by a row, which the claims file prefers
         names = [name for name in (self.named, *(() if shown else self.texts.alone)) if name not in self.texts.packages]
         return next((name for name in names if self._holds_with(self.switches.get(name))), "")
 
     @property
     def package(self) -> str:
-        """Smallest package of changes that makes the claim hold; "" without one."""
+        """Smallest package of changes that makes the claim hold; "" if there is none."""
         runs = {**self.switches, **self.readings}
         return next((name for name in self.texts.packages if self._holds_with(runs.get(name))), "")
 
@@ -205,7 +205,7 @@ class ClaimRow:
 
     @property
     def shown_by(self) -> str:
-        """Evidence for the reason: a change, another row, a package of changes, or the scatter of single runs; "" without."""
+        """Evidence for the reason: a change, another row, a package of changes, or the scatter of single runs; "" if none."""
         if self.verdict not in ("fails", "undetermined"):
             return ""
         criterion, change, package = self.claim.criterion, self.change, self.package
@@ -283,11 +283,11 @@ def compare(
     switches: Mapping[str, Mapping[Key, Measured]] | None = None,
     texts: ChangeTexts | None = None,
 ) -> list[ClaimRow]:
-    """Join claims with their measurements, claim key -> measurement; return one row per claim, in their order.
+    """Join claims with their measurements (claim key -> measurement); return one row per claim, in the order of the claims.
 
     `measured` is under the specification's reading, `readings` maps other readings to theirs, and `switches` maps the name of a
-    change, or of a package of changes, to its measurements; `texts` states which is which. Raises KeyError for a measurement
-    without a claim, and for a reason whose `shown_by` names a missing row.
+    change, or of a package of changes, to its measurements; `texts` describes the changes and packages. Raises KeyError for a
+    measurement without a claim, and for a reason whose `shown_by` names a missing row.
     """
     rows, others, alone = list(claims), readings or {}, switches or {}
     by_key = {SEPARATOR.join(claim.key): claim for claim in rows}

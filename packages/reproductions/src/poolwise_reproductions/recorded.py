@@ -1,4 +1,4 @@
-"""Renew the recorded page of a reproduction from its recorded rows and figures, without its runs."""
+"""Renew the recorded page of a reproduction from its recorded rows and figures, without repeating its runs."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def _number(text: str) -> float:
 
 
 def recorded_figures(name: str, page: str) -> Iterator[tuple[Figure, bool]]:
-    """Yield the figures of a recorded page, each with whether it has no counterpart in the paper."""
+    """Yield (figure, whether it has no counterpart in the paper) for the figures of a recorded page."""
     with catalog.find("figures", f"{name}.csv").open(newline="", encoding="utf-8") as file:
         commands = {row["figure"]: row["command"] for row in csv.DictReader(file)}
     for match in _FIGURE.finditer(page):
@@ -148,7 +148,7 @@ def _dash_lines_only(spec: dict[str, Any]) -> None:
 
 
 def _renew_styles(spec: dict[str, Any]) -> None:
-    """Give each series the dash and the shape of this version; older pages repeat them where colors repeat."""
+    """Give each series its dash and shape in this version; in older pages they repeat whenever colors do."""
     for unit in spec.get("concat", [spec]):
         encodings = [layer["encoding"] for layer in unit["layer"] if "color" in layer.get("encoding", {})]
         for encoding in encodings:
@@ -160,7 +160,7 @@ def _renew_styles(spec: dict[str, Any]) -> None:
 
 
 def _artifact(name: str, commands: Mapping[str, str]) -> str:
-    """Return the paper's figure that corresponds to one of ours, by its command, or by its name if it combines panels."""
+    """Return the paper's figure that one of ours reproduces, found by its command, or by its name if it combines panels."""
     if name in commands:
         option = re.search(r'--figure "?([^"]+)"?$', commands[name])
         number = option[1] if option else ""
@@ -170,7 +170,7 @@ def _artifact(name: str, commands: Mapping[str, str]) -> str:
 
 
 def recorded_tables(page: str) -> list[Table]:
-    """Return the folded tables of a recorded page that only its run can compute."""
+    """Return those folded tables of a recorded page that only a run can compute."""
     tables = []
     for title, body in _TABLE.findall(page):
         if unescape(title) in _NOT_KEPT:
@@ -220,7 +220,7 @@ def recorded_reproduction(name: str, folder: Path) -> Reproduced:
 
 
 def renew_page(name: str, folder: Path) -> None:
-    """Write NAME.html again: its head, contents, rows and marks from the recorded rows, its figures as they were."""
+    """Rewrite NAME.html: the head, contents, rows and marks from the recorded rows, and the figures unchanged."""
     done = recorded_reproduction(name, folder)
     answer = reproduction_answer(done, list(expected(name).values()), (f"{name}.csv", f"{name}/figures.csv"))
     write_report(answer, folder / f"{name}.html")

@@ -71,8 +71,8 @@ def reproduction_answer(
 ) -> Answer:
     """Return which claims of a paper hold, with its figures from our runs.
 
-    `scripts` are the commands of the figures, by default computed from the figures; `files` are the names of the files with
-    the rows and with the hashes of the figures.
+    `scripts` are the commands of the figures, by default computed from them. `files` are the names of two files: the rows, and
+    the hashes of the figures.
     """
     mine = [row for row in done.rows if row.claim.kind == "paper"]
     paper, counted = read_paper(done.name), claims_reproduced(done.headlines, done.rows)
@@ -105,7 +105,7 @@ _SEVERAL = re.compile(r"[;,]?\s*Figures \d+(?:, \d+)* and \d+(?=\.)")
 
 
 def numbered(figure: Figure) -> Figure:
-    """Return a figure whose title and caption name the paper's figure that it reproduces, and no other."""
+    """Return a figure whose title and caption name only the paper's figure that it reproduces."""
     number = item_number(figure.artifact)
     caption = _SEVERAL.sub("", figure.caption)
     if not number.startswith(("Figure", "Table")) or figure.title.startswith(number):
@@ -130,7 +130,7 @@ def as_printed(figures: Sequence[Figure]) -> list[Figure]:
 
 
 def _number(figure: Figure) -> str:
-    """Return the paper's figure of which this one is a panel; "" for other figures."""
+    """Return the paper's figure that contains this one as a panel; "" for other figures."""
     number = "" if isinstance(figure, Panels) else item_number(figure.artifact)
     return "" if number == figure.artifact else number
 

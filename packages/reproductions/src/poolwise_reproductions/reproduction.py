@@ -34,10 +34,10 @@ class ReproductionResult:
     notes : assumptions and restrictions that a reader must know
     explanation : paragraphs with findings beyond the claims
     tables : tables to show before the claims, such as the paper's tables with our values
-    readings : other reading ("as run", "inferred") -> measurements under it, for the rows that it concerns
+    readings : other reading ("as run", "inferred") -> measurements under it, for the rows that it affects
     switches : name of a change, or of a package of changes -> measurements with it; a claims file may name one as a cause
     texts : causes that these changes verify
-    beyond : names of figures that the paper does not have; reports show them under a separate heading
+    beyond : names of figures without a counterpart in the paper; reports show them under a separate heading
     """
 
     measured: Mapping[Key, Measured]
@@ -62,7 +62,7 @@ class Part:
     rows : functions from the results to measured rows of the claims file
     draw : functions from the results to figures
     switches : functions from the results to switch -> claim -> measurement with that single change
-    conditions : artifact that several parts measure -> prefixes of the conditions of its rows that this part measures
+    conditions : artifact that several parts measure -> prefixes of the conditions of those rows that this part measures
     """
 
     artifacts: tuple[str, ...]
@@ -73,7 +73,7 @@ class Part:
     conditions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def concerns(self, figure: str) -> bool:
-        """Return whether a figure, or one of its panels, is one of the artifacts; every part concerns "", all figures."""
+        """Return whether a figure, or one of its panels, is among the artifacts; True for "", which means all figures."""
         return not figure or any(about(artifact, figure) or about(figure, artifact) for artifact in self.artifacts)
 
     def measures(self, key: Key) -> bool:
@@ -84,9 +84,9 @@ class Part:
 
 @dataclass(frozen=True)
 class Wanted:
-    """Figure, table or section to reproduce alone, and rows of others that verify the causes of its claims.
+    """Figure, table or section to reproduce alone, and rows of other artifacts that verify the causes of its claims.
 
-    The default, without a figure, is everything.
+    The default names no figure and selects everything.
     """
 
     figure: str = ""
@@ -94,7 +94,7 @@ class Wanted:
 
     @classmethod
     def of(cls, figure: str, claims: Sequence[Claim]) -> Wanted:
-        """Return a figure with the rows that its claims name as evidence, or whose values their causes show."""
+        """Return a figure with the rows that its claims name as evidence, or whose values the causes of its claims show."""
         rows = {SEPARATOR.join(claim.key): claim.key for claim in claims}
         mine = [claim for claim in claims if about(figure, claim.artifact)]
         named = (name for claim in mine for name in (claim.shown_by, *named_rows(claim.reason)))
@@ -143,8 +143,8 @@ class Reproduction(Protocol):
     def run(self, measure: Measurer, *, quick: bool, wanted: Wanted = ALL) -> ReproductionResult:
         """Measure everything, or only the cases that one figure or table of the paper, such as "Figure 8", needs.
 
-        With `quick`, use fewer seeds and sizes, and omit the rows that this does not cover. A figure alone gives the same rows
-        as a run of everything with the same `quick`.
+        With `quick`, use fewer seeds and sizes, and omit the rows that these do not cover. Running a figure alone gives the
+        same rows as running everything with the same `quick`.
         """
         ...
 
@@ -177,8 +177,8 @@ def reproduce(
     """Run a reproduction and judge each of its claims, reusing the measurements that its folder already holds.
 
     `name` selects the files of claims, headlines and questions. With a figure or table ("8", "Figure 8", "Table III"), only its
-    runs are made, and the result holds only its claims and figures. Raises UnknownNameError if no claim refers to the figure
-    and it is not drawn.
+    cases run, and the result contains only its claims and figures. Raises UnknownNameError if no claim refers to the figure and
+    it is not drawn.
     """
     measure = Measurer(out, Local(jobs) if executor is None else executor, progress)
     claims = read_claims(catalog.find("claims", f"{name}.csv"))
@@ -204,5 +204,5 @@ def find_artifact(figure: str, artifacts: Sequence[str]) -> str:
 
 
 def about(wanted: str, artifact: str) -> bool:
-    """Return whether an artifact is the wanted one or one of its panels, such as Figure 5a of Figure 5."""
+    """Return whether an artifact is the wanted one or a panel of it, as Figure 5a is of Figure 5."""
     return artifact == wanted or (bool(wanted) and re.fullmatch(f"{re.escape(wanted)}[a-z]", artifact) is not None)

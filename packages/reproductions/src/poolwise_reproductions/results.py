@@ -44,12 +44,12 @@ class SeedResults(ABC, Generic[Case]):
 
 
 def without_nan(rows: Iterable[KeyedRow]) -> dict[Key, Measured]:
-    """Return the rows that were measured; those that were not are NaN."""
+    """Return the rows that were measured, without those whose value is NaN."""
     return {key: value for key, value in rows if not np.isnan(value.value)}
 
 
 def bands(lines: Mapping[str, Sequence[Measured]]) -> dict[str, Any]:
-    """Return the series and intervals of curves: the means of each line and the bounds of their intervals."""
+    """Return the series and intervals of curves: the means of each line, and the bounds of their intervals."""
     return {
         "series": {name: [each.value for each in line] for name, line in lines.items()},
         "interval": {name: ([each.low for each in line], [each.high for each in line]) for name, line in lines.items()},

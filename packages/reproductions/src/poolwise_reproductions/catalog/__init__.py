@@ -10,5 +10,5 @@ FOLDER = Path(__file__).parent
 
 
 def find(kind: str, name: str) -> Path:
-    """Return the path of a file of a kind, such as "claims" or "studies"; raises UnknownNameError."""
+    """Return the path of a file of a kind, such as "claims" or "studies"; raise UnknownNameError if there is none."""
     return catalog.find(kind, name, folder=FOLDER)

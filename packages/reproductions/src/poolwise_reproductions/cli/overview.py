@@ -20,7 +20,7 @@ def overview(
 ) -> None:
     """Summarize reproductions on one page.
 
-    Counts the published values and claims that hold, and lists each one that does not, with the reason.
+    Counts the published values and claims that hold, and lists each that fails, with the reason.
     """
     from poolwise import registry
     from poolwise_reproductions.overview import overview as page

@@ -36,9 +36,9 @@ class DrMaestroPlan:
     spread : scenarios with the warm-up jobs on every machine -> number of seeds
     timed : scenarios whose rounds are timed, one seed, at a fixed interval
     changed : scenarios in which the assumptions are changed -> number of seeds
-    fitted : whether the remote times are fitted to `FIT_ON` and the fit applied to the other scenarios
+    fitted : whether the remote times are fitted to `FIT_ON`, and the fit is applied to the other scenarios
     tried : number of seeds of the experiments on `FIT_ON`, the smallest scenario
-    switched : scenarios in which the runs that verify causes are made, with the number of seeds
+    switched : scenarios of the runs that verify causes -> number of seeds
     """
 
     seeds: dict[DrMaestroScenario, int]
@@ -85,7 +85,7 @@ class DrMaestroPlan:
         return [DrMaestroCase(s, policy, seed) for s, seed in self._seeded(machines) for policy in reversed(POLICIES)]
 
     def variants(self, machines: Machines = ANY, name: str = OUR_PHASE) -> list[DrMaestroCase]:
-        """Return the cases of the paper's policies, and those of a variant of the scheduler."""
+        """Return the cases of the paper's policies, with and without a variant of the scheduler."""
         seeded = self._seeded(machines)
         varied = [DrMaestroCase(s, p, k, variant=name) for s, k in seeded for p in VARIANTS[name].policies]
         return [*self.runs(machines), *varied]
@@ -110,7 +110,7 @@ class DrMaestroPlan:
         return [DrMaestroCase(s, policy, seed, change) for s, change, seed in varied for policy in POLICIES]
 
     def experiments(self) -> list[DrMaestroCase]:
-        """Return the cases of the experiments that the simulated settings leave out."""
+        """Return the cases of the experiments that the paper's simulated settings omit."""
         seeded = [(name, seed) for name in EXPERIMENTS for seed in range(self.tried)]
         return [DrMaestroCase(FIT_ON, policy, seed, experiment=name) for name, seed in seeded for policy in POLICIES]
 
@@ -192,7 +192,7 @@ TIMED = {"": ANY, "Figure 6": FOUR, "Figure 8": MORE}
 
 @dataclass(frozen=True)
 class DRMaestro(Reproduction):
-    """Reproduction of Tables 2 to 5 and Figures 4 to 10 of Amaral et al. as ratios, with mostly assumed run times of jobs.
+    """Reproduction of Tables 2 to 5 and Figures 4 to 10 of Amaral et al. as ratios; most run times of jobs are assumed.
 
     Parameters
     ----------

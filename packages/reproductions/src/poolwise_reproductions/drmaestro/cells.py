@@ -68,7 +68,7 @@ VARIANTS: Mapping[str, Variant] = {
 
 @dataclass(frozen=True)
 class DrMaestroScenario:
-    """Setting of the paper; with `spread` the warm-up jobs hold half of every machine instead of half of the machines."""
+    """Setting of the paper; with `spread`, the warm-up jobs occupy half of every machine instead of half of the machines."""
 
     machines: int
     jobs: int
@@ -92,7 +92,7 @@ class DrMaestroCase(CellCase):
     """One simulation.
 
     `change` names a changed assumption in `ALL_CHANGES`, `variant` a scheduler variant in `VARIANTS`, and `experiment` one of
-    `EXPERIMENTS`, which has the profiles as they are.
+    `EXPERIMENTS`, which use the unchanged profiles.
     """
 
     scenario: DrMaestroScenario
@@ -109,7 +109,7 @@ class DrMaestroCase(CellCase):
 
     @property
     def assumed(self) -> Change:
-        """Assumptions that replace those of the profiles."""
+        """Changed assumptions, which replace those of the profiles."""
         return ALL_CHANGES[self.change] if self.change else Change()
 
     @property
@@ -162,7 +162,7 @@ class DrMaestroCase(CellCase):
             return self.cell(profiles).inputs
 
     def simulate(self, clock: Clock | None = None) -> Schedule:
-        """Return the schedule, and record the times of the rounds in a clock; raise PolicyError if a job did not run."""
+        """Simulate the cell and record the times of the rounds in a clock; raise PolicyError if a job did not run."""
         with self.profiles() as profiles:
             cell = self.cell(profiles)
             flow, model = scheduler_of(cell.scheduler), models_of(cell.performance, 0)[0]
@@ -208,7 +208,7 @@ class DrMaestroCase(CellCase):
 
 @dataclass(frozen=True)
 class RoundTimes(MeasuredCase):
-    """CPU seconds per scheduling round of a case, flow problems solved, and rounds that solve any; times vary."""
+    """CPU seconds per scheduling round of a case, flow problems solved, and rounds that solve any; the times vary."""
 
     case: DrMaestroCase
 
@@ -232,7 +232,7 @@ class RoundTimes(MeasuredCase):
 
 
 def gpus_in_use(schedule: Schedule) -> tuple[FloatArray, IntArray]:
-    """Return the (k,) seconds at which the number of devices in use changes, from 0 on, and the (k,) numbers after them."""
+    """Return the (k,) times, s, at which the number of devices in use changes, starting with 0, and the (k,) new numbers."""
     device = schedule.machine.kind[schedule.owner] == Kind.DEVICE
     many = np.add.reduceat(np.append(device, False).astype(np.int64), schedule.offset[:-1])
     time = np.concatenate([[0], schedule.start, schedule.end])

@@ -83,7 +83,7 @@ class DrMaestroResults:
         self, scenario: DrMaestroScenario, above: DrMaestroPolicy, below: DrMaestroPolicy, metric: str = "makespan_s",
         change: str = "", variant: str = "", experiment: str = "",
     ) -> FloatArray:  # fmt: skip
-        """Return (n_seed,) ratios of a metric under two policies, seed by seed, so on the same jobs."""
+        """Return (n_seed,) ratios of a metric under two policies, paired by seed and thus by jobs."""
         over, under = (self.seeds(scenario, policy, metric, change, variant, experiment) for policy in (above, below))
         both = min(len(over), len(under))
         ratios: FloatArray = over[:both] / under[:both]
@@ -121,7 +121,7 @@ def tables(results: DrMaestroResults, machines: Machines) -> Iterator[KeyedRow]:
 
 
 def figure_3(results: DrMaestroResults) -> Iterator[KeyedRow]:
-    """Measure Figure 3 from the profiles: how load slows the data transfers of a kind, and the shares that the paper prints."""
+    """Measure Figure 3 from the profiles: how load slows each kind's data transfers, and the shares that the paper prints."""
     for kind in ("hotspot", "nw"):
         profile = read_device_profiles(PROFILES)[kind]
         share = profile.link_mb_s / LINK_MB_S
@@ -134,7 +134,7 @@ def figure_3(results: DrMaestroResults) -> Iterator[KeyedRow]:
 
 
 def experiment_2(results: DrMaestroResults) -> Iterator[KeyedRow]:
-    """Measure how much more disaggregation shortens the makespan with fewer jobs."""
+    """Measure how much more disaggregation shortens the makespan when there are fewer jobs."""
     few, many = (results.ratio(s, "firmament", "drmaestro") for s in SCENARIOS[:2])
     gain = few - many if len(few) and len(many) else few[:0]
     yield ("Experiment 2", "4 machines", "gain with 128 jobs minus gain with 512"), Measured.over_seeds(gain)
@@ -152,7 +152,7 @@ def _speedups(results: DrMaestroResults, s: DrMaestroScenario, variant: str = ""
 def _over_firmament(
     results: DrMaestroResults, artifact: str, s: DrMaestroScenario, variant: str = "", experiment: str = ""
 ) -> Iterator[KeyedRow]:
-    """Yield the makespan of Firmament over those of the other policies."""
+    """Yield the makespan of Firmament divided by that of each other policy."""
     for policy in POLICIES[1:]:
         ratios = results.ratio(s, "firmament", policy, variant=variant, experiment=experiment)
         yield (artifact, str(s), f"makespan of Firmament / {NAMES[policy]}"), Measured.over_seeds(ratios)
@@ -174,7 +174,7 @@ def _compared(
 
 
 def switches(results: DrMaestroResults) -> dict[str, dict[Key, Measured]]:
-    """Return switch -> claim -> measurement with that switch alone, for the claims that each switch affects."""
+    """Return switch -> claim -> measurement with only that switch on, for the claims that each switch affects."""
     by_switch: dict[str, dict[Key, Measured]] = {
         name: {} for name in (OUR_PHASE, FOUR_TIMES, THREE_TIMES, MOSTLY_ABOVE, TWICE_THE_LINKS)
     }
@@ -210,7 +210,7 @@ def gpus(results: DrMaestroResults, scenario: DrMaestroScenario) -> Iterator[Key
 
 
 def figure_10(results: DrMaestroResults) -> Iterator[KeyedRow]:
-    """Measure Figure 10: how much the network-aware policy improves the execution times over the goals."""
+    """Measure Figure 10: how much the network-aware policy improves execution times relative to the goals."""
     scenario = SCENARIOS[-1]
     plain, aware = (results.seeds(scenario, policy, "over_goal") for policy in POLICIES[1:])
     less = plain - aware if len(plain) == len(aware) else plain[:0]
@@ -235,7 +235,7 @@ def variant(results: DrMaestroResults, artifact: str, name: str) -> Iterator[Key
 
 
 def experiments(results: DrMaestroResults) -> Iterator[KeyedRow]:
-    """Measure the ratios of Tables 2 and 3 in the experiments that the simulated settings leave out."""
+    """Measure the ratios of Tables 2 and 3 in the experiments that the paper's simulated settings omit."""
     for name in EXPERIMENTS:
         where = ("Experiments", f"{FIT_ON}, {name}")
         for policy in POLICIES[1:]:
@@ -270,7 +270,7 @@ def rounds(results: DrMaestroResults) -> Iterator[KeyedRow]:
 
 
 def rounds_figure(scenario: DrMaestroScenario) -> str:
-    """Return the paper's figure of the round times of a scenario."""
+    """Return which figure of the paper shows the round times of a scenario."""
     return "Figure 6" if scenario.machines == 4 else "Figure 8"
 
 
@@ -295,12 +295,12 @@ def sensitivity(results: DrMaestroResults) -> Iterator[KeyedRow]:
 
 
 def _speedup(results: DrMaestroResults, s: DrMaestroScenario, change: str) -> float:
-    """Return the mean makespan of Firmament over that of DRMaestro under a change."""
+    """Return the mean makespan of Firmament divided by that of DRMaestro under a change."""
     return float(results.ratio(s, "firmament", "drmaestro", change=change).mean())
 
 
 def _gain_of_network(results: DrMaestroResults, s: DrMaestroScenario, change: str) -> float:
-    """Return the mean makespan of DRMaestro over that of the network-aware policy under a change."""
+    """Return the mean makespan of DRMaestro divided by that of the network-aware policy under a change."""
     return float(results.ratio(s, "drmaestro", "network_aware", change=change).mean())
 
 
@@ -319,12 +319,12 @@ def explain(results: DrMaestroResults) -> Sequence[str]:
 
 
 def run_as(fit: str) -> str:
-    """Return the change under which a fit runs; a factor that changes nothing is the run without a change."""
+    """Return the change under which a fit runs; a factor that changes nothing maps to the run without a change."""
     return "" if FITS[fit] == Change() else fit
 
 
 def fits(results: DrMaestroResults, scenario: DrMaestroScenario) -> dict[str, FloatArray]:
-    """Return fit -> (n_seed,) makespans of Firmament over those of DRMaestro, of the fits that were run."""
+    """Return fit -> (n_seed,) makespans of Firmament divided by those of DRMaestro, for the fits that were run."""
     by_fit = {fit: results.ratio(scenario, "firmament", "drmaestro", change=run_as(fit)) for fit in FITS}
     return {fit: values for fit, values in by_fit.items() if len(values)}
 
@@ -345,7 +345,7 @@ def _predicted(results: DrMaestroResults) -> dict[DrMaestroScenario, FloatArray]
 
 
 def predictions(results: DrMaestroResults) -> Iterator[KeyedRow]:
-    """Measure the makespan ratios under the fit, in the fitted setting and the others."""
+    """Measure the makespan ratios under the fit, in the fitted setting and in the others."""
     metric = f"makespan of Firmament / DRMaestro, remote times fitted on {FIT_ON}"
     for s, values in _predicted(results).items():
         yield ("Prediction", str(s), metric), Measured.over_seeds(values)

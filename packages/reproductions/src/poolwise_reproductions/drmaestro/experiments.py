@@ -1,4 +1,4 @@
-"""Parts of the paper that its simulated settings leave out: the prototype's draw of jobs, histograms, sockets, a third phase.
+"""Parts of the paper that its simulated settings omit: the prototype's draw of jobs, histograms, sockets, a third phase.
 
 Source: Amaral et al., DRMaestro, "Testing environment", "Experiment 2", "Trace-driven simulation implementation", Figure 2.
 """
@@ -28,7 +28,7 @@ from poolwise.traces.generators.variates import normal
 
 @dataclass(frozen=True)
 class TimeHistogram:
-    """Histogram of completion times, scaled to the mean and the spread of each kind's profile.
+    """Histogram of completion times, scaled to the mean and spread in the profile of each kind of job.
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ class DrMaestroExperiment:
         mean and a quarter of the list as its standard deviation (both assumed), as for the prototype
     times : histogram of the completion times, instead of a lognormal distribution
     nodes : nodes for each machine, which share its cores, memory and GPUs evenly
-    rack_gpus : GPUs for each machine that a node of the rack without cores holds
+    rack_gpus : GPUs per machine that are in a node of the rack without cores
     nvme : NVMe devices of each node; each job requests one, which a third phase places
     """
 
@@ -79,7 +79,7 @@ class DrMaestroExperiment:
         return _machine(self, machines)
 
     def source(self, settings: Mapping[str, Any], name: str) -> FunctionSource:
-        """Return the jobs of the experiment, from the settings of the generator of the simulated setting."""
+        """Return the jobs of the experiment, given the generator settings of the simulated setting."""
         changed = {**settings, "machines": settings["machines"] * self.nodes, "cores": self.cores}
         return FunctionSource(name, {"experiment": name, **changed}, partial(_draw, self, changed))
 

@@ -40,7 +40,7 @@ def makespans(results: DrMaestroResults) -> Iterator[Figure]:
 
 
 def violations(results: DrMaestroResults) -> Iterator[Figure]:
-    """Draw the jobs beyond multiples of their goals, since the counts depend on a definition that the paper does not state."""
+    """Draw how many jobs exceed multiples of their goals, since the paper does not define which violations it counts."""
     for s in results.scenarios():
         table = "Table 3" if s.machines == 4 else "Table 5"
         counts = {
@@ -67,7 +67,7 @@ def _name(scenario: DrMaestroScenario) -> str:
 
 
 def _first(results: DrMaestroResults, scenario: DrMaestroScenario, metric: str) -> dict[str, np.ndarray]:
-    """Return policy -> values of a list metric with seed 0."""
+    """Return policy -> values of a list-valued metric, with seed 0."""
     cases = {policy: DrMaestroCase(scenario, policy, 0) for policy in POLICIES}
     return {NAMES[policy]: np.array(results.cases[case][metric], dtype=np.float64) for policy, case in cases.items()}
 

@@ -1,4 +1,4 @@
-"""Reproduction of Fair Memory: Figures 5 to 12 on generated traces of both machines, with three switches that it leaves open.
+"""Reproduction of Fair Memory: Figures 5 to 12 on generated traces of both machines, with three switches for open choices.
 
 Source: Li et al., "Job Scheduling in High Performance Computing Systems with Disaggregated Memory Resources". The paper's
 traces are not openly licensed, so the traces here are generated from the published marginals (`poolwise.traces.generators`).
@@ -132,7 +132,7 @@ def notes(results: FairMemoryResults, seeds: int, quick: bool) -> list[str]:
 
 
 def missing(all_claims: Sequence[Claim], measurements: Mapping[Key, Measured]) -> list[str]:
-    """Return what the paper does not print: properties of its traces, with those that ours meet, and values of D20 and MD20."""
+    """Return notes on numbers that the paper does not print: curves of its traces, and values of D20 and MD20."""
     judged = {c: c.criterion.verdict(measurements.get(c.key)) for c in all_claims if c.artifact == "Section III-B"}
     judged = {claim: verdict for claim, verdict in judged.items() if verdict != "not measured"}
     not_met = [f"{c.condition}: {c.metric}" for c, verdict in judged.items() if verdict != "holds"]
@@ -149,7 +149,7 @@ def missing(all_claims: Sequence[Claim], measurements: Mapping[Key, Measured]) -
 
 
 def of_the_scope(all_claims: Sequence[Claim], measurements: Mapping[Key, Measured], seeds: int) -> list[str]:
-    """Return how the comparisons of Figure 9 turn out with each latency of the scope system; nothing without runs."""
+    """Return the outcome of the comparisons of Figure 9 with each latency of the scope system; nothing without runs."""
     judged = [(c, c.criterion.verdict(measurements.get(c.key))) for c in all_claims if c.artifact == SCOPE]
     if any(verdict == "not measured" for _, verdict in judged):
         return []

@@ -1,4 +1,4 @@
-"""Measured values of the rows that we add to the paper's: other assumptions, metrics and traces."""
+"""Measured values of the rows that we add to those of the paper: other assumptions, metrics and traces."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def parity(cells: FairMemoryResults) -> Iterator[KeyedRow]:
 
 
 def discrimination(cells: FairMemoryResults) -> Iterator[KeyedRow]:
-    """Measure what the causes of Figure 8 claim: the margin of FCFS in discrimination, and the benefit of SJF over FM."""
+    """Measure the causes that are given for Figure 8: the margin of FCFS in discrimination, and the benefit of SJF over FM."""
     for size in (cells.paper.limited, cells.paper.sufficient):
         jobs, where = cells("compared_jobs", "fm", size) * 3600, ("Discrimination", f"{cells.machine}, {size} TB")
         least = (cells.others(FAIRNESS["D"], "fcfs", size, np.min) - cells(FAIRNESS["D"], "fcfs", size)) / jobs
@@ -64,7 +64,7 @@ def discrimination(cells: FairMemoryResults) -> Iterator[KeyedRow]:
 
 
 def backfills(cells: FairMemoryResults) -> Iterator[KeyedRow]:
-    """Measure the lead of FM over SJF under each backfilling, to find the part of the backfilling that decides it."""
+    """Measure the lead of FM over SJF under each backfilling policy, to find the part of the policy that decides it."""
     for size in cells.sizes:
         for backfill in COMPARED:
             under = cells.under(FairMemoryReading(backfill))
@@ -74,7 +74,7 @@ def backfills(cells: FairMemoryResults) -> Iterator[KeyedRow]:
 
 
 def sensitivity(cells: FairMemoryResults) -> Iterator[KeyedRow]:
-    """Measure the lead of FM, and the share of jobs hardly degraded, on other traces with backfilling on nodes alone."""
+    """Measure the lead of FM, and the share of jobs hardly degraded, on other traces; backfilling considers nodes alone."""
     optimum = cells.paper.optimum
     for trace, variant in TRACES.items() if cells.machine == "perlmutter" else ():
         other = cells.under(BY_NODES, trace)

@@ -1,7 +1,7 @@
-"""Single changes of the trace, the backfilling or the window of the measurement, whose runs verify causes of claims.
+"""Single changes of the trace, the backfilling or the measurement window; their runs verify why claims fail.
 
-None of them is part of a reading. Loads of 0.85 to 1.4 and memory factors of 1.3, 1.6, 2 and 3 were tried; the changes
-keep the values that turn a claim or show the cause that they are named in.
+No reading includes any of them. Loads of 0.85 to 1.4 and memory factors of 1.3, 1.6, 2 and 3 were tried; the changes keep the
+values that turn a claim or show the cause that names them.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class SingleChange:
     trace, backfill, last : fields of `FairMemoryCase`
     orders : orders that run
     baseline : whether FM also runs with 512 GB in every node
-    seeds : number of seeds, if more than that of the other runs
+    seeds : number of seeds, if greater than for the other runs
     """
 
     sizes: Mapping[str, tuple[int, ...]]
@@ -53,7 +53,7 @@ class SingleChange:
     seeds: int = 0
 
     def cases(self, seeds: int) -> list[FairMemoryCase]:
-        """Return the runs, with at least a number of seeds."""
+        """Return the runs, with at least the given number of seeds."""
         cases = []
         for machine, seed in product(self.sizes, range(max(seeds, self.seeds))):
             case = partial(FairMemoryCase, machine, seed, trace=self.trace, backfill=self.backfill, last=self.last)
@@ -111,24 +111,24 @@ NOTE = (
 
 
 def needed(all_claims: Sequence[Claim], parts: Sequence[Part], seeds: int) -> list[FairMemoryCase]:
-    """Return the runs of the changes that claims of some parts name."""
+    """Return the runs of the changes that are named by the claims of some parts."""
     names = {claim.shown_by.removeprefix(PREFIX) for claim in all_claims if any(part.measures(claim.key) for part in parts)}
     return [case for name in CHANGES if name in names for case in CHANGES[name].cases(seeds)]
 
 
 def near_in_rack(results: FairMemoryResults) -> dict[str, dict[Key, Measured]]:
-    """Return the rows of Figure 9 with the specification's latency of the scope system, under the name of the change."""
+    """Return the rows of Figure 9 with the specification's latency of the scope system, keyed by the name of the change."""
     views = (replace(results, latency="mix", repeats=0).on(machine) for machine in MACHINES)
     return {LATENCIES["mix"][0]: without_nan(row for view in views if view.sizes for row in claims.figure_9(view))}
 
 
 def verifying(all_claims: Sequence[Claim], results: FairMemoryResults) -> dict[str, dict[Key, Measured]]:
-    """Return change -> claim that names it -> measurement with this change alone."""
+    """Return change -> claim that names it -> measurement with only that change."""
     return {name: _rows(name, change, all_claims, results) for name, change in CHANGES.items()}
 
 
 def _rows(name: str, change: SingleChange, all_claims: Sequence[Claim], results: FairMemoryResults) -> dict[Key, Measured]:
-    """Return the rows of the claims that name a change; the runs are viewed as those of the specification's reading."""
+    """Return the rows of the claims that name a change, whose runs are viewed under the specification's reading."""
     runs = {case: results.measurements[case] for case in change.cases(results.seed_count) if case in results.measurements}
     plain = {replace(case, trace="", backfill="easy", last="started"): run for case, run in runs.items()}
     view = replace(results, measurements=plain, repeats=change.seeds, seed_count=max(change.seeds, results.seed_count))

@@ -30,7 +30,7 @@ SCOPES: tuple[PoolScope, ...] = ("rack", "system")
 
 
 def kernels(cells: FairMemoryResults) -> Iterator[KeyedRow]:
-    """Measure Figure 5 and Section III-A, which are inputs: the slowdown of single programs on any machine."""
+    """Measure Figure 5 and Section III-A, which are inputs: the slowdown of single programs, independent of the machine."""
     for ns, slowdowns in (("180 ns", NEAR), ("280 ns", FAR)):
         for what, value in (("mean", float(np.mean(slowdowns))), ("minimum", min(slowdowns)), ("maximum", max(slowdowns))):
             yield ("Figure 5", ns, f"{what} slowdown of the 11 kernels"), Measured(value)
@@ -111,7 +111,7 @@ def figure_7(cells: FairMemoryResults) -> Iterator[KeyedRow]:
 
 
 def _plateau(cells: FairMemoryResults, order: str) -> Iterator[KeyedRow]:
-    """Yield the ratios of throughput and utilization at the second-largest pool to the largest: 1 if they level off."""
+    """Yield throughput and utilization at the second-largest pool divided by those at the largest: 1 if they level off."""
     near, last = cells.sizes[-2:]
     if (near, last) == cells.paper.sizes[-2:]:
         for metric, name in ((THROUGHPUT, "throughput"), ("utilization", "utilization")):
@@ -120,13 +120,13 @@ def _plateau(cells: FairMemoryResults, order: str) -> Iterator[KeyedRow]:
 
 
 def _spread(cells: FairMemoryResults, metric: str, size: int, highest: Callable[..., FloatArray]) -> FloatArray:
-    """Return `highest` (a difference or a ratio) of the greatest and the least value over all orders, seed by seed."""
+    """Return the difference or ratio (`highest`) of the greatest and least values over all orders, seed by seed."""
     each = [cells(metric, order, size) for order in ORDERS]
     return highest(np.max(each, axis=0), np.min(each, axis=0))
 
 
 def _spreads(cells: FairMemoryResults) -> Iterator[KeyedRow]:
-    """Yield how far the orders are apart in throughput and in utilization."""
+    """Yield how far apart the orders are in throughput and in utilization."""
     last, limited = cells.sizes[-1], cells.paper.limited
     if cells.machine == "perlmutter" and limited in cells.sizes:
         near, far = (_spread(cells, THROUGHPUT, size, np.divide) - 1 for size in (limited, last))
@@ -224,7 +224,7 @@ def figure_9(cells: FairMemoryResults) -> Iterator[KeyedRow]:
 
 
 def _distance(cells: FairMemoryResults, size: int) -> FloatArray:
-    """Return (n_seed,) greatest vertical distances of any two of the three CDFs of Figure 9; NaN if one of them did not run."""
+    """Return (n_seed,) greatest vertical distances between any two of the three CDFs of Figure 9; NaN if one was not run."""
     drawn = [cells.case("fm", 0), *(cells.case("fm", size, scope=scope) for scope in SCOPES)]
     cdfs = [np.array([run[CDF] for run in cells.runs(case)]) for case in drawn]
     if not all(len(cdf) for cdf in cdfs):
@@ -267,7 +267,7 @@ def memory_saved(cells: FairMemoryResults) -> Iterator[KeyedRow]:
 
 
 def memory_saved_pct(machine: str, size_tb: int) -> float:
-    """Return the percentage by which pools of a size in each rack need less memory than 512 GB in every node."""
+    """Return how much less memory, in percent, pools of a size in each rack need than 512 GB in every node."""
     installed, pooled = (_terabytes(cell_of(machine, size).machine) for size in (0, size_tb))
     return 100 * (1 - pooled / installed)
 

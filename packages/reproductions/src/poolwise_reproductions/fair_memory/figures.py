@@ -1,4 +1,4 @@
-"""Figures 5 to 12 of the Fair Memory paper from our runs in both readings, and figures of the causes that decide claims."""
+"""Figures 5 to 12 of the Fair Memory paper from our runs under both readings, and figures of the causes that decide claims."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class FairMemoryPlan:
     repeats: int = 0
 
     def sizes(self, machine: str) -> tuple[int, ...]:
-        """Return the pool sizes, TB per rack; a quick run takes every third and those that the paper singles out."""
+        """Return the pool sizes, TB per rack; a quick run uses every third size and those that the paper singles out."""
         paper = MACHINES[machine]
         if self.every:
             return paper.sizes
@@ -62,7 +62,7 @@ class FairMemoryPlan:
         return [*self.pools(), *(c for c in self.repeated() if c.size_tb in LARGEST)]
 
     def pools(self) -> list[FairMemoryCase]:
-        """Return the runs with pools in the racks, at every size."""
+        """Return the runs with pools of every size in the racks."""
         return [c for c in self.cases() if c.scope == "rack" and c.size_tb and not c.trace]
 
     def two_sizes(self) -> list[FairMemoryCase]:
@@ -70,13 +70,13 @@ class FairMemoryPlan:
         return [c for c in self.pools() if c.size_tb in (MACHINES[c.machine].limited, MACHINES[c.machine].sufficient)]
 
     def scopes(self) -> list[FairMemoryCase]:
-        """Return the runs of Figure 9: no pools, and pools of two sizes for a rack and for the whole system."""
+        """Return the runs of Figure 9: no pools, and pools of two sizes that serve a rack or the whole system."""
         more = (c for c in self.repeated() if c.size_tb not in (*LARGEST, MACHINES["perlmutter"].optimum))
         wanted = (c for c in self.cases() if c.scope == "system" or not c.size_tb)
         return [*self.two_sizes(), *wanted, *more]
 
     def latencies(self) -> list[FairMemoryCase]:
-        """Return the runs of FM with pools of two sizes for a rack, and for the whole system at each of its latencies."""
+        """Return the runs of FM with pools of two sizes that serve a rack, or the whole system at each of its latencies."""
         return [*(c for c in self.two_sizes() if c.order == "fm"), *(c for c in self.cases() if c.scope == "system")]
 
     def costs(self) -> list[FairMemoryCase]:
@@ -89,7 +89,7 @@ class FairMemoryPlan:
         return [c for c in (*self.costs(), *more) if c.size_tb in (0, MACHINES[c.machine].optimum)]
 
     def other_traces(self) -> list[FairMemoryCase]:
-        """Return the runs on other traces, and those on the generated trace that they are drawn with."""
+        """Return the runs on other traces, and those on the generated trace to which the figures compare them."""
         generated = [
             c
             for c in self.pools()

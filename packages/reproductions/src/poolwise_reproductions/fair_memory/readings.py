@@ -31,7 +31,7 @@ class FairMemoryReading:
 
     Attributes
     ----------
-    backfill : backfilling that the orders run with
+    backfill : backfilling policy of all orders
     f1 : sign of F1: "f1" puts small jobs first, "f1_as_printed" large jobs
     baseline : machine of the run without backfilling that is the reference for fairness: "pools", the same machine, or "512 GB"
     in every node, which section IV-B calls the baseline

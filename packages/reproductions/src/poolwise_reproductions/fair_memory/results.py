@@ -33,8 +33,8 @@ over_seeds = Measured.over_seeds
 class FairMemoryResults(SeedResults[FairMemoryCase]):
     """Runs on one machine and trace under a reading: (n_seed,) values per metric, order and size; NaN where nothing ran.
 
-    `latency` is that of the scope system.
-    Some cases ran with `repeats` seeds, at least `seed_count`; `repeated` views the runs with all of these seeds.
+    `latency` is the latency of the scope system.
+    Some cases ran with more seeds, `repeats`; `repeated` views the runs with all of these seeds.
     """
 
     seed_count: int
@@ -46,7 +46,7 @@ class FairMemoryResults(SeedResults[FairMemoryCase]):
 
     @property
     def repeated(self) -> FairMemoryResults:
-        """The same runs with every seed of the cases that ran more often than the others, none with F1 as printed."""
+        """The same runs with all seeds of the cases that ran with more seeds; with F1 as printed, no case did."""
         return self if self.reading.f1 != "f1" else replace(self, seed_count=max(self.seed_count, self.repeats))
 
     def seeded(self, case: FairMemoryCase) -> list[FairMemoryCase]:
@@ -54,11 +54,11 @@ class FairMemoryResults(SeedResults[FairMemoryCase]):
         return [replace(case, seed=seed) for seed in range(self.seed_count)]
 
     def on(self, machine: str, reading: FairMemoryReading = SPEC, trace: str = "") -> FairMemoryResults:
-        """Return the same runs viewed on another machine, under another reading or on another trace."""
+        """Return a view of the runs on another machine, under another reading or on another trace."""
         return replace(self, machine=machine, reading=reading, trace=trace)
 
     def under(self, reading: FairMemoryReading, trace: str = "") -> FairMemoryResults:
-        """Return the same runs under another reading, or on another trace."""
+        """Return a view of the runs under another reading, or on another trace."""
         return self.on(self.machine, reading, trace)
 
     def case(self, order: str, size: int, **more: Any) -> FairMemoryCase:
@@ -96,6 +96,6 @@ class FairMemoryResults(SeedResults[FairMemoryCase]):
         return best([self(metric, other, size) for other in ORDERS if other != order], axis=0)
 
     def lead(self, size: int, metric: str = SLOWDOWN) -> FloatArray:
-        """Return by how much the mean bounded slowdown of the best other order exceeds that of FM, as a ratio minus 1."""
+        """Return the mean bounded slowdown of the best other order divided by that of FM, minus 1."""
         leads: FloatArray = self.others(metric, "fm", size, np.min) / self(metric, "fm", size) - 1
         return leads

@@ -58,8 +58,8 @@ PRINTED_LATENCY: SystemLatency = "all"
 class PaperMachine:
     """Machine of Table I.
 
-    Pool sizes are in TB per rack. `limited` and `sufficient` are the pools of Figure 9, `optimum` is the size that Figure 10
-    finds; from `plateau` on, the curve of Figure 10 is flat.
+    Pool sizes are in TB per rack. `limited` and `sufficient` are the pools of Figure 9, and `optimum` is the size that Figure
+    10 finds. From `plateau` upward, the curve of Figure 10 is flat.
     """
 
     generator: str
@@ -78,7 +78,7 @@ MACHINES: Mapping[str, PaperMachine] = {
 
 @lru_cache(maxsize=64)
 def cell_of(machine: str, size_tb: int) -> Cell:
-    """Return the cell of a study file with pools of a size in each rack, or with 512 GB in every node and no pools for 0."""
+    """Return the cell of a study file with pools of a size in each rack; size 0 means no pools and 512 GB in every node."""
     overrides = {"scheduler.order": "fm", "machine.pool.memory.memory": f"{size_tb or 1} TiB", "seeds.count": 1}
     study = load(catalog.find("studies", f"fair-memory-{machine}.toml"), overrides)
     return study.cells[0] if size_tb else study.memory_baselines[0]
@@ -86,7 +86,7 @@ def cell_of(machine: str, size_tb: int) -> Cell:
 
 @dataclass(frozen=True)
 class FairMemoryCase(CellCase):
-    """One run; the unit that can be resumed.
+    """One run, the unit that is cached for resuming.
 
     `size_tb` 0 is the machine with 512 GB in every node. `trace` names one of `TRACES`; empty for the generated workload.
     `curve` names the curve of the slowdown caused by remote memory, `latency` one of `LATENCIES`. The measurement ends when
@@ -185,5 +185,5 @@ class FairMemoryCase(CellCase):
 
 @lru_cache(maxsize=2)
 def baseline_outcomes(case: FairMemoryCase) -> Outcomes:
-    """Return the outcomes of a run that others are compared with; cached in the process for the next case of its group."""
+    """Return the outcomes of a baseline run; they are cached in the process for the next case of its group."""
     return Outcomes.of(case.simulate())

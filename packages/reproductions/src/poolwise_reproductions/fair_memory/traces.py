@@ -1,7 +1,8 @@
 """Alternative workloads that vary what the paper leaves open about its traces.
 
-All keep the arrivals, nodes and runtimes of the generated jobs. Those in `SHARES` change how many jobs need more than the
-64 GB of a node and recalibrate the correlation; the others change only which job gets which memory, or when it arrives.
+All keep the arrivals, nodes and runtimes of the generated jobs. Those in `SHARES` change how many jobs need more than the 64 GB
+of a node, and recalibrate the correlation. The others change only how the memory is distributed among the jobs, or when they
+arrive.
 """
 
 from __future__ import annotations
@@ -33,14 +34,14 @@ class TraceVariant:
 
     Attributes
     ----------
-    width : correlation of the memory per node with the number of nodes alone, instead of with nodes and runtime alike
+    width : correlation of the memory per node with the number of nodes alone, instead of with both nodes and runtime
     burst : correlation of the memory of jobs that arrive within the same `burst_hours`
     share : share of jobs above 64 GB, with the correlation that keeps the weighted mean memory at 140 GB
     daily : amplitude of a daily wave of arrivals
-    load : node-seconds submitted over node-seconds offered; other loads than 1 change the days of submission
-    nodes : factor of the nodes of every job, up to those of the machine, whose runtime is divided by it
+    load : node-seconds submitted divided by node-seconds offered; loads other than 1 change the days of submission
+    nodes : factor by which every job gets more nodes, up to those of the machine, and a shorter runtime
     memory : factor of the memory per node of every job, up to the memory of a node
-    meets : whether the workload keeps the marginals that the paper prints and the weighted mean memory
+    meets : whether the workload keeps the weighted mean memory and the marginals that the paper prints
     """
 
     width: float | None = None
@@ -99,7 +100,7 @@ SINGLE: Mapping[str, TraceVariant] = {
 
 @lru_cache(maxsize=8)
 def drawn_trace(name: str, generator: str, seed: int) -> FunctionSource:
-    """Return the jobs of a trace as the workload of a cell; the same object each time, so that a process draws them once."""
+    """Return the jobs of a trace as the workload of a cell; the object is cached, so that a process draws them once."""
     return FunctionSource(name, {"trace": name, "generator": generator, "seed": seed}, partial(_draw, name, generator, seed))
 
 

@@ -52,7 +52,7 @@ class IropReproduction(Reproduction):
     seeds
         Number of seeds of a full run.
     draws
-        Number of seeds at the paper's size under the reading of theta by which the claims are judged; the paper has 100.
+        Number of seeds at the paper's size under the reading of theta by which the claims are judged; the paper uses 100.
     """
 
     seeds: int = 10

@@ -1,4 +1,4 @@
-"""Measured values of the claims of the IRoP paper, and the runs that verify why some do not hold."""
+"""Measured values of the claims of the IRoP paper, and of the runs that verify why some claims fail."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SHORTEST_S = 1e-3
 class View:
     """Runs under one reading of theta and a variant; `substitutes` maps a method to the one whose runs replace it.
 
-    Under `PRIMARY` HEEP sorts modules by the energy of the whole module: its mean theta is then that of the paper.
+    Under `PRIMARY`, HEEP sorts modules by the energy of the whole module, which reproduces the paper's mean theta.
     """
 
     grid: Grid
@@ -47,7 +47,7 @@ class View:
     variant: ProblemVariant = AS_PUBLISHED
 
     def value(self, method: str, metric: str, tolerance: float, eta: float) -> np.ndarray:
-        """Return (n_seed,) values of a metric, see `Grid.seeds_of`."""
+        """Return (n_seed,) values of a metric; see `Grid.seeds_of`."""
         method = self.substitutes.get(method, method)
         variant = of_method(self.variant, method)
         seeds = self.grid.seeds_of(self.theta)
@@ -71,7 +71,7 @@ class View:
 
 
 def substitutes(theta: Theta) -> dict[str, str]:
-    """Return the methods that are replaced under a reading of theta."""
+    """Return method -> method whose runs replace it, under a reading of theta."""
     return {"heep": HEEP_BY_MODULE} if theta == PRIMARY else {}
 
 
@@ -109,7 +109,7 @@ def figure_4(view: View) -> Iterator[KeyedRow]:
 
 
 def _margins_to_cfm(view: View) -> Iterator[KeyedRow]:
-    """Yield CFM's completion ratio minus IRoP's at each point at which IRoP is ahead in the paper."""
+    """Yield CFM's completion ratio minus IRoP's at each point where IRoP is ahead in the paper."""
     for tolerance, eta in view.points() if view.theta == PRIMARY else ():
         if tolerance < LOOSE or eta <= 0.3:
             irop = view.value("irop", "completion", tolerance, eta)
@@ -119,14 +119,14 @@ def _margins_to_cfm(view: View) -> Iterator[KeyedRow]:
 
 
 def _reductions(view: View) -> Iterator[KeyedRow]:
-    """Yield the reduction of the completion ratio over all accepted slowdowns together."""
+    """Yield the reduction of the completion ratio, pooled over all accepted slowdowns."""
     reductions = [view.reduction("completion", "irop", "cfm", tolerance, 0.0) for tolerance in view.grid.tolerances]
     metric, means = "reduction of the completion ratio against CFM", np.mean(reductions, axis=0)
     yield from _extremes("Figure 4", f"eta 0, theta {view.theta}", metric, np.concatenate(reductions), means)
 
 
 def figure_5(view: View) -> Iterator[KeyedRow]:
-    """Measure the energy over the accepted slowdowns, and compared with HEEP."""
+    """Measure the energy as a function of the accepted slowdown, and compared with HEEP."""
     theta = view.theta
     fall = [view.value("irop", "energy", 0.05, eta) - view.value("irop", "energy", 0.25, eta) for eta in view.grid.etas]
     yield ("Figure 5", f"theta {theta}", "energy at Delta 0.05 minus at Delta 0.25"), finite_mean(np.mean(fall, axis=0))
@@ -153,7 +153,7 @@ def figure_6(view: View) -> Iterator[KeyedRow]:
 
 
 def figure_6_least(view: View) -> Iterator[KeyedRow]:
-    """Measure the least margin of IRoP's objective to first fit and CFM."""
+    """Measure the smallest margin of IRoP's objective over those of first fit and CFM."""
     theta, points = view.theta, view.points()
     least = min(float((-view.margin("objective", "irop", other, points)).mean(axis=1).min()) for other in ("first-fit", "cfm"))
     yield ("Figure 6", f"theta {theta}", "minimum margin of IRoP's objective to first fit and CFM"), Measured(least)
@@ -176,7 +176,7 @@ def figure_6_heep(view: View) -> Iterator[KeyedRow]:
 
 
 def _energy_against_heep(view: View) -> Iterator[KeyedRow]:
-    """Yield the reduction of energy compared with HEEP at the loosest Delta, with eta 1."""
+    """Yield the reduction of energy compared with HEEP at the loosest Delta and eta 1."""
     less = view.reduction("energy", "irop", "heep", LOOSE, 1.0)
     condition = f"Delta above 0.20, eta 1, theta {view.theta}"
     yield from _extremes("Figure 5", condition, "reduction of energy against HEEP", less, less)
@@ -208,7 +208,7 @@ def figure_7(view: View) -> Iterator[KeyedRow]:
 
 
 def above_optimum(view: View, method: str, metric: str, variant: ProblemVariant = AS_PUBLISHED) -> Measured:
-    """Return the percentage by which a metric exceeds that of the optimum (for theta: points of its mean), mean over seeds."""
+    """Return the mean percentage by which a metric exceeds its value at the optimum (for theta: points of its mean)."""
     excess, gaps = [], []
     for seed in range(view.grid.small_seeds):
         opt, place = (view.runs[view.grid.small(name, view.theta, seed)] for name in ("opt", "place"))
@@ -222,7 +222,7 @@ def above_optimum(view: View, method: str, metric: str, variant: ProblemVariant 
 
 
 def growth(view: View) -> Iterator[KeyedRow]:
-    """Measure the growth of the times of OPT and IRoP with the size, at the paper's sizes and at sizes that OPT can solve.
+    """Measure how the run times of OPT and IRoP grow with the size, at the paper's sizes and at sizes that OPT can solve.
 
     These runs do not depend on the reading of theta.
     """
@@ -246,7 +246,7 @@ def growth(view: View) -> Iterator[KeyedRow]:
 
 
 def _growth(four: Sequence[Mapping[str, Any]]) -> float:
-    """Return the growth of OPT's time over that of IRoP's, from the small and large runs of IRoP, then of OPT."""
+    """Return the growth of OPT's time divided by that of IRoP's; `four` are the small and large runs of IRoP, then of OPT."""
     if four[2].get("status") != "optimal":
         return math.nan  # the small run of OPT hit its time limit, so its time is unknown
     irop, irop_large, opt, opt_large = (max(float(run["cpu_s"]), SHORTEST_S) for run in four)
@@ -294,7 +294,7 @@ PUBLISHED_REDUCTION = 2.5
 
 
 def _between_keys(view: View) -> Iterator[KeyedRow]:
-    """Measure how far the published reduction lies between those with each sort key of HEEP: above 0 if the key decides."""
+    """Measure how far the published reduction lies inside the range of HEEP's two sort keys: positive if the key decides."""
     more, less = (view.reduction("energy", "irop", key, LOOSE, 1.0).mean() for key in (HEEP_BY_MODULE, "heep"))
     distance = min(more - PUBLISHED_REDUCTION, PUBLISHED_REDUCTION - less)
     metric = "distance of the published mean reduction of energy from those with either sort key of HEEP"
@@ -316,7 +316,7 @@ def optimum_witnesses(view: View) -> Iterator[KeyedRow]:
 
 
 def against_memory_time(view: View) -> Iterator[KeyedRow]:
-    """Measure the reduction of the completion ratio relative to CFM as this paper describes it, for all accepted slowdowns."""
+    """Measure how much lower IRoP's completion ratio is than that of CFM as the IRoP paper describes it, for all Deltas."""
     cfm = np.array([view.memory_time[MemoryTimeCase(seed)]["completion"] for seed in view.grid.seeds_of(view.theta)])
     reductions = np.array([100 * (1 - view.value("irop", "completion", t, 0.0) / cfm) for t in view.grid.tolerances])
     metric = "reduction of the completion ratio against CFM by memory times time"
@@ -324,7 +324,7 @@ def against_memory_time(view: View) -> Iterator[KeyedRow]:
 
 
 def by_memory_time(measured: Mapping[Key, Measured]) -> str:
-    """Describe IRoP's mean reduction compared with CFM in the way of this paper; empty if it was not measured."""
+    """Describe IRoP's mean reduction relative to CFM as the IRoP paper describes it; empty if it was not measured."""
     metric = "mean reduction of the completion ratio against CFM by memory times time"
     measurements = [measured.get(("Ours", f"eta 0, theta {theta}", metric)) for theta in THETAS]
     means = sorted(each.value for each in measurements if each is not None)

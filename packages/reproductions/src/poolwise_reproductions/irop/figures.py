@@ -15,7 +15,7 @@ from poolwise_reproductions.results import bands
 
 
 def at_size(grid: Grid, runs: IropRuns) -> Iterator[Figure]:
-    """Draw Figures 4 to 6, at the paper's size, and by how much IRoP completes workloads faster than CFM."""
+    """Draw Figures 4 to 6 at the paper's size, and how much faster IRoP completes workloads than CFM."""
     for theta, (name, metric, title, label, others) in product(
         THETAS,
         (

@@ -43,11 +43,11 @@ class Grid:
     ----------
     tolerances, etas : accepted slowdowns and weights of energy
     seeds, small_seeds : number of seeds at the paper's size, and of the comparison with OPT
-    draws : number of seeds at the paper's size under `PRIMARY`, the reading by which the claims are judged: the paper has 100
+    draws : number of seeds at the paper's size under `PRIMARY`, the reading by which the claims are judged; the paper uses 100
     opt_work : limit of work of OPT in the comparison
     sizes, opt_seconds : sizes of Figure 7, and the time limit of OPT there, s
     few_workloads, few_modules : sizes that OPT can solve: workloads on 30 modules, modules for 10 workloads
-    few_seeds, patience_s : their number of seeds, and the time limit of OPT there, s
+    few_seeds, patience_s : number of seeds and time limit of OPT, s, at these sizes
     variant_seeds : maximum number of seeds of the variants
     """
 
@@ -77,7 +77,7 @@ class Grid:
 
     @property
     def fifth_etas(self) -> tuple[float, ...]:
-        """Weights of energy of the comparison with HEEP at `FIFTH`; none without that accepted slowdown."""
+        """Weights of energy for the comparison with HEEP at `FIFTH`; empty if the grid lacks that accepted slowdown."""
         return tuple(eta for eta in self.etas if eta >= 0.2) if FIFTH in self.tolerances else ()
 
     def at_size(self) -> list[IropCase]:
@@ -95,7 +95,7 @@ class Grid:
         return list(dict.fromkeys(cases))
 
     def smaller(self) -> list[IropCase]:
-        """Return the smaller cases of Figure 7, seed by seed so that an interrupted run has complete seeds."""
+        """Return the smaller cases of Figure 7, seed by seed, so that an interrupted run has complete seeds."""
         points = product(THETAS, range(self.small_seeds), ("irop", "opt", "place", LARGEST_FIRST, FILLED_UP))
         cases = [self.small(method, theta, seed) for theta, seed, method in points]
         sizes = [(size, SMALL) for size in self.sizes] + [(SMALL, size) for size in self.sizes]
@@ -134,16 +134,16 @@ class Grid:
         return IropCase(method, theta, 0.5, None, seed, SMALL, SMALL, work)
 
     def sized(self, method: str, size: tuple[int, int]) -> IropCase:
-        """Return a case of a size of Figure 7, of which only the run time is used."""
+        """Return a case at a size of Figure 7; only its run time is used."""
         return IropCase(method, "printed", 0.5, None, 0, *size, seconds=self.opt_seconds if method == "opt" else None)
 
     def few(self, method: str, size: tuple[int, int], seed: int) -> IropCase:
-        """Return a case of a size that OPT can solve."""
+        """Return a case at a size that OPT can solve."""
         return IropCase(method, "printed", 0.5, None, seed, *size, seconds=self.patience_s if method == "opt" else None)
 
 
 def of_method(variant: ProblemVariant, method: str) -> ProblemVariant:
-    """Return the part of the variant that affects a method: only IRoP solves linear programs by a chosen method."""
+    """Return the part of the variant that affects a method: the choice of LP solver affects IRoP alone."""
     return variant if method == "irop" else replace(variant, interior_point=False)
 
 

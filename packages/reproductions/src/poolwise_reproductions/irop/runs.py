@@ -42,7 +42,7 @@ PUBLISHED_US = 5.0
 
 @dataclass(frozen=True)
 class ProblemVariant:
-    """Assumptions of a placement that may differ from those of the paper's figures, each changed alone.
+    """Assumptions of a placement that may differ from those of the paper's figures; each is changed alone.
 
     Attributes
     ----------
@@ -66,8 +66,8 @@ class IropCase(MeasuredCase):
     Attributes
     ----------
     tolerance : Delta of all workloads; None for 5 to 25 %
-    workloads, modules : size; a third of the modules is of each type
-    work : limit of work, on which alone the placement depends
+    workloads, modules : size; each type has a third of the modules
+    work : limit of work; the placement depends on it alone, not on the speed of the computer
     seconds : time limit of OPT where its run time is measured; it replaces the limit of work
     variant : changed assumptions
     """
@@ -158,7 +158,7 @@ class _HeepByModule(Method):
     ascending: bool = False
 
     def solve(self, problem: Problem, limit: Limit) -> Solution:
-        """Place as HEEP does if the energy of the whole module replaces that per core and unit of frequency."""
+        """Place as HEEP does, but sort by the energy of the whole module instead of that per core and unit of frequency."""
         modules = problem.modules
         whole = (modules.static + modules.dynamic) * modules.cores * modules.frequency
         substituted = replace(problem, modules=replace(modules, static=whole, dynamic=np.zeros(len(whole))))
@@ -168,7 +168,7 @@ class _HeepByModule(Method):
 
 @dataclass(frozen=True)
 class _FilledUp(Method):
-    """IRoP that then gives remaining local memory to the workloads that gain most, which equation (6) forbids."""
+    """IRoP that afterwards gives remaining local memory to the workloads that gain most, which equation (6) forbids."""
 
     def solve(self, problem: Problem, limit: Limit) -> Solution:
         """Place as IRoP does and redistribute the memory of each module; raise PolicyError if IRoP drops a workload."""

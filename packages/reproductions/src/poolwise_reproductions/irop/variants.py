@@ -1,4 +1,4 @@
-"""Effect of single changes on the claims: latency, unknown workloads, interior point method; and the bound of Theorem 1."""
+"""Effects of single changes on the claims (latency, unknown workloads, interior point method), and the bound of Theorem 1."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SOLVER = "Section IV-B"
 
 
 def effects(view: View, artifact: str) -> Iterator[KeyedRow]:
-    """Measure the claims on CFM and HEEP again under each variant of an artifact; nothing unless theta is `PRIMARY`."""
+    """Measure the claims on CFM and HEEP under each variant of an artifact; yield nothing unless theta is `PRIMARY`."""
     for condition, variant in VARIANTS[artifact].items() if view.theta == PRIMARY else ():
         varied = replace(view, grid=view.grid.varied, variant=variant)
         for key, value in (*figure_4(varied), *figure_5(varied), *figure_6(varied)):
@@ -89,7 +89,7 @@ def _at_eta_1(view: View, name: str, tolerance: float) -> np.ndarray:
 
 
 def verdicts(claims: Sequence[Claim], measured: Mapping[Key, Measured]) -> dict[tuple[str, str], dict[Key, str]]:
-    """Return (artifact, condition) of a variant -> row of its claims -> verdict, of the measured variants."""
+    """Return (artifact, condition) of each measured variant -> row of its claims -> verdict."""
     by_variant: dict[tuple[str, str], dict[Key, str]] = {}
     criteria: dict[Key, Criterion] = {claim.key: claim.criterion for claim in claims}
     for artifact, conditions in VARIANTS.items():
@@ -150,7 +150,7 @@ def describe(claims: Sequence[Claim], measured: Mapping[Key, Measured]) -> list[
 
 
 def _changes(judged: Mapping[Key, str], plain: Mapping[Key, str]) -> str:
-    """Describe how many claims hold under a variant, and which of those without it no longer do."""
+    """Describe how many claims hold under a variant, and how many it gains and loses."""
     both = [key for key in judged if key in plain]
     held = sum(judged[key] == "holds" for key in both)
     gained = sum(judged[key] == "holds" != plain[key] for key in both)

@@ -74,7 +74,7 @@ def cases(plan: NvmePlan, parts: Sequence[Part] = PARTS) -> list[NvmeCase]:
 
 @dataclass(frozen=True)
 class NvmeComposition(Reproduction):
-    """Reproduction of Call et al., under the text's physics and under that of its authors' simulator.
+    """Reproduction of Call et al., under the physics of the text and under that of the authors' simulator.
 
     Parameters
     ----------

@@ -28,7 +28,7 @@ def effects(results: NvmeResults, artifact: str) -> Iterator[KeyedRow]:
 
 
 def judged(results: NvmeResults, claims: Sequence[Claim]) -> dict[Key, ClaimVerdict]:
-    """Return the verdicts of the rows of Tables III to V that rest on the policy on saturated pooled devices."""
+    """Return the verdicts of the rows of Tables III to V that depend on the policy on saturated pooled devices."""
     measured: dict[Key, Measured] = without_nan(row for scenario in SHARES for row in table(results, scenario))
     loads = tuple(f"load {load}, disaggregated" for load in SATURATED)
     verdicts = {}
@@ -40,7 +40,7 @@ def judged(results: NvmeResults, claims: Sequence[Claim]) -> dict[Key, ClaimVerd
 
 
 def describe(results: NvmeResults, claims: Sequence[Claim]) -> list[str]:
-    """Describe how many rows hold with each change alone, and without one; empty without runs."""
+    """Describe how many rows hold with each change alone, and without any; empty without runs."""
     plain, parts = judged(results, claims), []
     for condition, algorithms in _changes().items():
         verdicts = judged(replace(results, algorithms=algorithms), claims)

@@ -1,6 +1,6 @@
-"""Base times under both algorithms of section III-C: effect of the table of run times on their difference at S3.
+"""Base times under both algorithms of section III-C: how the table of run times affects their difference at S3.
 
-Maximize composition alone misses fewer deadlines at S3 than minimize fragmentation alone, unlike published. This module
+Contrary to the paper, maximize composition alone misses fewer deadlines at S3 than minimize fragmentation alone. This module
 repeats those runs without the table, which makes workloads on several devices faster.
 """
 
@@ -55,7 +55,7 @@ def cases(plan: NvmePlan, measure: Measurer) -> list[BaseTimesRun]:
 
 
 def rows(results: NvmeResults, by_case: Mapping[BaseTimesRun, Mapping[str, Any]]) -> Iterator[KeyedRow]:
-    """Measure the difference of the algorithms with base times, and how much greater it is than with the table."""
+    """Measure the difference between the algorithms with base times, and how much greater it is than with the table."""
     timed = replace(results, measurements={case.run.case: record for case, record in by_case.items()})
     for load in SATURATED:
         condition = f"base times, {SCENARIO}, load {load}"
@@ -66,6 +66,6 @@ def rows(results: NvmeResults, by_case: Mapping[BaseTimesRun, Mapping[str, Any]]
 
 
 def _differences(results: NvmeResults, load: float) -> FloatArray:
-    """Return the (n_seed,) differences of the algorithms; empty if a case was not run."""
+    """Return the (n_seed,) differences between the algorithms; empty if a case was not run."""
     above, below = (results.values(results.at(SCENARIO, load, policy), MISSED) for policy in (MAXIMIZE, MINIMIZE))
     return above - below if len(above) and len(below) else np.array([])

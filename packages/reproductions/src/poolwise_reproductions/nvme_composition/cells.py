@@ -46,11 +46,11 @@ class Physics:
     constant_gaps : workloads arrive at equal gaps instead of as a Poisson process
     correlated : kind and priority come from one draw
     frozen : running workloads keep the speed at which they started
-    base_times : under first_fit modeled workloads take their base time, under the other policies the table's
+    base_times : modeled workloads take their base time under first_fit, and the table's time under the other policies
     all_resources : bandwidth and capacity also limit the ideal machine and open the window
     seventh : a seventh workload may share a composition
-    late_alone : a workload past its deadline joins no composition in use. No source states this; it was inferred from the
-        published device usage and sharing ratios of overloaded machines, so it is not part of parity
+    late_alone : a workload past its deadline does not join a composition in use. No source states this; it was inferred from
+        the published device usage and sharing ratios of overloaded machines, and is not part of parity
     capacity_alone : the capacity alone decides equation 4; also inferred, from the published composition sizes
     """
 
@@ -64,7 +64,7 @@ class Physics:
     capacity_alone: bool = False
 
     def includes(self, other: Physics) -> bool:
-        """Return whether every assumption that `other` switches on is switched on here too."""
+        """Return whether every assumption that `other` switches on is also switched on here."""
         return all(mine or not theirs for mine, theirs in zip(astuple(self), astuple(other), strict=True))
 
 
@@ -189,7 +189,7 @@ class NvmeRun(CellCase):
 
     @classmethod
     def of(cls, case: NvmeCase, calibration: Mapping[str, Any]) -> NvmeRun:
-        """Return the run of a case; the window scales with the gaps, so that it covers the same arrivals."""
+        """Return the run of a case; the window is scaled with the gaps, so that it covers the same arrivals."""
         gap_s = case.gap_s or calibration["gap_s"]
         scale = gap_s / calibration["gap_s"]
         begin, end = (round(calibration[name] * scale) for name in ("begin", "end"))
@@ -205,7 +205,7 @@ class NvmeRun(CellCase):
         return Cell({}, load.seed, jobs, *described(case.infrastructure, case.devices), how, model, 0, cell_sources())
 
     def simulate(self) -> Schedule:
-        """Return the schedule of the cell without the warning that the authors' seventh sharer is faster than their sixth."""
+        """Simulate the cell without the warning that the authors' seventh sharer is faster than their sixth."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return super().simulate()

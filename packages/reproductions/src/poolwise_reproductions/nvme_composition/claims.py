@@ -1,4 +1,4 @@
-"""Results of the runs of Call et al., and the measured values of the claims: tables, figures, origins of the gap."""
+"""Results of the runs of Call et al., and measured values of the claims: tables, figures, origins of the policies' gap."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ POOLING, SHARING = "maximum fall of missed deadlines by pooling", "maximum shari
 
 @dataclass(frozen=True)
 class NvmeResults(SeedResults[NvmeCase]):
-    """Measurements of every case of a plan, looked up under the physics that `mode` names and a change of the algorithms."""
+    """Measurements of every case of a plan, looked up by the physics that `mode` names and by a change of the algorithms."""
 
     plan: NvmePlan
     mode: str = "default"
@@ -58,7 +58,7 @@ class NvmeResults(SeedResults[NvmeCase]):
         return [nvme.seeded(case, seed) for seed in self.plan.seeds_of(case)]
 
     def planned(self, loads: Iterable[float]) -> list[float]:
-        """Return the loads that the plan covers; runs that verify causes cover single cells of others."""
+        """Return the loads that the plan covers fully; at other loads, only single cells were run, to verify causes."""
         return [load for load in loads if load in self.plan.loads]
 
     def at(
@@ -197,7 +197,7 @@ def abstract(results: NvmeResults) -> Iterator[KeyedRow]:
 def _fall(results: NvmeResults, load: float) -> Measured:
     """Return the percentage by which the policy reduces missed deadlines; NaN if first_fit misses less than `LEAST`.
 
-    It is a ratio of means, so its interval is computed for the linearized ratio: some seeds have no missed deadlines to reduce.
+    It is a ratio of means, since some seeds have no missed deadlines; its interval is that of the linearized ratio.
     """
     first, aware = (results.values(results.at("high_bandwidth", load, policy), MISSED) for policy in POLICIES)
     if not len(first) or not len(aware) or first.mean() < LEAST:
@@ -212,7 +212,7 @@ def _greatest(measurements: Iterable[Measured]) -> Measured:
 
 
 def origins(results: NvmeResults) -> Iterator[KeyedRow]:
-    """Measure the missed deadlines and the gap between the policies under each difference of the authors' simulator alone."""
+    """Measure the missed deadlines and the gap between the policies under each single difference of the authors' simulator."""
     for load, step in product(nvme.STEP_LOADS, nvme.STEPS if results.mode == "default" else ()):
         first, aware = nvme.step_pair(load, step)
         condition = f"high_bandwidth, load {load}, disaggregated, {step}"
@@ -275,7 +275,7 @@ def switches(results: NvmeResults) -> dict[str, dict[Key, Measured]]:
 
 
 def _columns(results: NvmeResults, cells: Iterable[NvmeCase]) -> Iterator[KeyedRow]:
-    """Yield every column of Tables III to V in some cells, which may differ from those of the specification."""
+    """Yield every column of Tables III to V for the given cells, which may differ from those of the specification."""
     for case in cells:
         scenario, load = case.load.scenario, case.load.target
         condition = f"{scenario}, load {load}, {case.infrastructure}, {case.policy}"

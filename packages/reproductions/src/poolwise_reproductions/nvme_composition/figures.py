@@ -43,7 +43,7 @@ MISSED_AXIS = Axis("missed deadlines (%)", limits=(0, 100))
 
 
 def published_values() -> dict[Key, float]:
-    """Return every published value by its row."""
+    """Return row key -> published value."""
     return {claim.key: claim.published for claim in read_claims(catalog.find("claims", "nvme-composition.csv"))}
 
 
@@ -131,7 +131,7 @@ def figure_10(results: NvmeResults) -> Iterator[Figure]:
 
 
 def _varied(results: NvmeResults, vary: Callable[[NvmeCase], list[NvmeCase]]) -> dict[str, list[NvmeCase]]:
-    """Return the varied case of each scenario and policy at load 0.7, as `vary` does."""
+    """Apply `vary` to the case of each scenario and policy at load 0.7, and return the results."""
     both = product(SHARES, POLICIES)
     return {f"{SHORT[s]} {policy.replace('_', ' ')}": vary(results.at(s, 0.7, policy)) for s, policy in both}
 
@@ -172,7 +172,7 @@ def origins(results: NvmeResults) -> Bars:
 
 
 def rates(results: NvmeResults) -> Panels:
-    """Draw missed deadlines over the arrival rate around a knee, with the published values of the corresponding load."""
+    """Draw missed deadlines over the arrival rate around a knee, with the values published for the corresponding load."""
     values, panels = published_values(), []
     for k, sweep in enumerate(results.plan.sweeps):
         where = f"{sweep.scenario}, load {sweep.load}, {sweep.infrastructure}"

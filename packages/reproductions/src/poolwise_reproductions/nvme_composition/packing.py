@@ -1,7 +1,7 @@
-"""Core packing: effect of the node on which a workload's cores are placed, above all for workloads past their deadline.
+"""Core packing: how the node of a workload's cores affects missed deadlines, above all for workloads past their deadline.
 
-At load 0.9 of S1 the published runs miss nearly all deadlines. This module repeats those runs with nodes other than the
-algorithms choose, for late workloads alone and for all.
+At load 0.9 of S1 the published runs miss nearly all deadlines. This module repeats those runs on nodes other than those that
+the algorithms choose, for late workloads or for all.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class _Minimize(NvmeMinimizeFragmentation):
 def node_of(
     packing: CorePacking | None, choices: Counter[bool], need: CompositionRequest, view: Compositions, usual: int
 ) -> int:
-    """Return the node of a workload, -1 if none has the cores, and `usual` if the packing does not apply to it.
+    """Return the node chosen for a workload: `usual` if the packing does not apply to it or no node has enough cores.
 
     `choices` counts late workloads by whether several nodes had enough free cores.
     """

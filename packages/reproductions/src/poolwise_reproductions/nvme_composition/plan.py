@@ -98,8 +98,8 @@ FULL_LOAD, FEWER_DEVICES = 0.9, (10, 6, 2)
 class NvmePlan:
     """Number of seeds, parameter ranges, and whether core packing runs (`packings`).
 
-    `more_seeds` is the number of seeds of the cases in which the policies differ by less than the spread between a few seeds
-    (section III-C); `seeds` if it is less. `chosen` are the seeds of every case instead, if given.
+    `more_seeds` is the number of seeds of the cases in which the policies differ by less than a few seeds do (section III-C);
+    it is at least `seeds`. `chosen`, if given, are the seeds of every case instead.
     """
 
     seeds: int
@@ -113,12 +113,12 @@ class NvmePlan:
 
     @property
     def with_more_seeds(self) -> NvmePlan:
-        """Plan with the greater number of seeds in every case."""
+        """Plan that runs every case with the greater number of seeds."""
         return replace(self, chosen=range(max(self.seeds, self.more_seeds)))
 
     @property
     def with_few_capacity_bound(self) -> NvmePlan:
-        """Plan whose seeds are the tenth of the draws of S2 with the fewest capacity-bound workloads."""
+        """Plan whose seeds are the tenth of the draws of S2 that has the fewest capacity-bound workloads."""
         return replace(self, chosen=fewest_capacity_bound(self.seeds))
 
     def seeds_of(self, case: NvmeCase) -> Sequence[int]:
@@ -128,7 +128,7 @@ class NvmePlan:
         return range(max(self.seeds, self.more_seeds) if case.policy in ALONE else self.seeds)
 
     def table(self, scenario: MixScenario) -> list[NvmeCase]:
-        """Return the cells of a scenario's table, and of load 0.9 at another arrival rate."""
+        """Return the cells of a scenario's table, and those of load 0.9 at another arrival rate."""
         return [*self._cells(scenario), *FASTER]
 
     def tables(self) -> list[NvmeCase]:
@@ -142,7 +142,7 @@ class NvmePlan:
         return [base(scenario, load, policy, mode=mode) for mode, scenario, load, policy in points]
 
     def middle(self) -> list[NvmeCase]:
-        """Return the cells in the middle of the loads, which Figure 5 draws."""
+        """Return the cells at the middle load, which Figure 5 draws."""
         return [case for case in self.tables() if case.load.target == MIDDLE]
 
     def priorities(self) -> list[NvmeCase]:
@@ -193,13 +193,13 @@ class NvmePlan:
         return [base(scenario, load, policy, where, mode) for mode, load, (where, policy) in points]
 
     def _varied(self, modes: Iterable[str] = MODES) -> list[NvmeCase]:
-        """Return the cases in which Figures 7 to 10 vary another parameter than the load."""
+        """Return the cases in which Figures 7 to 10 vary a parameter other than the load."""
         points = itertools.product(modes, POLICIES, SHARES)
         return [base(scenario, MIDDLE, policy, mode=mode) for mode, policy, scenario in points]
 
 
 def step_pair(load: float, step: str) -> tuple[NvmeCase, NvmeCase]:
-    """Return the cases of S1 under both policies with a difference of the authors' simulator, with seed 0."""
+    """Return the cases of S1 under both policies with one difference of the authors' simulator, with seed 0."""
     first, aware = (NvmeCase(NvmeLoad("high_bandwidth", load, 0, physics=STEPS[step]), policy) for policy in POLICIES)
     return first, aware
 
@@ -230,7 +230,7 @@ FASTER: tuple[NvmeCase, ...] = tuple(
 
 @lru_cache(maxsize=4)
 def fewest_capacity_bound(count: int) -> tuple[int, ...]:
-    """Return the seeds of S2 with the fewest capacity-bound workloads: `count` of ten times as many."""
+    """Return the `count` seeds of S2, out of ten times as many, with the fewest capacity-bound workloads."""
     drawn = (NvmeMix("high_capacity", seed=seed).generate().attributes["kind"] for seed in range(10 * count))
     numbers = np.array([(kind == CAPACITY_BOUND.name).sum() for kind in drawn])
     return tuple(np.argsort(numbers, kind="stable")[:count].tolist())
@@ -248,7 +248,7 @@ POOLED_EARLY: tuple[NvmeCase, ...] = tuple(base("high_bandwidth", 0.6, "first_fi
 
 @dataclass(frozen=True)
 class RateSweep:
-    """Cells of the tables at several arrival rates around a knee, where a small difference in the rate decides the result.
+    """Cells of the tables at several arrival rates around a knee, where a small difference in rate decides the result.
 
     Attributes
     ----------

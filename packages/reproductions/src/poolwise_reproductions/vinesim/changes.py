@@ -48,5 +48,5 @@ def _of(artifact: str, condition: str, rows: Iterable[KeyedRow]) -> dict[Key, Me
 
 
 def _as_printed(rows: Mapping[Key, Measured]) -> dict[Key, Measured]:
-    """Return the same values under the keys of the claims for the affinity as printed."""
+    """Return the values under the keys of the claims for the affinity as printed."""
     return {(artifact, where.replace(READ, PRINTED, 1), metric): value for (artifact, where, metric), value in rows.items()}

@@ -44,7 +44,7 @@ NEAR_CPUS = replace(SPLIT, data="first rack")
 
 
 def explain(results: VineSimResults) -> list[str]:
-    """Answer a question that the report leaves open from the runs."""
+    """Answer, from the runs, a question that the report leaves open."""
     near, everywhere = (2500 / results.mean(setup, makespan).value for setup in (NEAR_CPUS, SPLIT))
     cpu, gpu, within, across = 500.0, 25.0, 800.0, 8000.0  # us: tasks of 30M operations (Table 2), and 1 MB (Table 4)
     units, fetching = 20, (within + across) / 2  # of each kind; half of all data are in the other rack
@@ -133,7 +133,7 @@ def figure_5(results: VineSimResults) -> Iterator[KeyedRow]:
 
 
 def low_load(results: VineSimResults) -> tuple[float, int]:
-    """Return the time between arrivals, us, at which most factors of Section 7.2 hold, and their number; the lightest if tied.
+    """Return the time between arrivals, us, at which most factors of Section 7.2 hold (the longest on ties), and their number.
 
     The report states neither its low load nor another load for any of these factors, so one load serves all of them.
     """
@@ -152,12 +152,12 @@ def low_load(results: VineSimResults) -> tuple[float, int]:
 
 
 def _typed(kind: str, gpus: int, gap: float) -> Setup:
-    """Return the workload of 25,000 tasks of one type."""
+    """Return the set-up with 25,000 tasks of one type."""
     return Setup(gap, "sizes", gpus, kind=KINDS[kind])
 
 
 def nearest_factors(results: VineSimResults) -> Iterator[KeyedRow]:
-    """Measure each factor of Section 7.2 at the load where it is nearest to the report's."""
+    """Measure each factor of Section 7.2 at the load at which it is nearest to the reported one."""
     for kind, over, under, printed in FACTORS:
         factors = []
         for gap in results.plan.gaps:
@@ -216,12 +216,12 @@ def figure_7(results: VineSimResults) -> Iterator[KeyedRow]:
 
 
 def _strong(name: str, gpus: int, gap: float) -> Setup:
-    """Return the workload of 25,000 tasks on GPUs of a strength."""
+    """Return the set-up with 25,000 tasks on GPUs of a given strength."""
     return Setup(gap, "sizes", gpus, gpu_int=STRENGTHS[name])
 
 
 def _mean_fall(results: VineSimResults, gap: float) -> Measured:
-    """Return the mean over the affinities of the speedup of 40 GPUs over 8; NaN if one of them was not run."""
+    """Return the speedup of 40 GPUs over 8, averaged over the affinities; NaN if one of them was not run."""
     pairs = [[results.values(_strong(name, gpus, gap), LATENCY) for gpus in (8, UNITS)] for name in STRENGTHS]
     if not all(len(few) and len(all_) for few, all_ in pairs):
         return Measured(np.nan)

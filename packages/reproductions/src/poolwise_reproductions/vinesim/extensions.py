@@ -57,7 +57,7 @@ def explain(results: VineSimResults) -> list[str]:
 
 
 def _all_gains(results: VineSimResults) -> Iterator[tuple[str, str, float, str, float]]:
-    """Yield (experiment, size, gap, policy, mean job latency of the report's best policy over ours)."""
+    """Yield (experiment, size, gap, policy, mean job latency of the report's best policy divided by that of ours)."""
     for ((layout, data), words), (name, size) in product(_PLACES.items(), SIZES.items()):
         for gap in results.plan.data_gaps:
             base = Setup(gap, layout=layout, data=data, data_size=size)

@@ -31,14 +31,14 @@ class VineSimPlan:
 
     Attributes
     ----------
-    seeds : for FLAT, random ties, task types and kernels; the first five for data placement
-    size_seeds : for the workload of 25,000 tasks
-    gaps : of the workload of 25,000 tasks (Figures 5 and 7)
-    light_gaps : of Figure 6
-    fine_gaps : of the workload of 500 x 5 tasks (Figures 11 to 14)
-    data_gaps : of Figures 16 and 18
-    contended_gaps : those that are also run with shared links
-    kernel_gaps : of Figure 8
+    seeds : seeds of FLAT, random ties, task types and kernels; data placement uses the first five
+    size_seeds : seeds of the workload of 25,000 tasks
+    gaps : times for the workload of 25,000 tasks (Figures 5 and 7)
+    light_gaps : times for Figure 6
+    fine_gaps : times for the workload of 500 x 5 tasks (Figures 11 to 14)
+    data_gaps : times for Figures 16 and 18
+    contended_gaps : times that also run with shared links
+    kernel_gaps : times for Figure 8
     """
 
     seeds: int = 10
@@ -57,7 +57,7 @@ class VineSimPlan:
     )  # fmt: skip
 
     def seeded(self, setup: Setup) -> list[Setup]:
-        """Return a set-up with each seed that its random draws require."""
+        """Return a set-up with each of the seeds that its random draws require."""
         if setup.jobs == "sizes":
             seeds = self.size_seeds
         elif setup.data_size and setup.jobs != "single":
@@ -108,7 +108,7 @@ class VineSimPlan:
         yield Setup(1_000, "thirty", 32, good=1.0, graph="fork")
 
     def sizes(self) -> Iterator[Setup]:
-        """Yield the workload of 25,000 tasks of Figures 5 to 7, and with the changes of the switches."""
+        """Yield the workload of 25,000 tasks of Figures 5 to 7, unchanged and with the change of each switch."""
         for kind in KINDS.values():
             for gpus, gap in itertools.product((0, 8, 13, 26, 32, 40), self.gaps):
                 yield Setup(gap, "sizes", gpus, kind=kind)
@@ -130,7 +130,7 @@ class VineSimPlan:
             yield Setup(gap, "kernels", neurasmus=units)
 
     def policies(self) -> Iterator[Setup]:
-        """Yield the jobs of five tasks of Figures 11 to 18, without and with data, and with the changes of the switches."""
+        """Yield the jobs of five tasks of Figures 11 to 18, without and with data, and with the change of each switch."""
         for gap in self.fine_gaps:
             for policy in ("high", "flat", "earliest_finish", "delay"):
                 yield Setup(gap, policy=policy)

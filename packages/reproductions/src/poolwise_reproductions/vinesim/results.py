@@ -19,7 +19,7 @@ LATENCY = "mean_job_latency_us"
 
 @dataclass(frozen=True)
 class VineSimResults(SeedResults[Setup]):
-    """Measurements of all set-ups; `changed` holds fields that replace those of a set-up that is looked up."""
+    """Measurements of all set-ups; the fields in `changed` replace those of any set-up before it is looked up."""
 
     plan: VineSimPlan
     changed: Mapping[str, Any] = field(default_factory=dict)

@@ -70,14 +70,14 @@ class Setup(CellCase):
     neurasmus : replaces the deployment by ten CPUs and 30 units of "gpu", "phi" or "dfe", or ten of each ("mixed")
     jobs : "single": one task; "thirty": 500 x 30 tasks of 3M operations; "five": 500 x 5 of 30M; "sizes": 500 jobs of 25,000
         tasks of 30M; "kernels": 2,500 single kernels
-    good : share of the jobs of type FP_GOOD, the others FP_BAD; None if all jobs are of `kind`
+    good : share of the jobs that are of type FP_GOOD, the others being FP_BAD; None if all jobs are of `kind`
     gpu_int : operations per microsecond of a GPU for INT
     gap : microseconds between arrivals
     data : location of task data: on all 40 nodes or on those of the first rack
     large : distribution of the 50 jobs of more than 20 tasks in "sizes": five very large ones and 45 of 21 to 300 tasks, or
         all 50 of similar size (half to one and a half times their mean)
     graph : "": the tasks of a job are independent; "fork": all other tasks of a job wait for its first
-    varied : share of its operations by which a task may differ from the printed number, either way; 0 makes all tasks equal
+    varied : fraction by which a task's operations may differ from the printed number, either way; 0 makes all tasks equal
     policy, tie : placement, and how it breaks ties ("order" or "random")
     preferred : unit type that tasks prefer
     data_size : bytes of data per task
@@ -212,9 +212,9 @@ class Setup(CellCase):
 
 
 def mixed_sizes(seed: int, large: LargeJobs = "five") -> IntArray:
-    """Return (500,) numbers of tasks: 450 jobs uniform in 1..20 and 50 larger ones, 25,000 tasks in all, shuffled.
+    """Return (500,) shuffled numbers of tasks, 25,000 in all: 450 jobs uniform in 1..20, and 50 larger ones.
 
-    45 of the larger jobs are uniform in 21..300 and 5 share the rest, or all 50 have a similar size.
+    Of the larger jobs, 45 are uniform in 21..300 and 5 share the rest, or all 50 are of similar size.
     """
     draws = uniform(seed, "size", np.arange(495 if large == "five" else 500))
     small = 1 + np.floor(20 * draws[:450]).astype(np.int64)
@@ -247,5 +247,5 @@ PLACES: tuple[tuple[UnitPlaces, Literal["all", "first rack"]], ...] = (
 
 
 def loaded(strength: str, size: int) -> Setup:
-    """Return the set-up of Figure 16 at a load at which jobs run alone, given the strength of GPUs and the size of data."""
+    """Return the set-up of Figure 16 at a load so light that jobs run alone, with GPUs of a strength and data of a size."""
     return Setup(APART_US, layout="alternate", data_size=size, gpu_int=STRENGTHS[strength])
