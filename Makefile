@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PACKAGES := $(patsubst %/pyproject.toml,%,$(wildcard packages/*/pyproject.toml))
 
-LIVE := measuring memory_agent $(addprefix executors/,on_dask on_slurm commands) $(addprefix slurm/,live placing sharing ordering seeing faults choices) $(addprefix kubernetes/,live devices order forecasting tutorial shipped doctor volumes placement_rules random_rules sharing waiting pod_groups faults node_agent rates soak)
+LIVE := measuring memory_agent $(addprefix executors/,on_dask on_slurm commands) $(addprefix slurm/,live placing sharing ordering seeing faults choices) $(addprefix kubernetes/,live devices order forecasting tutorial shipped doctor volumes placement_rules random_rules sharing waiting pod_groups faults outages node_agent rates soak)
 
 # What CI runs of it, in at most five minutes; Kubernetes only where its control plane is built already
 KUBE_BUILT := $(wildcard $(or $(KUBE_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/poolwise/kube)/*/built)

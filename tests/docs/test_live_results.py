@@ -1,6 +1,8 @@
 """The tables of live tests, and the record from which it is made."""
 
 import json
+import re
+import subprocess
 from datetime import date
 from pathlib import Path
 
@@ -66,3 +68,12 @@ def test_recorded_tests_exist() -> None:
     for name in json.loads(RESULTS.read_text()):
         file, _, function = name.partition("::")
         assert f"def {function.partition('[')[0]}(" in (LIVE / file).read_text(), name
+
+
+def test_all_live_tests_run_in_make_test_live() -> None:
+    commands = subprocess.run(
+        ["make", "-n", "test-live"], cwd=LIVE.parents[1], capture_output=True, text=True, check=True
+    ).stdout
+    files = [path for path in LIVE.rglob("*.py") if re.search(r"^def test_", path.read_text("utf-8"), re.MULTILINE)]
+    expected = {str(path.relative_to(LIVE.parents[1])) for path in files if not path.name.startswith("test_")}
+    assert {*re.findall(r"tests/live/\S+\.py", commands)} == expected
