@@ -1,1 +1,1 @@
-"""Benchmarks: `python -m benchmarks [NAME ...]`. Most figures are ratios within one run, so that computers are comparable."""
+"""Benchmarks: `python -m benchmarks [NAME ...]`. Most figures are ratios within one run, comparable across computers."""

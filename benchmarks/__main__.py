@@ -1,4 +1,4 @@
-"""Command line of the benchmarks: run the named cases, or all but those on request, and write one result file per case."""
+"""Command line of the benchmarks: run the named cases, or all except those on request, and write one file per case."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gap of `place` to the configuration bound by time limit, in percent over seeds, on one core.
+"""Gap between `place` and the configuration bound at each time limit, in percent over seeds, on one core.
 
 Run with `python -m benchmarks.batch_quality [SEEDS] [THETA ...]`.
 """

@@ -28,8 +28,8 @@ def node_seconds(jobs: JobDistribution) -> float:
 def weighted_memory_gb(jobs: JobDistribution) -> float:
     """Return the mean memory per node, weighted with nodes x runtime.
 
-    Given the normal scores of nodes and runtime, the score of memory is normal around rho * (their sum) / sqrt 2. The sum is
-    integrated on a grid of the two, and the independent part of memory inside.
+    Given the normal scores of nodes and runtime, the score of memory is normal around rho * (their sum) / sqrt 2. The outer
+    integral is over a grid of the two scores, the inner one over the independent part of memory.
     """
     score = POINTS[::50]
     cell = np.rint((POINTS - score[0]) / (score[1] - score[0])).astype(int)
@@ -45,7 +45,7 @@ def weighted_memory_gb(jobs: JobDistribution) -> float:
 
 
 def correlation_for(jobs: JobDistribution, target_gb: float) -> float:
-    """Return the correlation at which the weighted memory meets its target; 0 if it exceeds it without correlation."""
+    """Return the correlation at which the weighted memory meets its target; 0 if the target is exceeded without correlation."""
     low, high = 0.0, 0.95
     for _ in range(30):
         middle = (low + high) / 2.0

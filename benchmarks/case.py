@@ -35,7 +35,7 @@ class Case:
             return pool.submit(_measured, self.name, self.measure.__module__).result()
 
     def reached(self, figures: Figures) -> dict[str, bool]:
-        """Return for each target whether the figures reach it."""
+        """Return, for each target, whether the figures reach it."""
         return {
             name: figures[name] >= bound if sign == ">=" else figures[name] <= bound
             for name, (sign, bound) in self.targets.items()
@@ -56,7 +56,7 @@ def case(name: str, on_request: bool = False, **targets: tuple[str, float]) -> C
 
 
 def seconds(act: Callable[[], T], repeat: int = 1) -> tuple[float, T]:
-    """Return the least CPU time of repeated calls and the last result; other processes do not count."""
+    """Return the least CPU time of repeated calls, excluding other processes, and the last result."""
     best = float("inf")
     for _ in range(repeat):
         begun = time.process_time()

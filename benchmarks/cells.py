@@ -37,8 +37,8 @@ def million() -> Figures:
 def many(cells: int, measured: int) -> Figures:
     """Return CPU microseconds and kilobytes per cell, and the seconds and megabytes of the report.
 
-    Four cells are simulated; their records are stored under the keys of all. `growth` is the cost of measuring one cell among
-    `measured`, over that among a fifth of them.
+    Four cells are simulated; their records are stored under the keys of all cells. `growth` is the cost of measuring one cell
+    among `measured` cells, divided by the cost among a fifth of them.
     """
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

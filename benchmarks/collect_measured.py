@@ -24,7 +24,7 @@ SOURCE = "measured: memory limit, swap in zram, processor time; conditions in ca
 
 
 def without_paths(words: Sequence[str], folder: Path) -> list[str]:
-    """Return a command without paths of this computer: the folder of results, the source tree, the Python installation."""
+    """Return a command without the paths of this computer: the folder of results, the source tree, the Python installation."""
     own = {str(folder): "FOLDER", str(folder.resolve()): "FOLDER", str(HERE): HERE.name}
     shortened = []
     for word in words:

@@ -1,4 +1,4 @@
-"""Every combination of shipped queue order, backfill, placement and allocation: its engine, and its time on one workload.
+"""Every combination of shipped queue order, backfill, placement and allocation, with its engine and its time on one workload.
 
 `python -m benchmarks combinations` measures, and `python -m benchmarks.combinations` rewrites the table of the page on
 performance.
@@ -39,7 +39,7 @@ BY_USE = "racks, memory by use"
 
 
 def orders() -> Mapping[str, QueuePolicy]:
-    """Return the shipped orders of jobs; those that need settings with an example."""
+    """Return the shipped orders of jobs; orders that need settings get example settings."""
     examples: dict[str, QueuePolicy] = {"affine": Affine(logs=LogTerm(nodes=-1.0)), "capped": Capped(FM(), 3600.0)}
     return {name: examples.get(name) or registry.make("orders", name) for name in shipped("orders") if name not in WITH_COLUMN}
 
@@ -84,7 +84,7 @@ def combinations() -> Iterator[tuple[str, str, str, RunSpec]]:
 
 @case("combinations", on_request=True)
 def measure() -> Figures:
-    """Return the milliseconds of CPU time of each combination, without compiling."""
+    """Return the milliseconds of CPU time of each combination, excluding compilation."""
     figures = {}
     for placed, order, backfill, spec in combinations():
         if engine_of(spec) == "compiled":

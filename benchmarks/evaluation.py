@@ -1,4 +1,4 @@
-"""Cost of one evaluation in an order search: 20,000 jobs under a candidate order, with the columns of earlier evaluations."""
+"""Cost of one evaluation in an order search: 20,000 jobs under a candidate order, reusing columns of earlier evaluations."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def cell(name: str) -> Cell:
 
 @case("evaluation", most_ms=("<=", 30.0))
 def evaluation() -> Figures:
-    """Return the CPU time of one evaluation, ms, of each order on each workload (least of 15), and their maximum."""
+    """Return the CPU time, ms, of one evaluation of each order on each workload (least of 15), and the maximum time."""
     figures: Figures = {}
     for name in WORKLOADS:
         on = cell(name)

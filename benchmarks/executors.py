@@ -1,4 +1,4 @@
-"""Executors of clusters with two processes against two local processes, in turn; and a store of many cells."""
+"""Cluster executors with two processes compared, in turn, with two local processes; and a store of many cells."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Sleeping(TaskType[int]):
 
 
 def elapsed(executor: Executor, each_s: float, cells: int) -> float:
-    """Return the seconds that cells take, without the first ones of each worker."""
+    """Return the seconds that cells take, excluding the first cells of each worker."""
     task_type = Sleeping(each_s)
     for _ in executor.results(Sleeping(0.1), {str(k): k for k in range(8)}):
         pass
@@ -47,7 +47,7 @@ def elapsed(executor: Executor, each_s: float, cells: int) -> float:
 
 
 def against_local(executor: Executor) -> Figures:
-    """Return the overhead with cells of one second over half of their sum, and the rate of tiny cells relative to joblib."""
+    """Return the overhead for cells of one second relative to half their sum, and the rate of tiny cells relative to joblib."""
     long = [(elapsed(executor, 1.0, 20), elapsed(Local(2), 1.0, 20)) for _ in range(2)]
     short = [(elapsed(executor, 0.01, 200), elapsed(Local(2), 0.01, 200)) for _ in range(3)]
     return {

@@ -34,7 +34,7 @@ SHORT_S = 0.1
 
 
 class OwnOrder(QueuePolicy):
-    """An opaque order: evaluated for the whole queue in each pass."""
+    """An opaque order, which is evaluated for the whole queue in each pass."""
 
     kind: ClassVar[OrderKind] = "opaque"
 
@@ -45,7 +45,7 @@ class OwnOrder(QueuePolicy):
 
 @dataclass(frozen=True)
 class OwnBackfill(Easy):
-    """A backfill that overrides a method, so that the rule of its base class does not count."""
+    """A backfill that overrides a method, so that the rule of its base class does not apply."""
 
     def open(self) -> BackfillPolicy:
         """Return itself."""
@@ -63,7 +63,7 @@ class StatedBackfill(Easy):
 
 @dataclass(frozen=True)
 class OwnPlacement(RackPlacement):
-    """A placement that overrides a method, so that the rule of its base class does not count."""
+    """A placement that overrides a method, so that the rule of its base class does not apply."""
 
     def place(self, job: Job, snapshot: Snapshot) -> Placement | Refusal:
         """Place as the base class does."""
@@ -72,7 +72,7 @@ class OwnPlacement(RackPlacement):
 
 @dataclass(frozen=True)
 class OwnModel(RemoteMemory):
-    """A model that overrides a method, so that the slowdowns of its base class do not count."""
+    """A model that overrides a method, so that the slowdowns of its base class do not apply."""
 
     def touches(self, placement: Placement, view: Snapshot) -> tuple[int, ...]:
         """Return the owners of the base class."""

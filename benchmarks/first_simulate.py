@@ -1,4 +1,4 @@
-"""First `poolwise simulate` after installation, by wall clock, with an empty kernel cache."""
+"""Wall-clock time of the first `poolwise simulate` after installation, with an empty kernel cache."""
 
 from __future__ import annotations
 

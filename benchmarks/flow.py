@@ -1,4 +1,4 @@
-"""Minimum-cost flow at the size of scheduling rounds: merged graphs against flat ones, cold and kept between rounds.
+"""Minimum-cost flow at the size of scheduling rounds: merged and flat graphs, solved cold or kept between rounds.
 
 Machines have a kind (their free resources), and waiting tasks a type. The cost of a task depends on its type and the machine's
 kind, is halved on the preferred machine, and the cost of waiting grows with the wait. One problem, two graphs:
@@ -191,7 +191,7 @@ def solve(arcs: Arcs, supply: IntArray, solver: FlowSolver = "ortools") -> Flow:
 
 
 def cold(machines: int, tasks: int, kinds: int) -> Figures:
-    """Return milliseconds on the merged graph (OR-Tools, `ms` includes building it; shortest paths) and on the flat one."""
+    """Return milliseconds on the merged graph (OR-Tools, shortest paths) and on the flat one; `ms` includes building it."""
     cluster = draw(machines, tasks, kinds, preferring=0.3, most=1)
     solvers: tuple[FlowSolver, ...] = ("ortools", "successive_shortest_path")
     for solver in solvers:
@@ -234,10 +234,10 @@ class Clock:
 
 
 def rounds(kinds: int, preferring: float, repeat: int = 8) -> Figures:
-    """Return milliseconds per round with a thousand arrivals and departures each on a full cluster, with a kept graph.
+    """Return milliseconds per round on a full cluster with a kept graph; each round has a thousand arrivals and departures.
 
-    Each answer must have the cost of a cold solver. `solver_ms` is the time on the residual graph, `ms` adds finding the
-    changes, and `built_ms` also building the merged graph. Medians of rounds.
+    The cost of each answer must equal that of a cold solver. `solver_ms` is the time on the residual graph, `ms` also includes
+    finding the changes, and `built_ms` also building the merged graph. All are medians over rounds.
     """
     rng = np.random.default_rng(2)
     cluster = draw(12_500, 11_000, kinds, preferring, most=0)

@@ -51,7 +51,7 @@ class Cluster:
         self.arrive(waiting, passes=97)
 
     def occupy(self, least: int, seed: int = 1) -> None:
-        """Run `least` to 8 tasks on each machine, each with a local GPU while one is free."""
+        """Run `least` to 8 tasks on each machine; each task gets a local GPU while one is free."""
         many = np.random.default_rng(seed).integers(least, 9, self.machines)
         self.free[: self.machines, 0] -= many * TASK_CORES
         self.free[: self.machines, 1] -= many * TASK_MEMORY

@@ -27,7 +27,7 @@ KNOWN = 3_000
 
 
 def busy_weeks(jobs: int = 12_000) -> Workload:
-    """Return jobs of 60 users that arrive four times as fast as 64 nodes serve them; one in three needs pool memory."""
+    """Return jobs of 60 users that arrive four times as fast as 64 nodes can serve them; one in three needs pool memory."""
     load = generate("lublin", jobs=jobs, nodes=64, load=4.0)
     share, amount, user, factor = (uniform(0, f"forecast.{what}", load.id) for what in ("share", "amount", "user", "limit"))
     memory = np.where(share < 2 / 3, LOCAL_MIB, np.ceil(LOCAL_MIB * 4**amount)).astype(np.int64)

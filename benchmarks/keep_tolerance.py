@@ -32,7 +32,7 @@ def machine() -> Machine:
 
 
 def workload(seed: int) -> Workload:
-    """Return jobs with random arrivals that together exceed local memory; tolerances of 5 to 100 %."""
+    """Return jobs that together exceed local memory, with random arrivals and tolerances of 5 to 100 %."""
     rng = np.random.default_rng(seed)
     return Workload.of(
         np.cumsum(rng.exponential(60, JOBS)).astype(np.int64) * SECOND,

@@ -1,7 +1,7 @@
-"""Memory agent against equal shares and a static plan (IRoP), on three real programs with too little local memory.
+"""Memory agent compared with equal shares and a static plan (IRoP), on three real programs with too little local memory.
 
 Run as root, with zram: python -m benchmarks.memory_agent FOLDER [--repeat N] [WAY...]. FOLDER keeps measurements, plan, logs
-and results; existing runs are not repeated. The file memory-agent.csv in it and the printed table are those of
+and results; existing runs are not repeated. It writes FOLDER/memory-agent.csv and prints the table of
 docs/explanation/memory-agent.md. Programs: conjugate gradients, a graph search, and a K-means that clusters a quarter of its
 table first and then all of it.
 """
@@ -92,7 +92,7 @@ class RunningProgram:
 
 @contextmanager
 def running_programs(folder: Path, programs: tuple[Program, ...], mine: OwnedResources) -> Iterator[list[RunningProgram]]:
-    """Start programs in separate control groups, and remove both at the end."""
+    """Start programs in separate control groups, and stop the programs and remove the groups at the end."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     join = 'until [ "$1" = -- ]; do echo $$ > "$1" || exit 126; shift; done; shift; exec "$@"'
     running: list[RunningProgram] = []
@@ -176,7 +176,7 @@ def expected(pace: list[tuple[float, float]], done: float) -> float:
 
 
 def windows(workload: RunningProgram, pace: list[tuple[float, float]]) -> list[float]:
-    """Return the slowdowns in CPU time in windows of a run, starting with the first completed unit."""
+    """Return the slowdowns in CPU time over the windows of a run, starting with the first completed unit."""
     slowdowns, first = [], next((k for k, observation in enumerate(workload.observations) if observation[3] > 0), None)
     if first is None:
         return []
@@ -212,7 +212,7 @@ def rows(
 
 
 def plan(folder: Path, peaks: dict[str, int]) -> dict[str, int]:
-    """Return the local MiB of each program: IRoP's problem, solved with profiles fitted to measurements of shorter runs."""
+    """Solve IRoP's problem with profiles fitted to measurements of shorter runs; return the local MiB of each program."""
     files = [folder / f"profile-{program.name}.csv" for program in RUNS]
     for program, file in zip(RUNS, files, strict=True):
         if not file.exists():
@@ -297,7 +297,7 @@ def one_run(number: int, way: str, limits: dict[str, int] | None, folder: Path, 
 
 
 def main(folder: Path, ways: Sequence[str], repeat: int) -> None:
-    """Make the requested runs that do not exist yet, write all rows and print the table."""
+    """Run the requested runs that do not exist yet, write all rows and print the table."""
     folder.mkdir(parents=True, exist_ok=True)
     if memory_available() < RESERVE + (MEMORY_MIB + SWAP_MIB + 200) * MIB:
         sys.exit("not enough free memory for this experiment")

@@ -1,7 +1,7 @@
-"""Memory allocation by use against allocation by request: throughput and throughput per dollar, over seeds.
+"""Memory allocation by use compared with allocation by request: throughput and throughput per dollar, over seeds.
 
 Run: python -m benchmarks.memory_by_use [SEEDS]. The rows of each seed are cached in results/memory-by-use until the code
-changes. The last step writes docs/explanation/memory-by-use.csv, the data of the page of that name. 10 seeds take half an hour
+changes. The last step writes docs/explanation/memory-by-use.csv, the data of the page of that name. Ten seeds take half an hour
 on one core.
 """
 
@@ -93,7 +93,7 @@ def run(cell: Cell, workload: Workload) -> Schedule:
 
 
 def numbers(schedule: Schedule, cell: Cell) -> dict[str, float]:
-    """Return jobs per hour from the first submission to the last end, also per million dollars, and memory metrics."""
+    """Return jobs per hour from the first submission to the last end, the same per million dollars, and memory metrics."""
     hours = (int(schedule.end.max()) - int(schedule.workload.submit[0])) / HOUR
     held, needed = pool_memory(schedule, Window(int(schedule.workload.submit[0]), int(schedule.end.max())))
     assert cell.costs.prices is not None

@@ -53,7 +53,7 @@ class State:
 
 
 def place(job, state, scope):
-    """Return (nodes per rack, pool MiB per rack) or None: the rack with most free nodes that can hold the job, else racks by offer."""
+    """Return (nodes, pool MiB) per rack, or None: the rack with the most free nodes that fits the job, else racks by offer."""
     racks = range(len(state.free))
     if scope == "rack" and job.rm:
         offer = [min(state.free[r], state.pool[r] // job.rm) for r in racks]
@@ -85,7 +85,7 @@ def place(job, state, scope):
 
 
 def runtime(job, placement, scope):
-    """Return the runtime in ns. In scope system, memory outside a node's rack costs 280 ns; the slowest nodes determine the job."""
+    """Return the runtime in ns. In scope system, memory of other racks costs 280 ns; the slowest nodes determine the result."""
     if not job.rm:
         return job.d
     near, far = quantile(INTRA, job.u), quantile(INTER, job.u)
@@ -116,7 +116,7 @@ def priority(order, job, now):
 
 
 def simulate(jobs, racks, nodes, pool, order, backfill, scope, place=place, runtime=runtime, empty=None):
-    """Return start and end (ns) by job id; jobs that can never fit are excluded. Other nodes come with their own functions."""
+    """Return start and end (ns) by job id, without jobs that can never fit; other types of nodes need other functions."""
     empty = empty or State([nodes] * racks, [pool] * racks)
     jobs = sorted((j for j in jobs if place(j, empty, scope)), key=lambda j: (j.submit, j.id))
     state, queue, running, done, i = empty.copy(), [], [], {}, 0

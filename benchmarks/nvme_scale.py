@@ -42,7 +42,7 @@ def us_per_event(size: int, repeat: int) -> float:
 
 @case("nvme-scale", cpu_minutes=("<=", 10), growth=("<=", 1.5))
 def scale() -> Figures:
-    """Return the cost of an event while all sizes grow a hundredfold."""
+    """Return how the cost of an event changes as all sizes grow a hundredfold."""
     small, medium, large = us_per_event(1, 5), us_per_event(10, 2), us_per_event(100, 1)
     return {
         "us_per_event_1500": small,

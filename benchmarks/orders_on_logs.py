@@ -1,4 +1,4 @@
-"""Shipped queue orders against Fair Memory on windows of real logs, without fitting.
+"""Shipped queue orders compared with Fair Memory on windows of real logs, without fitting.
 
 Run: python -m benchmarks.orders_on_logs FOLDER, where FOLDER contains the logs under the paths of `LOGS` (those of the Parallel
 Workloads Archive). It writes docs/explanation/orders-on-logs.csv, the data of the page on queue-order trade-offs, and
@@ -56,9 +56,9 @@ class Log:
     ----------
     file : path in the folder of logs; None: the shipped log
     machine : its content, or the name of a shipped machine
-    windows : number of disjoint windows with equally many jobs
+    windows : number of disjoint windows with equal numbers of jobs
     first : first job of the first window
-    together : whether to also run it with submissions moved together, to an offered load of `LOAD`
+    together : whether to also run the log with submissions moved together, to an offered load of `LOAD`
     """
 
     file: str | None

@@ -1,4 +1,4 @@
-"""Compiled engine against naive Python, on racks with memory pools and on flat machines."""
+"""Compiled engine compared with naive Python, on racks with memory pools and on flat machines."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ def perlmutter_28() -> Figures:
 
 @case("perlmutter-8tib", ratio=(">=", 400))
 def perlmutter_8() -> Figures:
-    """Benchmark the same with 8 TiB per rack: memory is scarce, the queue longer."""
+    """Benchmark the same jobs with 8 TiB per rack, where memory is scarce and the queue longer."""
     return against_naive(8)
 
 
 @case("conservative", fm=("<=", 20.0), fcfs=("<=", 20.0))
 def conservative() -> Figures:
-    """Benchmark conservative backfilling against EASY, in turn: 20,000 jobs at load 0.9 with 28 TiB per rack."""
+    """Compare conservative backfilling with EASY, in turn: 20,000 jobs at load 0.9 with 28 TiB per rack."""
     load_all()
     machine, workload = perlmutter(28), perlmutter_jobs(20_000, load=0.9)
     figures: Figures = {}
@@ -72,7 +72,7 @@ def conservative() -> Figures:
 
 @case("slurm-backfill", ratio=(">=", 40))
 def slurm_backfill() -> Figures:
-    """Benchmark the backfill `slurm` against the reference engine on 500 jobs, and alone on 20,000: 1,536 nodes at load 0.9."""
+    """Compare the backfill `slurm` with the reference engine on 500 jobs, and time 20,000 jobs: 1,536 nodes at load 0.9."""
     load_kernels("backfill at intervals")
     machine, few, many = perlmutter(28), perlmutter_jobs(500, load=0.9), perlmutter_jobs(20_000, load=0.9)
     quick, result = seconds(lambda: fast(few, machine, "fcfs", backfill="slurm"), repeat=5)
@@ -83,7 +83,7 @@ def slurm_backfill() -> Figures:
 
 
 def _equal(schedule: Schedule, other: Schedule, name: str) -> bool:
-    """Return whether a column of two schedules is the same."""
+    """Return whether a column is equal in two schedules."""
     return np.array_equal(getattr(schedule, name), getattr(other, name))
 
 
@@ -100,8 +100,8 @@ def lublin() -> Figures:
 def throughput(load: float, slowed: bool = False) -> Figures:
     """Return the jobs replayed per CPU second, for a million jobs under FM and EASY with 28 TiB per rack.
 
-    The load counts node-seconds with local memory only, as in the generator; with `slowed`, it includes the slowdown by remote
-    memory.
+    The load counts node-seconds with local memory only, as the generator does; with `slowed`, it includes the slowdown by
+    remote memory.
     """
     load_all()
     machine = perlmutter(28)
@@ -137,7 +137,7 @@ def million_settled() -> Figures:
 
 
 def growth(machine: Machine, order: str) -> Figures:
-    """Return the exponent of the CPU time per event in the number of waiting jobs (mean over the starts), from 10^2 to 10^5.
+    """Return the exponent with which the CPU time per event grows with the mean number of waiting jobs, from 10^2 to 10^5.
 
     It is the slope of a least-squares line through the logarithms.
     """
@@ -157,7 +157,7 @@ def growth(machine: Machine, order: str) -> Figures:
 
 
 def mean_waiting(schedule: Schedule) -> float:
-    """Return the number of waiting jobs at a start, as the mean over all starts."""
+    """Return the mean number of waiting jobs over all starts."""
     arrived, started = np.sort(schedule.workload.submit[schedule.job]), np.sort(schedule.start)
     return float((np.searchsorted(arrived, started, side="right") - np.arange(len(started))).mean())
 

@@ -1,4 +1,4 @@
-"""Compiled engine on shared nodes, against the reference engine and by the number of nodes and waiting jobs."""
+"""Compiled engine on shared nodes, compared with the reference engine, and its growth with nodes and waiting jobs."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ def shared(nodes: int) -> Machine:
 
 
 def shared_jobs(jobs: int, nodes: int, load: float, *, seed: int = 0, burst: float = 1.0) -> Workload:
-    """Return jobs of one to all cores of a node, one in ten of two to eight nodes, with 1 to 8 GiB per core.
+    """Return jobs that use one core to all cores of a node (one in ten: two to eight nodes), with 1 to 8 GiB per core.
 
     Runtimes are log-uniform from a minute to a day; users request one to five times as much. Submissions are a Poisson process
-    that demands `load` of the machine's cores, `burst` times as fast.
+    that demands the share `load` of the machine's cores, accelerated by `burst`.
     """
     job = np.arange(1, jobs + 1)
     size, wide, runtime, guess, memory, gap = (
@@ -93,19 +93,19 @@ def throughput(placement: str, jobs: int, windows: tuple[ReservedWindow, ...] = 
 
 @case("shared-million", jobs_per_second=(">=", 100_000), peak_mb=("<=", 1000))
 def shared_million() -> Figures:
-    """Benchmark a million jobs by first fit."""
+    """Benchmark a million jobs placed by first fit."""
     return throughput("first_fit", 1_000_000)
 
 
 @case("shared-best-fit", jobs_per_second=(">=", 100_000))
 def shared_best_fit() -> Figures:
-    """Benchmark 200,000 jobs by best fit, which leaves whole nodes for wide jobs: few jobs wait."""
+    """Benchmark 200,000 jobs placed by best fit, which keeps whole nodes free for wide jobs, so that few jobs wait."""
     return throughput("best_fit", 200_000)
 
 
 @case("shared-worst-fit", jobs_per_second=(">=", 100_000))
 def shared_worst_fit() -> Figures:
-    """Benchmark the same by worst fit, which fragments all nodes: half of the jobs wait."""
+    """Benchmark the same jobs placed by worst fit, which fragments all nodes, so that half of the jobs wait."""
     return throughput("worst_fit", 200_000)
 
 
@@ -117,7 +117,7 @@ def shared_packed() -> Figures:
 
 @case("shared-windows-night", jobs_per_second=(">=", 50_000))
 def shared_windows_night() -> Figures:
-    """Benchmark 60,000 jobs of three days by first fit, with half of the nodes closed each night: hundreds wait for the end."""
+    """Benchmark 60,000 jobs of three days under first fit, with half of the nodes closed each night, so that hundreds wait."""
     load_kind("windows")
     half = np.arange(1500) < 750
     nights = (ReservedWindow(f"night {day}", day * DAY + 2 * HOUR, day * DAY + 4 * HOUR, half) for day in range(14))
@@ -126,7 +126,7 @@ def shared_windows_night() -> Figures:
 
 @case("shared-windows-all", jobs_per_second=(">=", 50_000))
 def shared_windows_all() -> Figures:
-    """Benchmark the same jobs with a window of six hours on all nodes: more than a thousand wait for its end."""
+    """Benchmark the same jobs with a window of six hours on all nodes; more than a thousand jobs wait for its end."""
     load_kind("windows")
     upkeep = ReservedWindow("upkeep", 3 * DAY + 2 * HOUR, 3 * DAY + 8 * HOUR, np.ones(1500, dtype=np.bool_))
     return throughput("first_fit", 60_000, (upkeep,))
@@ -176,7 +176,7 @@ COLUMNS = "submit:s, duration:s, requested:s, memory:MiB"
 
 
 def stated(jobs: int, demand: float) -> dict[str, float]:
-    """Return for each backfill the seconds that `poolwise simulate` states for a deep queue: by wall clock, with all arrays."""
+    """Return, for each backfill, the wall-clock seconds that `poolwise simulate` reports for a deep queue, with all arrays."""
     workload, least = shared_jobs(jobs, 217, demand), dict[str, float]()
     with tempfile.TemporaryDirectory() as folder:
         machine, table = Path(folder) / "nodes.toml", Path(folder) / "jobs.csv"
@@ -201,7 +201,7 @@ def stated(jobs: int, demand: float) -> dict[str, float]:
     ratio_5000=("<=", 20), ratio_19579=("<=", 20), stated_ratio_5000=("<=", 20), stated_ratio_19579=("<=", 20),
 )  # fmt: skip
 def shared_conservative() -> Figures:
-    """Return the time of conservative backfilling over that of EASY in deep queues: of the CPU, and as a command states it."""
+    """Return the time of conservative backfilling relative to EASY in deep queues: CPU time, and as a command reports it."""
     load()
     figures: Figures = {}
     for jobs, demand in ((5_000, 2.0), (19_579, 1.1)):
@@ -215,7 +215,7 @@ def shared_conservative() -> Figures:
 
 @case("shared-growth-nodes", exponent=("<=", 0.6))
 def growth_with_nodes() -> Figures:
-    """Return the exponent of the CPU time per job in the number of nodes at load 0.9, from 375 to 6,000."""
+    """Return the exponent with which the CPU time per job grows with the number of nodes, from 375 to 6,000, at load 0.9."""
     figures: Figures = {}
     sizes, cost = (375, 1_500, 6_000), []
     load()
@@ -229,7 +229,7 @@ def growth_with_nodes() -> Figures:
 
 @case("shared-growth-queue", exponent=("<=", 0.6))
 def growth_with_queue() -> Figures:
-    """Return the exponent of the CPU time per job in the number of waiting jobs, with arrivals at 100x capacity."""
+    """Return the exponent with which the CPU time per job grows with the number of waiting jobs, at 100x capacity."""
     figures: Figures = {}
     waiting, cost = [], []
     load()

@@ -71,9 +71,9 @@ def site(folder: Path, nodes: int) -> Machine:
 
 
 def site_jobs(jobs: int, days: float, machine: Machine, load: float, *, seed: int = 0) -> Workload:
-    """Return jobs of 60 users over some days that demand `load` of the cores; a sixth of the jobs requests GPUs.
+    """Return jobs of 60 users over some days that demand the share `load` of the cores; a sixth of the jobs request GPUs.
 
-    One in ten of the others takes two to eight nodes. Runtimes are log-uniform over a factor of 1,440; users request one to
+    Of the others, one in ten takes two to eight nodes. Runtimes are log-uniform over a factor of 1,440; users request one to
     five times as much, and 2 to 4 GiB for each core.
     """
     job = np.arange(1, jobs + 1)

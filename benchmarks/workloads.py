@@ -30,8 +30,9 @@ def perlmutter_jobs(jobs: int = 13_930, load: float = 1.0, seed: int = 0) -> Wor
 def overloaded(jobs: int, bursts: int = 1, *, remote: bool = False, processors: int = 512, seed: int = 0) -> Workload:
     """Return bursts of jobs that arrive a hundred times as fast as the machine serves them: nearly a whole burst waits at once.
 
-    Nodes are powers of two up to a quarter of the machine, runtimes log-uniform from a minute to a day, in whole seconds. With
-    `remote`, half of the jobs request more memory than a node has, up to eight times as much. The queue empties between bursts.
+    Numbers of nodes are powers of two up to a quarter of the machine; runtimes are log-uniform from a minute to a day, in whole
+    seconds. With `remote`, half of the jobs request more memory than a node has, up to eight times as much. The queue empties
+    between bursts.
     """
     job = np.arange(1, jobs * bursts + 1)
     size, runtime, gap, share, memory = (
@@ -51,7 +52,7 @@ def overloaded(jobs: int, bursts: int = 1, *, remote: bool = False, processors: 
 
 
 def with_slowdown(workload: Workload, machine: Machine) -> float:
-    """Return the growth of the load by remote memory: work with all of it near, over work with local memory only."""
+    """Return the factor by which remote memory increases the load: work with all remote memory near, over work without any."""
     model, remote = RemoteMemory(), np.maximum(workload.memory - machine.local_memory, 0)
     factor = np.array([sld_factor(u, model.near_ns, model.curve) for u in ((np.arange(11) + 0.5) / 11).tolist()])
     slow = factor[(sensitivity(workload.table, model.seed) * 11).astype(np.int64)] * remote / np.maximum(workload.memory, 1)

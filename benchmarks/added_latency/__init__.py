@@ -1,1 +1,1 @@
-"""Experiment: slowdowns of real programs with a latency that a program in the kernel adds to each page-in."""
+"""Experiment: slowdowns of real programs when a kernel program adds latency to each page-in."""

@@ -1,4 +1,4 @@
-"""Measure, and print the table of docs/explanation/measured-profiles.md; see `experiment`."""
+"""Run the measurements, and print the table of docs/explanation/measured-profiles.md; see `experiment`."""
 
 import sys
 from pathlib import Path

@@ -1,7 +1,7 @@
 """Adds a latency to reads from a swap device, like the network latency of a page-in from remote memory.
 
 A kernel program (see `kernel_program`) spins at each read from the device until the latency has passed. It runs in the process
-that faults, so that the latency is processor time of that process, as with page-ins by polled RDMA. Writes are not delayed,
+that faults, so the latency counts as processor time of that process, as with page-ins by polled RDMA. Writes are not delayed,
 since the kernel evicts pages ahead of need.
 
 Source: Sefati et al., IRoP, section II-B: "an artificial delay to major page swaps", 5 us on top of a RAM disk.
@@ -35,7 +35,7 @@ class AddedLatency:
     counters: int | None = None  # file descriptor of the counters, None if nothing was added
 
     def reads(self) -> dict[str, float] | None:
-        """Return the number of delayed reads, their mean delay (us), and the number delayed by less than the latency."""
+        """Return the number of delayed reads, their mean delay (us), and how many were delayed by less than the latency."""
         if self.counters is None:
             return None
         reads, spent, cut_short = read_counters(self.counters, 3)
@@ -44,7 +44,7 @@ class AddedLatency:
 
 @contextmanager
 def added_latency(latency_ns: int, swap: ZramSwap | None) -> Iterator[AddedLatency]:
-    """Delay reads from an own swap device by up to `MAX_LATENCY_NS`, while the context is open.
+    """Delay reads from a dedicated swap device by up to `MAX_LATENCY_NS`, while the context is open.
 
     `swap` is None if the swap is shared with others; it is then never delayed.
     """
@@ -97,10 +97,10 @@ def _delayed_page_in(added: AddedLatency, probe: Callable[[], dict[str, Any]]) -
 
 
 def delay(latency_ns: int, device: int, tracepoint: Tracepoint, counters: int) -> bpf.KernelProgram:
-    """Return the program. Register 1 is the tracepoint's record, 7 and 8 are start and end of the delay, 9 the remaining turns.
+    """Return the program. Registers: 1 tracepoint's record, 7 and 8 start and end of the delay, 9 remaining iterations.
 
-    The kernel only accepts loops that provably end. The number of clock reads is therefore bounded, by more than a processor
-    can do during the latency; reaching the bound is counted as cut short.
+    The kernel only accepts loops that provably end. The number of clock reads is therefore bounded, by more reads than a
+    processor can do during the latency. A delay that reaches the bound is counted as cut short.
     """
     (device_at, device_size), (kind_at, _) = tracepoint.fields["dev"], tracepoint.fields["rwbs"]
     return [

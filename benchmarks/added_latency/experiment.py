@@ -1,7 +1,7 @@
-"""Prediction of slowdowns at one page-in latency from another: real programs with nothing, 5 us and 20 us added.
+"""Prediction of slowdowns at one page-in latency from those at another: real programs with 0, 5 and 20 us added.
 
 Run as root, with zram and scikit-learn: python -m benchmarks.added_latency FOLDER [REPEAT]. FOLDER caches the measurements.
-The file added-latency.csv in it and the printed table are those of docs/explanation/measured-profiles.md.
+It writes FOLDER/added-latency.csv and prints the table of docs/explanation/measured-profiles.md.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ def measure(folder: Path, program: str, added_us: int, repeat: int) -> Path:
 def to_rows(program: str, files: Mapping[int, Path]) -> Iterator[Row]:
     """Yield the rows of a program, by latency and share; `files` maps each added latency to its measurements.
 
-    All runs with all memory local form one sample, since they have no page-ins. Two predictions start from the slowdown with
-    nothing added: `by_model` scales it with the page-in latency (median of the probe) as in `MemoryProfiles`, and `by_faults`
+    All runs with all memory local form one sample, since they have no page-ins. Two predictions start from the slowdown without
+    added latency: `by_model` scales it with the page-in latency (median of the probe) as `MemoryProfiles` does, and `by_faults`
     adds the extra latency of each major fault.
     """
     runs = {added: list(csv.DictReader(file.read_text().splitlines())) for added, file in files.items()}
@@ -93,7 +93,7 @@ def to_rows(program: str, files: Mapping[int, Path]) -> Iterator[Row]:
 
 
 def to_table(rows: Iterable[Mapping[str, Any]]) -> str:
-    """Return the table of the page: the measurement at each share, and the prediction of each rule from the first column."""
+    """Return the table of the page: the measurement at each share, and what each rule predicts from the first column."""
     head = ["program", "remote", "+0 us"]
     for added in ADDED_US[1:]:
         head += [f"+{added} us", "latency model", "fault model"]

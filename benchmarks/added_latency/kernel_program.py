@@ -1,6 +1,6 @@
 """eBPF programs that the kernel runs at a tracepoint, and their counters.
 
-All objects are open files of this process, so that nothing outlives the process even if it is killed.
+All objects are open files of this process, so nothing outlives the process, even if it is killed.
 
 Source: the kernel's documentation, "Event Tracing"; the manual pages bpf(2), perf_event_open(2) and fsopen(2).
 """

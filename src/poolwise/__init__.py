@@ -1,7 +1,7 @@
 """Poolwise plans, simulates and runs workloads on disaggregated datacenters.
 
-The functions match the commands of the command line: `read` or `generate` jobs, `simulate` a schedule, `compare` runs, `run` a
-study, `plan` a purchase, `forecast` start times and `place` a batch. `poolwise.policies`, `poolwise.schedulers` and
+The functions correspond to the commands: `read` or `generate` jobs, `simulate` a schedule, `compare` runs, `run` a study,
+`plan` a purchase, `forecast` start times and `place` a batch. `poolwise.policies`, `poolwise.schedulers` and
 `poolwise.performance` contain the shipped classes, and `poolwise.interfaces` the base classes for your own policies. Names are
 imported when they are first used.
 """

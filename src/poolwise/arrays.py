@@ -13,16 +13,16 @@ BoolArray = NDArray[np.bool_]
 
 
 def blocks(size: int) -> Iterator[slice]:
-    """Return slices that cover `size` rows, each small enough to keep intermediate results in the processor's cache.
+    """Return slices that cover `size` rows, each small enough for intermediate results to stay in the processor's cache.
 
-    The first access to new memory costs more than one or two sums over it.
+    The first access to new memory costs more than summing its contents once or twice.
     """
     step = 1 << 14
     return (slice(first, first + step) for first in range(0, size, step))
 
 
 def frozen(array: NDArray[np.generic]) -> NDArray[np.generic]:
-    """Make an array read-only and return it, so that a mistaken write fails where it happens."""
+    """Make an array read-only and return it, so that an accidental write fails where it happens."""
     array.setflags(write=False)
     return array
 

@@ -14,8 +14,8 @@ from poolwise.errors import InputError
 def write_whole(path: Path, content: bytes | Iterable[bytes]) -> None:
     """Write a file atomically: write a temporary file in the same folder, flush it to disk, rename it.
 
-    After a crash, the path holds the old content or the new content. Pass content that exceeds memory as an iterable of parts.
-    Raises InputError with the path if it cannot be written, for example on a full disk.
+    After a crash, the path contains either the old or the new content. Pass content that exceeds memory as an iterable of
+    parts. Raises InputError with the path if it cannot be written, for example on a full disk.
     """
     try:
         with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as draft:

@@ -50,7 +50,7 @@ class BatchPlacement:
     file: Path
 
     def answer(self) -> Answer:
-        """Return the placement in the form of all answers; it is infeasible if workloads are left out."""
+        """Return the placement as an `Answer`; its status is infeasible if workloads were dropped."""
         solution, content, batch = self.solution, self.to_dict(), self.solution.problem.batch
         headline = f"All {len(batch):,} workloads are placed."
         if solution.dropped:
@@ -155,7 +155,7 @@ def place(
     tolerance: float | None = None,
     seed: int | None = None,
 ) -> BatchPlacement:
-    """Place a batch of workloads on CPU modules with little energy and no more slowdown than accepted.
+    """Place a batch of workloads on CPU modules, using little energy without exceeding the accepted slowdowns.
 
     Parameters
     ----------
@@ -166,7 +166,7 @@ def place(
     time_limit
         Time that the method may take: text such as "50ms", or seconds.
     theta
-        Slowdown in the objective, instead of the file's: "printed" or "relative".
+        Definition of slowdown in the objective, instead of the file's: "printed" or "relative".
     eta
         Weight of energy in the objective, in [0, 1], instead of the file's.
     tolerance
@@ -177,7 +177,7 @@ def place(
     Returns
     -------
     BatchPlacement
-        Workloads that found no place are in `solution.dropped`.
+        Workloads that could not be placed are in `solution.dropped`.
 
     Raises
     ------
@@ -209,7 +209,7 @@ def place(
 
 
 def time_limit_s(limit: str | float) -> float:
-    """Return a time limit in seconds; raises InputError for text that is not a time, and unless it is above 0."""
+    """Return a time limit in seconds; raises InputError for text that is not a time, and unless the limit is above 0."""
     remedy = "write 50ms, 1s or 60s"
     try:
         seconds = parse(limit, "time") / SECOND if isinstance(limit, str) else float(limit)

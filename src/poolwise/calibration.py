@@ -1,4 +1,4 @@
-"""Load of NVMe workloads: mean cores in use on an ideal machine, and the arrival gap that gives a target load.
+"""Load of NVMe workloads: mean share of cores in use on an ideal machine, and the arrival gap that gives a target load.
 
 The ideal machine has all cores in one node, and runs take their base times (Call et al., section IV-B; specs of the NVMe
 composition, "Load and measurement"). Equation 6 is printed upside down; the load is demand over capacity.
@@ -38,8 +38,8 @@ class IdealLoad:
 
     Attributes
     ----------
-    load : cores of the running jobs / cores, mean over the window
-    window : from the time at which the load first reaches 0.7 to the last arrival; all arrivals if it never does
+    load : cores of the running jobs divided by all cores, mean over the window
+    window : from the time at which the load first reaches 0.7 to the last arrival; all arrivals if the load never reaches it
     opened : whether the load reaches 0.7
     """
 
@@ -59,10 +59,10 @@ def ideal_load(workload: Workload, machine: Machine, *, all_resources: bool = Fa
     Parameters
     ----------
     workload, machine
-        The workload, and the machine whose resources the ideal machine has.
+        The workload, and the machine whose resources are pooled in the ideal machine.
     all_resources
-        Limit bandwidth and storage capacity too, start any job that fits, and open the window when any of the three loads
-        reaches 0.7, as the authors' simulator does. By default only cores count, first come, first served.
+        Also limit bandwidth and storage capacity, start any job that fits, and open the window when any of the three loads
+        reaches 0.7, as the authors' simulator does. By default, only cores count, and jobs start in order of arrival.
     """
     ideal = _ideal_machine(machine, all_resources)
     bare = workload if all_resources else replace(workload, requests={"cores": workload.request("cores")})
@@ -77,7 +77,7 @@ def ideal_load(workload: Workload, machine: Machine, *, all_resources: bool = Fa
 
 
 def _ideal_machine(machine: Machine, all_resources: bool) -> Machine:
-    """Return a machine with all cores in one node, and with `all_resources` all devices in one."""
+    """Return a machine with all cores in one node and, with `all_resources`, all devices in one device."""
     total = [int(machine.capacity[:, machine.resource(n)].sum()) if n in machine.resources else 0 for n in _RESOURCES]
     build = MachineBuilder(f"ideal node for {machine.name}", _RESOURCES)
     build.node("node", cores=total[0])
@@ -100,7 +100,7 @@ def _reaches(schedule: Schedule, resource: str) -> float:
 
 @dataclass(frozen=True)
 class Calibration:
-    """A mix whose ideal load is close to a target; the closest one found if the target was not reached.
+    """A mix whose ideal load is close to a target, or the closest mix found if the target was not reached.
 
     Attributes
     ----------
@@ -125,7 +125,8 @@ def calibrate(mix: NvmeMix, machine: Machine, target: float, *, all_resources: b
     """Scale the gaps of a mix by one factor until its ideal load is the target.
 
     The random draws of the gaps are fixed by the seed, so only their scale changes. The load falls as gaps grow, almost
-    monotonically (the window moves). The search brackets the target, then bisects, with guesses on the line between the ends.
+    monotonically (the window moves). The search brackets the target, then bisects; its guesses are on the line between the ends
+    of the bracket.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
-"""Fingerprint of the source files that a run can execute, so that unrelated code changes keep cached results valid.
+"""Fingerprint of the source files that a run can execute; cached results stay valid when unrelated code changes.
 
 A module reaches every module that it imports anywhere, every module whose full name it contains as a string, and, if it names
 a registry group, every module registered there. A module that imports its package's submodules by name reaches all of them.
-The other distributions of Poolwise are followed like the core, so that a case of a reproduction covers the reproduction's code.
+The other distributions of Poolwise are analyzed like the core, so that a case of a reproduction covers the reproduction's code.
 The analysis reads source text and imports nothing. It may include too many files but never too few.
 """
 
@@ -45,7 +45,7 @@ def sources(*modules: str, package: Path = PACKAGE) -> str:
 def reached(*modules: str, package: Path = PACKAGE) -> frozenset[str]:
     """Return the files that these modules can reach, including their own.
 
-    Files of the core are relative to its package; files of other distributions begin with the name of theirs.
+    Paths of core files are relative to the package; paths of other distributions' files begin with the name of their package.
     """
     return frozenset(_name(file, package) for file in _reached(modules, package))
 

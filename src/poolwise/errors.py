@@ -72,13 +72,13 @@ class InputError(PoolwiseError):
         super().__init__(f"{text}\n  remedy: {remedy}" if remedy else text)
 
     def at(self, *path: str | int) -> InputError:
-        """Return the error with another path put before its own, unless its location is final."""
+        """Return the error with a path prepended to its own, unless its location is final."""
         if not self.located and self.line is None:
             self.path = (*path, *self.path)
         return self
 
     def in_file(self, file: str | Path) -> InputError:
-        """Return the error with a file, unless it names one."""
+        """Return the error with a file added, unless it already names one."""
         if self.file is not None:
             return self
         return _rebuild_input_error(type(self), self.message, file, self.line, self.field, self.remedy)
@@ -111,7 +111,7 @@ class ManyErrors(InputError):
 
     @classmethod
     def of(cls, errors: Sequence[InputError]) -> InputError:
-        """Combine errors; a single one is returned unchanged."""
+        """Combine errors; a single error is returned unchanged."""
         single_errors = flat(errors)
         if len(single_errors) == 1:
             return single_errors[0]
@@ -145,7 +145,7 @@ class Problems:
             self.errors.append(error.at(*path))
 
     def finish(self, locate: Callable[[InputError], InputError] = lambda error: error) -> None:
-        """Raise the collected errors, if any, each located; an error that occurred several times is reported once."""
+        """Raise the collected errors, if any, with their locations; an error that occurred several times is reported once."""
         if self.errors:
             errors = flat(map(locate, self.errors))
             raise ManyErrors.of([*{str(error): error for error in errors}.values()])
@@ -153,7 +153,7 @@ class Problems:
 
 @contextmanager
 def errors_below(*path: str | int) -> Iterator[None]:
-    """Put a path before the path of an InputError that is raised in the block."""
+    """Prepend a path to the path of an InputError that is raised in the block."""
     try:
         yield
     except InputError as error:
@@ -196,9 +196,9 @@ class PolicyError(PoolwiseError):
     Parameters
     ----------
     message
-        What it did, in one sentence.
+        What the object did wrong, in one sentence.
     by
-        The object; if a user defined its class, the message begins with the file and line.
+        The object; if its class is user code, the message begins with the file and line of the class.
 
     Examples
     --------

@@ -27,7 +27,7 @@ def plain(content: Json) -> Json:
 
 
 def pretty_parts(content: Mapping[str, Any]) -> Iterator[bytes]:
-    """Yield the bytes of `pretty(content, sort=False)` in parts; an iterator as a value becomes a list, one item at a time."""
+    """Yield the bytes of `pretty(content, sort=False)` in parts; an iterator is written as a list, one item at a time."""
     before = "{"
     for name, value in content.items():
         yield f"{before}\n {json.dumps(name)}: ".encode()

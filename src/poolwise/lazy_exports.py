@@ -1,4 +1,4 @@
-"""Names that a package exports and imports when they are first used (PEP 562).
+"""Names that a package exports, and imports only when they are first used (PEP 562).
 
 The stub of the package, `__init__.pyi`, is the only list of these names: type checkers read it, and so does the package itself.
 Each line has the form `from module import name as name`.

@@ -49,7 +49,7 @@ class LoopResult:
     Attributes
     ----------
     passes : scheduling passes
-    opened : number of times that a dispatcher was opened: once, and again whenever the machine or the job table was replaced
+    opened : number of times that a dispatcher was opened: at the start, and whenever the machine or job table was replaced
     rejected : row of the job table -> reason
     refused : decisions that the platform refused (a simulated platform refuses only a policy's mistake)
     waiting : rows of the jobs that were still waiting when the events ended
@@ -73,8 +73,8 @@ def run_loop(
 ) -> LoopResult:
     """Drive a platform with a scheduler until its events end.
 
-    The scheduler is opened on the platform's machine, and opened again whenever that machine changes (an owner joined or left)
-    or the platform replaces its job table.
+    The scheduler is opened on the platform's machine, and again whenever the machine changes (an owner joined or left) or the
+    platform replaces its job table.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ def run_loop(
 
 @dataclass
 class _Unreported:
-    """Changes since the last call of the dispatcher, collected under the names of the fields of `Changes`."""
+    """Changes since the last call of the dispatcher, collected in fields with the names of those of `Changes`."""
 
     arrived: list[int] = field(default_factory=list)
     requeued: list[int] = field(default_factory=list)
@@ -198,7 +198,7 @@ class Loop:
         return self._report()
 
     def _decide(self, changes: Changes) -> CommitResult:
-        """Call the dispatcher and commit its decisions; repeat without jobs that the platform set aside."""
+        """Call the dispatcher and commit its decisions; repeat without the jobs that the platform sets aside."""
         outcome = committed = self._commit(self._ask(changes))
         for _ in range(ROUNDS - 1):
             if not committed.aside or self.aside.keys() >= set(self.queue.jobs.tolist()):
@@ -208,14 +208,14 @@ class Loop:
         return outcome
 
     def _undecided(self, changes: Changes, outcome: CommitResult) -> Changes:
-        """Return the changes that justify another call of the dispatcher if the last only rejected or resized; else none."""
+        """Return the changes for another call of the dispatcher, if the last call only rejected or resized; else no changes."""
         if not outcome.committed or outcome.rejected or not all(isinstance(d, Reject | Resize) for d in outcome.committed):
             return Changes()
         rejected = frozenset(d.job for d in outcome.committed if isinstance(d, Reject))
         return replace(changes.without_arrivals(rejected), resized=self._report().resized)
 
     def _ask(self, changes: Changes) -> Decisions:
-        """Call the dispatcher, opened on the present machine, with the jobs that are not set aside."""
+        """Call the dispatcher, opened on the current machine, with the jobs that are not set aside."""
         snapshot = self.platform.snapshot()
         dispatcher = self.dispatcher
         machine, table = self._opened_on
@@ -224,7 +224,7 @@ class Loop:
         return dispatcher.schedule(self.considered, snapshot, changes)
 
     def _commit(self, decisions: Decisions) -> CommitResult:
-        """Commit decisions on the platform, and apply what took effect to the queue."""
+        """Commit decisions on the platform, and apply those that took effect to the queue."""
         self._check(decisions)
         began = time.monotonic()
         outcome = self.platform.commit(decisions)
@@ -253,7 +253,7 @@ class Loop:
         return changes
 
     def _check(self, decisions: Decisions) -> None:
-        """Raise PolicyError if a decision rejects a job that does not wait, or that an earlier one has started or rejected."""
+        """Raise PolicyError if a decision rejects a job that does not wait, or that an earlier decision started or rejected."""
         if not decisions.rejected:
             return
         settled: set[int] = set()
@@ -268,7 +268,7 @@ class Loop:
                 settled.add(decision.job)
 
     def _apply(self, event: Event) -> None:
-        """Apply an event to the queue, and note it for the dispatcher."""
+        """Apply an event to the queue, and record it for the dispatcher."""
         news = self._unreported
         match event:
             case Arrival(job, tasks):
@@ -295,7 +295,7 @@ class Loop:
                 raise PolicyError(f"the loop does not support the event {event!r}")
 
     def _apply_end(self, end: Ended) -> None:
-        """Apply the end of a run; the queue holds its tasks again if they are to be requeued."""
+        """Apply the end of a run; requeue its tasks if the event requests it."""
         if end.run not in self._runs:
             return  # reported before
         start = self._runs.pop(end.run)
@@ -308,5 +308,5 @@ class Loop:
             self._unreported.requeued.append(end.job)
 
     def _passes(self, job: int) -> int:
-        """Return the number of passes that a job waited in the run that this one continues."""
+        """Return the number of passes that a job had waited in the run that this run continues."""
         return 0 if self.continued is None else self.continued.passes.get(self.queue.table.name(job), 0)

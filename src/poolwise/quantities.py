@@ -62,7 +62,7 @@ _QUANTITY = re.compile(r"\s*([-+]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(
 def parse(text: str | int | float, dimension: Dimension) -> int:
     """Parse a quantity such as "64 GiB", "7 us" or "3 days" into a whole number of base units, rounded up.
 
-    Raises ValueError (which lists the valid units) for a missing or unknown unit, a negative or infinite number, or text that
+    Raises ValueError, which lists the valid units, for a missing or unknown unit, a negative or infinite number, and text that
     is not a quantity. A number without a unit is valid only for counts.
     """
     units = UNITS[dimension]
@@ -101,7 +101,7 @@ def to_seconds(ns: int) -> float:
 
 
 def with_slowdown(work_ns: float, slowdown: float) -> int:
-    """Return the ns that `work_ns` of reference work take at a slowdown: work + ceil(work * slowdown), rounded up once.
+    """Return how long `work_ns` of reference work take at a slowdown, ns: work + ceil(work * slowdown), rounded up once.
 
     Source: specs of the memory pools, runtime = r + ceil(r * (sld_factor * rm_ratio)).
     """
@@ -109,7 +109,7 @@ def with_slowdown(work_ns: float, slowdown: float) -> int:
 
 
 def format_count(number: int, noun: str) -> str:
-    """Format a number of things with the singular or plural of their noun: (1, "job") -> "1 job", (0, "job") -> "0 jobs"."""
+    """Format a count with the singular or plural of a noun: (1, "job") -> "1 job", (0, "job") -> "0 jobs"."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
@@ -131,7 +131,7 @@ _WHOLE = 10
 def format_time(seconds: float) -> str:
     """Format a duration with at most two units: 7380 -> '2 h 3 min', 1.13e6 -> '13 days', 42.4 -> '42.4 s'.
 
-    Durations of 1 ns and more have no exponent; values that are not finite give "-".
+    Durations of at least 1 ns have no exponent; values that are not finite give "-".
     """
     if not math.isfinite(seconds):
         return "-"
@@ -150,5 +150,5 @@ def format_time(seconds: float) -> str:
 
 
 def shared_time_unit(seconds: float) -> tuple[float, str]:
-    """Return the unit (s, name) for an axis of this length: the largest with at least three units, else 's'."""
+    """Return the unit (s, name) for an axis of this length: the largest that fits at least three times, else 's'."""
     return next(((size, many) for size, _, many in _TIMES if seconds >= 3 * size), (1, "s"))

@@ -71,7 +71,7 @@ def _drawn(state: NDArray[np.uint64], job: IntArray, task: IntArray) -> FloatArr
 
 
 def _few(seed: int, stream: str, job: IntArray, task: int) -> FloatArray:
-    """(k,) draws for (k,) jobs with Python integers; bit-identical to the vectorized draws."""
+    """Return (k,) draws for (k,) jobs, computed with Python integers; they are bit-identical to the vectorized draws."""
     state = _mixed(seed & _ALL, zlib.crc32(stream.encode()))
     return np.array([(_mixed(_mixed(state, j & _ALL), task & _ALL) >> 11) * 2.0**-53 for j in job.tolist()], dtype=np.float64)
 

@@ -1,8 +1,8 @@
 """Registry that finds policies, models, formats and other classes by name.
 
-A class in the package registers itself with `@register(group, name)` in the file that defines it; nothing else needs to be
-edited. Another package registers through entry points of the same group ("poolwise.orders", ...). A file of your own
-needs neither: "path/to/file.py:Name" and "module:Name" work wherever a name does.
+A class in the package registers itself with `@register(group, name)` in the file that defines it; no other file changes.
+Another package registers through entry points of the same group ("poolwise.orders", ...). Your own files need neither:
+"path/to/file.py:Name" and "module:Name" work wherever a name does.
 """
 
 from __future__ import annotations
@@ -57,11 +57,11 @@ Its content is part of the key of a run. `pathlib.Path` declares the same.
 
 
 class SettingsOf(NamedTuple):
-    """Annotation of settings for another component, whose name is in a field of the same class.
+    """Annotation of the settings of another component, whose name is in a field of the same class.
 
     Attributes
     ----------
-    group, field : registry group of the component, and field with its name
+    group, field : registry group of the component, and the field that contains its name
     """
 
     group: str
@@ -195,7 +195,7 @@ def load(reference: str) -> Any:
 
 
 def _load_entry_point(point: EntryPoint) -> Any:
-    """Load an object that another distribution registers; if that fails, raises an InputError that names the distribution."""
+    """Load an object that another distribution registers; raises an InputError that names the distribution if that fails."""
     try:
         return point.load()
     except (ImportError, AttributeError) as error:
@@ -205,7 +205,7 @@ def _load_entry_point(point: EntryPoint) -> Any:
 
 
 def _load_file_named(group: str, name: str) -> None:
-    """Import the files that have the name of a class, if any: other files of the group may load a solver or compile kernels."""
+    """Import only the files named after a class, if any: other files of the group may load a solver or compile kernels."""
     for package_name in GROUPS.get(group, ()):
         package, stem = importlib.import_module(package_name), name.replace("-", "_")
         if stem in (module.name for module in pkgutil.iter_modules(getattr(package, "__path__", ()))):

@@ -1,7 +1,7 @@
 """Representations of objects that fit a terminal: at most `LINES` lines of at most `WIDTH` characters.
 
-A schedule of a million jobs is as short to print as one of ten: arrays are shown by their type and shape, long collections by
-their number of items.
+A schedule of a million jobs prints as briefly as one of ten: arrays are shown by type and shape, long collections by their
+number of items.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _VALUE = 60
 
 
 def short_repr(thing: object) -> str:
-    """Represent a dataclass or named tuple by its class and its fields.
+    """Represent a dataclass or named tuple by its class and fields.
 
     Assign it in the body of a class: `__repr__ = short_repr`.
     """

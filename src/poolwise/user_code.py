@@ -1,4 +1,4 @@
-"""User code that runs inside Poolwise: the location of its classes, and the report if it fails."""
+"""User code that runs inside Poolwise: the location of its classes, and error messages for its failures."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _INSTALLED = tuple(
 
 
 def _own_folders() -> tuple[Path, ...]:
-    """Return the folders of Poolwise and its other distributions, which may be installed from a checkout."""
+    """Return the folders of Poolwise and its extensions, which may be installed from a checkout."""
     return _PACKAGE, *extension_folders().values()
 
 
@@ -31,7 +31,7 @@ def loads_user_code() -> bool:
 
 
 def class_location(thing: object) -> tuple[str, int] | None:
-    """Return file and line of an object's class if it is defined outside Poolwise; None if not, or if unknown."""
+    """Return the file and line of an object's class; None if Poolwise defines the class or the location is unknown."""
     kind = thing if isinstance(thing, type) else type(thing)
     if kind.__module__.partition(".")[0] in ("poolwise", "builtins", *DISTRIBUTIONS):
         return None
@@ -42,16 +42,16 @@ def class_location(thing: object) -> tuple[str, int] | None:
 
 
 def with_location(thing: object, message: str) -> str:
-    """Prefix a message about an object with file and line of its class if a user defined it."""
+    """Prefix a message about an object with the file and line of its class if the class is user code."""
     location = class_location(thing)
     return message if location is None else f"{_short(location[0])}, line {location[1]}: {message}"
 
 
 def user_failure(error: BaseException) -> str | None:
-    """Describe an exception that a user's code raised, with file, line and function; None if it has another origin.
+    """Describe an exception that user code raised, with file, line and function; None if it has another origin.
 
-    The code is the user's if the failing call passed through a file outside Poolwise, Python and installed packages after it
-    had passed through Poolwise; the last such line is named.
+    The origin is user code if the failing call passed through Poolwise, and then through a file outside Poolwise, Python and
+    installed packages; the last such line is named.
     """
     inside, origin = False, None
     for frame in traceback.extract_tb(error.__traceback__):
@@ -69,7 +69,7 @@ def user_failure(error: BaseException) -> str | None:
 
 
 def _short(file: str) -> str:
-    """Return a path relative to the working folder if it is below that."""
+    """Return a path relative to the working folder if it is inside that folder."""
     path = Path(file)
     here = Path.cwd()
     return str(path.relative_to(here)) if path.is_relative_to(here) else file

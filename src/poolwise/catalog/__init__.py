@@ -25,7 +25,7 @@ def shipped(kind: str) -> list[tuple[str, str]]:
 def find(kind: str, name: str, *, folder: Path = FOLDER) -> Path:
     """Return the path of a shipped file of a kind, by its name with or without ".toml" or ".csv".
 
-    `folder` is the catalog to search: this one, or that of another distribution. Raises UnknownNameError.
+    `folder` is the catalog to search: this catalog, or that of another distribution. Raises UnknownNameError.
     """
     for path in (folder / kind / name, folder / kind / f"{name}.toml", folder / kind / f"{name}.csv"):
         if path.is_file():
@@ -37,13 +37,13 @@ def find(kind: str, name: str, *, folder: Path = FOLDER) -> Path:
 
 
 def resolve(kind: str, reference: str | Path) -> Path:
-    """Return the path of "catalog:NAME" among the shipped files of a kind; any other reference is returned as a path."""
+    """Return the path of "catalog:NAME" among the shipped files of a kind; return any other reference as a path."""
     name = str(reference)
     return find(kind, name.removeprefix(PREFIX)) if name.startswith(PREFIX) else Path(reference)
 
 
 def file(kind: str, reference: str | Path) -> Path:
-    """Return the path of a file, which exists, has a suffix or is in a folder, or of a shipped file of a kind by its name."""
+    """Return the path of a file if the reference exists, has a suffix or names a folder, else that of a shipped file."""
     path = Path(reference)
     return path if path.is_file() or path.suffix or len(path.parts) > 1 else find(kind, str(reference))
 

@@ -1,4 +1,4 @@
-"""Comparison of runs, whether in memory or in files, with each other and with those of a study's `[today]`."""
+"""Comparison of runs, in memory or in files, with each other and with the runs of a study's `[today]`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from poolwise.studies.description import read_descriptions
 def compare_with_today(result: StudyResult, cells: Sequence[CellResult]) -> Comparison | None:
     """Compare the cells of one setting, one per seed, with today's configuration.
 
-    Returns None if the study has no `[today]`, or if the two have no jobs in common.
+    Returns None if the study has no `[today]`, or if the two configurations have no jobs in common.
     """
     if not result.study.today:
         return None
@@ -32,7 +32,7 @@ def compare_with_today(result: StudyResult, cells: Sequence[CellResult]) -> Comp
 
 
 def compare_cells_with_today(cells: Sequence[Cell], today: Mapping[str, Cell], store: CellStore) -> Comparison | None:
-    """Compare the simulated cells of one setting, one per seed, with the cells of today.
+    """Compare the simulated cells of one setting, one per seed, with those of today's configuration.
 
     Returns None if they have no jobs in common.
     """
@@ -52,13 +52,13 @@ def compare_cells_with_today(cells: Sequence[Cell], today: Mapping[str, Cell], s
 
 
 def prepend_today(runs: Sequence[SavedRun]) -> list[SavedRun]:
-    """Put the run of today before the runs of a study that has one, unless `MOST_RUNS` is reached."""
+    """Put the run of today's configuration, if the study has one, before its other runs, unless `MOST_RUNS` is reached."""
     first = _today_of(runs[0]) if runs and len(runs) < MOST_RUNS else None
     return [*runs] if first is None else [first, *runs]
 
 
 def _today_of(run: SavedRun) -> SavedRun | None:
-    """Return the run of today with which a study's run is compared, with the same seeds; None if the study has no `[today]`."""
+    """Return the run of today's configuration with the seeds of a study's run, to compare the two; None without a `[today]`."""
     file = run.source / "provenance.json"
     today = json.loads(file.read_bytes()).get("today") if run.records and file.is_file() else None
     if today is None:
@@ -73,13 +73,13 @@ def _today_of(run: SavedRun) -> SavedRun | None:
 
 @dataclass(frozen=True, eq=False)
 class RunInMemory(SavedRun):
-    """A simulated run in the form of a saved one; it has its workload and schedule, so nothing is simulated again."""
+    """A simulated run in the form of a saved one; it keeps its workload and schedule, so nothing is simulated again."""
 
     run: SimulatedRun | None = None
 
     @classmethod
     def of(cls, run: SimulatedRun) -> RunInMemory:
-        """Name a run after its scheduler and its machine, which become part of its label if they differ between runs."""
+        """Name a run after its scheduler and machine; names that differ between runs become part of the labels."""
         parameters = {"machine": run.machine.name}
         if run.scheduler is not None:
             parameters["scheduler"] = scheduler_text(run.scheduler)
@@ -110,7 +110,7 @@ def compare(*runs: SimulatedRun | str | Path, over: ComparedOver | None = None, 
     over
         Population of the confidence intervals: "seeds" or "jobs". By default the seeds, if all runs share three or more.
     metrics
-        Names of metrics in addition to the standard ones and those that the runs were measured by.
+        Names of metrics in addition to the standard ones and those that the runs already have.
 
     Returns
     -------
@@ -119,7 +119,7 @@ def compare(*runs: SimulatedRun | str | Path, over: ComparedOver | None = None, 
     Raises
     ------
     InputError
-        There are fewer than two runs, they are of different jobs, or one cannot be read.
+        There are fewer than two runs, the runs have different jobs, or one cannot be read.
 
     Examples
     --------

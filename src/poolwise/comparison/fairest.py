@@ -1,4 +1,4 @@
-"""The rule that chooses among alternatives that are not distinguishable."""
+"""Rule that chooses among alternatives that are not distinguishable."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 def fairest(ranked: Sequence[T], added_wait: Callable[[T], float], difference: Callable[[T, T], Interval]) -> T:
-    """Return the alternative that adds the least wait among those that no other alternative is shown to beat.
+    """Return the alternative that adds the least wait, among those that no other is shown to beat.
 
     Parameters
     ----------

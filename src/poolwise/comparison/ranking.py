@@ -1,4 +1,4 @@
-"""The ranking of candidates, and the answer that plans and the search for orders build from it."""
+"""Ranking of candidates, and the answer that plans and order searches build from it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class CandidateRanking(Generic[K]):
 
     Attributes
     ----------
-    best : best candidate, by the objective, of those shown to meet the targets
+    best : best candidate, by the objective, among those shown to meet the targets
     runner_up : next best of these candidates
     undecided : best of the candidates that are better than `best` but not shown either to meet or to miss the targets
     """
@@ -35,7 +35,7 @@ class CandidateRanking(Generic[K]):
 
     @classmethod
     def of(cls, ranked: Sequence[K], state: Callable[[K], State], objective: Callable[[K], float]) -> CandidateRanking[K]:
-        """Rank candidates, which are given in order of the objective; less is better."""
+        """Rank candidates, given in ascending order of the objective, which is minimized."""
         keeping = [k for k in ranked if state(k) == "keeps"]
         best = keeping[0] if keeping else None
         undecided = (k for k in ranked if state(k) == "undecided" and (best is None or objective(k) < objective(best)))

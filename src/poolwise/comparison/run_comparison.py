@@ -1,4 +1,4 @@
-"""Comparison of runs: every metric, paired differences with their intervals, and the jobs that changed most."""
+"""Comparison of runs: every metric, paired differences with their intervals, and the jobs whose waits changed most."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Difference:
 
     @property
     def verdict(self) -> DifferenceVerdict:
-        """Verdict from the interval; "unknown" without one. A metric without a better direction can only be "changed"."""
+        """Verdict from the interval; "unknown" without one. A metric without a preferred direction can only be "changed"."""
         if math.isnan(self.interval.low):
             return "alike" if self.value == self.first else "unknown"
         if self.interval.low <= 0 <= self.interval.high:
@@ -67,7 +67,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class ChangedJob:
-    """A job whose wait differs from its wait in the first run; values are means over the seeds if these share their jobs."""
+    """A job whose wait differs from that in the first run; values are means over the seeds if all seeds have the same jobs."""
 
     run: int
     id: int
@@ -85,7 +85,7 @@ class ChangedJob:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
-    """Two or more runs of the same jobs; the first is the reference of the others. `compare` returns it.
+    """Two or more runs of the same jobs; the first is the reference for the others. `compare` returns it.
 
     Attributes
     ----------
@@ -156,12 +156,12 @@ class Comparison:
 
     @cached_property
     def described(self) -> Mapping[str, Metric]:
-        """Name -> description, unit and direction of each of these metrics."""
+        """Name -> description, unit and preferred direction of each of these metrics."""
         return metrics_named((*STANDARD, *self.measures), self.metrics[0])
 
     @cached_property
     def differences(self) -> tuple[Difference, ...]:
-        """Every metric of every run compared with the first; over seeds if there are several, else over jobs."""
+        """Every metric of every run compared with the first run; over seeds if there are several, else over jobs."""
         return tuple(self._difference(k, name) for k in range(1, len(self.runs)) for name in self.metrics[0])
 
     def changed(self, count: int) -> list[ChangedJob]:
@@ -181,13 +181,13 @@ class Comparison:
 
     @cached_property
     def same_jobs(self) -> bool:
-        """True if the seeds share their jobs, False if each seed draws its own workload."""
+        """True if all seeds have the same jobs, False if each seed draws its own workload."""
         first = self.runs[0].outcomes[self.seeds[0]]
         others = (self.runs[0].outcomes[seed] for seed in self.seeds[1:])
         return all(np.array_equal(first.id, o.id) and np.array_equal(first.submit, o.submit) for o in others)
 
     def population(self, k: int, seed: int) -> BoolArray:
-        """Return the (n_job,) measured jobs of run `k`: those after the longest warm-up that finished in every run."""
+        """Return the (n_job,) measured jobs of run `k`: those that follow the longest warm-up and finished in every run."""
         outcomes = self.runs[k].outcomes[seed]
         everywhere = np.isin(outcomes.id, self._common(seed))
         return everywhere & outcomes.finished
@@ -245,7 +245,7 @@ class Comparison:
 
     @cached_property
     def _warm_up(self) -> dict[int, IntArray]:
-        """Seed -> ids of the first submitted jobs, as many as the longest warm-up; files of times lack jobs that never ran."""
+        """Seed -> ids of the first jobs submitted, as many as the longest warm-up; files of times lack jobs that never ran."""
         longest = max(self.runs, key=lambda run: run.warm_up)
         full = next((run for run in self.runs if not run.times_only), None)
         if full is None and longest.warm_up:
@@ -290,9 +290,9 @@ class Comparison:
         return Difference(k, name, float(first.mean()), float(here.mean()), interval, self.described[name].better)
 
     def _per_job(self, k: int, name: str) -> FloatArray:
-        """Return the contributions of the measured jobs, (n,), in submission order, averaged over seeds that share their jobs.
+        """Return the contributions of the measured jobs, (n,), in submission order, averaged over seeds with the same jobs.
 
-        If the seeds have different jobs, or different jobs were measured, the seeds are concatenated.
+        If the jobs, or the measured jobs, differ between seeds, the seeds are concatenated.
         """
         each = [_PER_JOB[name](self.runs[k].outcomes[seed])[self.population(k, seed)] for seed in self.seeds]
         first = self._common(self.seeds[0])
@@ -319,7 +319,7 @@ class Comparison:
 
 
 def _labels(runs: Sequence[SavedRun]) -> tuple[str, ...]:
-    """Return unique labels, made of the parameters that differ, then of the sources, and finally of numbers."""
+    """Return unique labels, built from the parameters that differ, then, if needed, from the sources and from numbers."""
     names = dict.fromkeys(name for run in runs for name in run.parameters)
     differ = [name for name in names if len({run.parameters.get(name) for run in runs}) > 1]
     own = [" ".join(f"{name}={run.parameters[name]}" for name in differ if name in run.parameters) for run in runs]

@@ -36,8 +36,8 @@ class SavedRun:
     parameters : varied parameter -> its value; a parameter is named by the end of its path if that is unique
     source : the folder or file
     outcomes : seed -> outcomes of all jobs
-    warm_up : number of first submitted jobs that are not measured
-    times_only : whether only submissions, starts and ends of the jobs that ran are known
+    warm_up : number of jobs, the first submitted, that are not measured
+    times_only : whether only the submission, start and end of jobs that ran are known
     inputs : file -> SHA-256
     records : seed -> configuration of the run, if its provenance file exists
     """
@@ -64,7 +64,7 @@ class SavedRun:
         return simulate_again(self._cell(seed), self.outcomes[seed])
 
     def with_full_outcomes(self) -> SavedRun:
-        """Return the run with complete outcomes, not only times; a run with times only is simulated again.
+        """Return the run with complete outcomes; a run with times only is simulated again.
 
         Raises InputError without a provenance file, or if the simulated times differ from the saved ones.
         """
@@ -89,8 +89,8 @@ class SavedRun:
 def read_runs(reference: str) -> list[SavedRun]:
     """Read the runs of a reference: FOLDER, FOLDER:SELECTION or SCHEDULE.csv.
 
-    A selection is a comma-separated list of PATH=VALUE (the end of the path suffices), seed=N or key prefixes; all must
-    match. Cells that differ only in the seed are one run. Raises InputError if nothing matches.
+    A selection is a comma-separated list of PATH=VALUE (the end of the path suffices), seed=N or key prefixes; all must match.
+    Cells that differ only in the seed form one run. Raises InputError if nothing matches.
     """
     path, selection = _split(reference)
     if path.is_file():
@@ -172,7 +172,7 @@ def _records(file: Path) -> list[RecordedRun]:
 
 
 def _read_schedule(path: Path) -> SavedRun:
-    """Read a schedule with `times_only`; fields that the file lacks (memory, other durations) get empty values."""
+    """Read a schedule as a run with `times_only`; fields that the file lacks (memory, other durations) get empty values."""
     try:
         content = path.read_bytes()
         frame = pl.read_csv(BytesIO(content)) if path.suffix == ".csv" else read_parquet(path)[0]

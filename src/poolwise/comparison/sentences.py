@@ -17,7 +17,7 @@ _JUDGED = {"alike": "not distinguishable", "unknown": "uncertainty unknown"}
 
 
 def difference_sentence(comparison: Comparison, d: Difference) -> str:
-    """Describe a metric of a run and of the first run, their difference with its interval, and the verdict."""
+    """Describe a metric in a run and in the first run, the difference with its interval, and the verdict."""
     description, unit, *_ = comparison.described[d.metric]
     run = f", {comparison.labels[d.run]}" if len(comparison.runs) > 2 else ""
     spread = "" if np.isnan(d.interval.low) else f" [{bounds_text(d.interval, unit)}]"
@@ -33,21 +33,21 @@ def verdict_text(d: Difference) -> str:
 
 
 def value_text(value: float, unit: str) -> str:
-    """Format a value with its unit, a time in a readable unit."""
+    """Format a value with its unit; a time gets a readable unit."""
     if unit == "s":
         return format_time(value)
     return f"{format_number(100 * value)} %" if unit == "fraction" else f"{format_number(value)} {unit_of(value, unit)}".strip()
 
 
 def change_text(value: float, unit: str) -> str:
-    """Format a change with its sign and unit; a change of a fraction in percentage points."""
+    """Format a change with its sign and unit; a change of a fraction is in percentage points."""
     if unit == "s":
         return f"{'+' if value > 0 else ''}{format_time(value)}"
     return f"{format_number(100 * value, '+')} points" if unit == "fraction" else f"{format_number(value, '+')} {unit}".strip()
 
 
 def bounds_text(interval: Interval, unit: str) -> str:
-    """Format the bounds of the interval of a change; times and fractions carry their unit, since a unit of time may differ."""
+    """Format the bounds of a change; times and fractions carry their unit, since the two times may have different units."""
     low, high = (change_text(bound, unit if unit in ("s", "fraction") else "") for bound in (interval.low, interval.high))
     return f"{low} to {high}"
 
@@ -64,7 +64,7 @@ def population_sentence(comparison: Comparison) -> str:
 
 
 def today_heading(comparison: Comparison) -> str:
-    """Return a heading that names the first run, with which the others are compared."""
+    """Return a heading that names the first run, the reference of the comparison."""
     return f"Changes compared with {comparison.runs[0].parameters['today']}"
 
 

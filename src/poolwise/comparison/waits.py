@@ -23,13 +23,13 @@ _WAITS: tuple[tuple[str, Callable[[FloatArray], float]], ...] = (
 
 @dataclass(frozen=True, eq=False)
 class PairedWaits:
-    """Job waits under the recommendation and, if there is one, under the reference, over the same jobs.
+    """Waits of the same jobs under the recommendation and, if there is one, under the reference.
 
     Attributes
     ----------
-    recommended : (n,) waits in s under the recommendation, the runs of all seeds concatenated
-    reference : (n,) waits in s under the reference, None without one
-    rejected : maximum number of jobs of any seed that can never run: under the recommendation, and under the reference
+    recommended : (n,) waits in s under the recommendation, with the runs of all seeds concatenated
+    reference : (n,) waits in s under the reference; None without one
+    rejected : number of jobs that can never run, maximum over seeds: under the recommendation, and under the reference
     """
 
     recommended: FloatArray

@@ -1,4 +1,4 @@
-"""Sensitivity of an answer to the few largest jobs: selects these jobs, and finds the fewest that change the answer."""
+"""Sensitivity of an answer to the few largest jobs: select these jobs, and find the fewest that change the answer."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Largest:
     ----------
     what : description of the resource
     jobs : number of jobs of the workload
-    ids : (k,) of the few jobs, the largest first
+    ids : (k,) ids of the few jobs, the largest first
     amounts : (k + 1,) requests of the few jobs, and the largest request of any other job; base units
     """
 
@@ -59,7 +59,7 @@ def largest_jobs(workload: Workload, key: str) -> Largest:
 
 
 def _requests(workload: Workload, key: str) -> tuple[str, FloatArray]:
-    """Return the resource of a size, in words, and its (n_job,) requests; node-hours if no request matches the size."""
+    """Return the name of the resource that a size provides and its (n_job,) requests; node-hours if no request matches."""
     _, section, name, field = (*key.split("."), "", "", "")[:4]
     if section == "rack":
         return "nodes", (workload.nodes * workload.tasks).astype(np.float64)
@@ -78,9 +78,9 @@ class LeftOut:
     ----------
     text : the result in sentences
     tried : whether the answer was computed again
-    decide : ids of the fewest jobs whose removal changes the answer as the removal of all few does; empty if none does
-    what : resource of which they request the most
-    then : the answer without them, as plain data; None if it does not change, or if no candidate meets the targets
+    decide : ids of the fewest jobs whose removal changes the answer as removing all of the few does; empty if none does
+    what : resource by which these jobs are the largest
+    then : the answer without these jobs, as plain data; None if it does not change, or if no candidate meets the targets
     """
 
     text: str
@@ -101,12 +101,12 @@ class LeftOut:
 
 
 def fewest(group: Largest, answer: Found, answer_without: Callable[[tuple[int, ...]], Found]) -> tuple[int, Found] | None:
-    """Return the smallest set of largest jobs that changes the answer as removing all of the few does, and that answer.
+    """Return the smallest set of the largest jobs whose removal changes the answer as removing all few does, and that answer.
 
     Returns None if there is none.
 
-    `answer_without` computes the answer without the jobs with some ids; it is first called for all of the few. The binary
-    search assumes that, once an answer equals the one without all of the few, removing more of them does not change it.
+    `answer_without` computes the answer without the jobs that have the given ids; it is first called for all of the few. The
+    binary search assumes that, once an answer equals the one without all of the few, removing more of them does not change it.
     """
     counts = group.counts
     if not counts or (last := answer_without(group.ids[: counts[-1]])) == answer:

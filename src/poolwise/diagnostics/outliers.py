@@ -50,7 +50,7 @@ def few(jobs: int) -> int:
 
 
 class _Quantity(NamedTuple):
-    """A quantity for comparing jobs, the format of its amounts, and phrases with {} for one job and for several."""
+    """A quantity by which jobs are compared, the format of its amounts, and phrases with {} for one job and for several."""
 
     name: str
     of: Callable[[Outcomes], FloatArray]
@@ -93,7 +93,7 @@ class Outliers:
 
     Attributes
     ----------
-    quantity : quantity that is compared: memory_mib (per node), nodes, duration_s, requested_s or node_hours
+    quantity : quantity that sets them apart: memory_mib (per node), nodes, duration_s, requested_s or node_hours
     ids : ids of the few jobs, the largest first
     jobs : number of jobs of the workload
     least, most : smallest and largest amount of the few jobs
@@ -120,7 +120,7 @@ class Outliers:
 def outliers(outcomes: Outcomes) -> tuple[Outliers, ...]:
     """Return the few jobs that exceed all others in a quantity, and those that hold a large share of all node-hours.
 
-    For each quantity, the group is the one with the widest ratio to all other jobs, if that ratio is at least `APART`.
+    For each quantity, the group is the one with the largest ratio to all other jobs, if that ratio is at least `APART`.
     """
     groups = (_apart(outcomes, quantity) for quantity in _APART)
     return tuple(group for group in (*groups, _heavy(outcomes)) if group is not None)

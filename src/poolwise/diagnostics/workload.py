@@ -57,12 +57,12 @@ class Diagnostics:
     Attributes
     ----------
     jobs, nodes : number of jobs and nodes
-    load : offered load; on shared nodes that of the scarcest resource; NaN if it is undefined
-    load_without_few : offered load without the few jobs (`few`) with the most node-hours, or hours of the scarcest resource
+    load : offered load, on shared nodes that of the scarcest resource; NaN if it is undefined
+    load_without_few : offered load without the few jobs (`few`) that use the most node-hours, or hours of the scarcest resource
     span_s : seconds from the first to the last submission
     never : jobs that can never run, by reason
     outliers : groups of a few jobs much larger than all others
-    small_memory : sentence about memory too small to be meant; "" if the amounts are plausible
+    small_memory : sentence about implausibly small amounts of memory; "" if the amounts are plausible
     resources : load of each resource of shared nodes, the scarcest first; empty on whole nodes
     partitions : load of the scarcest resource of each partition, the highest first
     """
@@ -111,7 +111,7 @@ class Diagnostics:
 
     @property
     def overloaded(self) -> bool:
-        """True if jobs request at least the time of nodes, or of a resource, that the machine offers while they arrive."""
+        """True if jobs request at least as much time of nodes, or of a resource, as the machine offers while they arrive."""
         return self.load >= 1
 
     @property

@@ -1,4 +1,4 @@
-"""Explanation of waits: a replay of the run names the cause that held the job back in each scheduling pass."""
+"""Explanation of waits: a replay of the run determines what held the job back in each scheduling pass."""
 
 from poolwise.explain.answer import wait_answer
 from poolwise.explain.explanation import Episode, Explanation

@@ -16,7 +16,7 @@ from poolwise.short_repr import short_repr
 
 @dataclass(frozen=True, slots=True)
 class Episode:
-    """Consecutive passes in which the same cause, resource, need and blocker held the job back.
+    """Consecutive passes in which the job waited for the same cause, resource, need and blocker.
 
     Attributes
     ----------
@@ -25,7 +25,7 @@ class Episode:
     reason : reason given in the first pass
     free : minimum and maximum free amount of the resource that was short
     ahead : minimum and maximum number of waiting jobs with higher priority
-    reserved : earliest and latest start of the blocker's reservation, ns; None without one
+    reserved : earliest and latest start of the blocker's reservation, ns; None without a reservation
     fitting : minimum and maximum number of nodes with enough of the resource, where `reason.nodes` counts them
     holders : running jobs that held most of the resource in the first pass
     """
@@ -61,7 +61,7 @@ def _episode(passes: list[tuple[int, Reason]], end: int, holders: tuple[Holder, 
 
 
 def episode_key(reason: Reason) -> tuple[object, ...]:
-    """Return a key that is equal for the reasons of one episode."""
+    """Return a key that all reasons of one episode share."""
     return reason.cause, reason.text, reason.resource, reason.needed, reason.blocker, reason.reserved is None
 
 
@@ -74,9 +74,9 @@ class Explanation:
     job, machine : the job and the machine of the run
     passes : (ns, reason) of each pass that left the job waiting
     until : ns at which it started or was rejected; ns of the last pass if it is still waiting
-    placement : placement of its first start, None if it never started
-    rejected : reason why it can never run, "" if it can
-    memory : its memory over all runs, if the scheduler can change it or the workload states memory use
+    placement : placement of its first start; None if it never started
+    rejected : reason why it can never run; "" if it can
+    memory : memory of the job over all its runs, if the scheduler can change it or the workload states memory use
     holders : ns of the first pass of an episode -> running jobs that held most of what was short
 
     Examples

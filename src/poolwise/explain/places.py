@@ -37,7 +37,7 @@ class Holder:
 
 
 def holders(snapshot: Snapshot, job: int, resource: str) -> tuple[Holder, ...]:
-    """Return the jobs that hold most of a resource on the owners that a job (a row) may use, largest amount first.
+    """Return the jobs that hold most of a resource on the owners that a given job (a row) may use, largest amount first.
 
     Pools count as usable. A job holds its licenses wherever it runs. Without a resource, the nodes on which a job holds
     anything are counted.
@@ -121,7 +121,7 @@ def _group_text(machine: Machine, noun: str, each: Mapping[str, int], owners: li
 
 
 def _ranges(machine: Machine, owners: list[int]) -> Iterator[tuple[int, str]]:
-    """Yield the length and the text of each range of owners that follow each other among those of their type and rack."""
+    """Yield the length and text of each range of owners that are consecutive within their type and rack."""
     follows: dict[int, int] = {}  # owner -> the one before it of its type and rack
     newest: dict[tuple[str, int], int] = {}
     for owner in range(machine.n_owner):

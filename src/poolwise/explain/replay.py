@@ -16,7 +16,7 @@ from poolwise.schedulers.warm_up import warm_up_end
 
 @dataclass(frozen=True, eq=False)
 class Replay(Scheduler):
-    """Starts each job at the recorded time and place. A pass costs only as much as its starts.
+    """Starts each job at the recorded time and place. The cost of a pass depends only on the number of its starts.
 
     Supports jobs of one task that run once to completion, as the compiled engine runs them.
 

@@ -15,7 +15,7 @@ from poolwise.quantities import format_memory, format_time, to_seconds
 
 
 def answer_sentence(explanation: Explanation) -> str:
-    """Return how long a job waited, the cause that held it back longest, the share of that cause, and the blocking job."""
+    """Return how long a job waited, what held it back longest and for which share of the wait, and the blocking job."""
     job, wait = f"Job {explanation.job.id}", duration(explanation.wait)
     if explanation.rejected:
         return f"{job} can never run: {explanation.rejected}."
@@ -46,7 +46,7 @@ def _longest(explanation: Explanation, cause: WaitCause, resource: str) -> str:
 
 
 def holders_sentence(explanation: Explanation) -> str:
-    """Name the running jobs that held most of the scarce resource when the longest such episode began.
+    """Name the running jobs that held most of the scarce resource when the longest episode of this cause began.
 
     The result is empty if no such jobs are known.
     """
@@ -68,7 +68,7 @@ def _after(ns: int) -> str:
 
 
 def _each(reason: Reason, explanation: Explanation) -> str:
-    """Describe what must be free on each node of the job whose need the reason states."""
+    """Describe what must be free on each node: the needs of the blocking job if the reason states these, else of the job."""
     machine, job, name = explanation.machine, explanation.job, reason.resource
     if reason.blocker_needs and reason.blocker is not None:
         job = job.table.job(reason.blocker)
@@ -95,14 +95,14 @@ def _shortage(episode: Episode, explanation: Explanation) -> str:
 
 
 def needing(reason: Reason, explanation: Explanation) -> str:
-    """Return the name of the blocker if a reason states its need: "job 1094"; "" if it states the need of the job itself."""
+    """Return the blocker's name ("job 1094") if a reason states the blocker's need; "" if it states the job's own need."""
     if not reason.blocker_needs or reason.blocker is None:
         return ""
     return f"job {int(explanation.job.table.id[reason.blocker])}"
 
 
 def _percent(part: int, whole: int) -> str:
-    """Format a percentage that is 100 or 0 only if it is exact."""
+    """Format a percentage, as 100 or 0 only if it is exactly that."""
     return f"{min(99.0, max(1.0, round(100 * part / whole))):.0f}"
 
 

@@ -59,8 +59,8 @@ def explain_wait(
 ) -> Explanation:
     """Explain why a job waited, pass by pass.
 
-    If the compiled engine supports the workload, its schedule is replayed, and the scheduler is queried only in the passes of
-    the wait. Otherwise the scheduler decides the whole run again.
+    If the compiled engine supports the workload, its schedule is replayed, and the scheduler is queried only while the job
+    waits. Otherwise the scheduler decides the whole run again.
 
     Parameters
     ----------
@@ -143,10 +143,11 @@ def explain_wait(
 
 
 def _schedulers(spec: RunSpec, recorded: _RecordedStarts, outcomes: Outcomes | None) -> tuple[Scheduler, Scheduler]:
-    """Return the scheduler that decides the run, and the one that is queried in the passes of the wait.
+    """Return the scheduler that decides the run, and the one that is queried while the job waits.
 
-    If the compiled engine supports the run, the first one repeats its schedule. A backfill that keeps state is then replaced by
-    the `recorded` starts, because it has not seen the earlier passes. Raises InputError if `outcomes` differ from the schedule.
+    If the compiled engine supports the run, the first scheduler replays its schedule. In the second, a backfill that keeps
+    state is then replaced by the `recorded` starts, because it has not seen the earlier passes. Raises InputError if `outcomes`
+    differ from the schedule.
     """
     rule = rule_of(spec.scheduler)
     if rule is None or list_scheduling.unsupported(spec):
@@ -165,7 +166,7 @@ def _schedulers(spec: RunSpec, recorded: _RecordedStarts, outcomes: Outcomes | N
 def _in_workload(
     passes: list[tuple[int, Reason]], dependent: DependentTasks, workload: Workload, row: int
 ) -> list[tuple[int, Reason]]:
-    """Return the passes with blockers as rows of the workload, after the time in which the job waits for its predecessors."""
+    """Return the passes after those in which the job waited for its predecessors; blockers become rows of the workload."""
     blocked = [
         (time, why if why.blocker is None else replace(why, blocker=dependent.row_in_workload(why.blocker)))
         for time, why in passes
@@ -181,7 +182,7 @@ def _in_workload(
 
 
 def find_job(workload: Workload, job: int) -> int:
-    """Return the row of the job with this id; raise InputError that lists the nearest ids if there is none."""
+    """Return the row of the job with this id; if there is none, raise an InputError that lists the nearest ids."""
     rows = np.flatnonzero(workload.id == job)
     if len(rows):
         return int(rows[0])
@@ -197,12 +198,12 @@ def find_job(workload: Workload, job: int) -> int:
 
 
 class _RecordedStarts(BackfillPolicy):
-    """Starts the jobs that the record starts, in place of a backfill whose state cannot be rebuilt in the middle of a run."""
+    """Starts the recorded jobs, instead of a backfill whose state cannot be rebuilt in the middle of a run."""
 
     name, starts = "", tuple[Start, ...]()
 
     def select(self, cycle: SchedulingPass) -> Iterable[Start]:
-        """Return the recorded starts; jobs that fit along with them wait without a reason."""
+        """Return the recorded starts; jobs that would also fit are recorded as waiting for an unreported cause."""
         starts = [start for start in self.starts if start.job in cycle.queue]
         for job in cycle.to_explain(starts):
             if not isinstance(cycle.place(job, cycle.snapshot.with_starts(starts)), Refusal):
@@ -212,7 +213,7 @@ class _RecordedStarts(BackfillPolicy):
 
 @dataclass
 class _WaitRecorder(Scheduler, Dispatcher):
-    """Delegates decisions to a scheduler, or to the replay of its record, and records why the job waits."""
+    """Delegates decisions to a scheduler, or to the replay of its schedule, and records why the job waits."""
 
     decided: Scheduler
     explained: Scheduler

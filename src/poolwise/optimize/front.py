@@ -25,7 +25,7 @@ def front(points: FloatArray) -> BoolArray:
 
 
 def layers(points: FloatArray) -> IntArray:
-    """Return the layer of each of (n, d) points, (n,): 0 on the front, 1 on the front of the rest, and so on; NaNs last."""
+    """Return the layer of each of (n, d) points, (n,): 0 on the front, 1 on the front of the rest, and so on; NaNs are last."""
     layer = np.full(len(points), len(points), dtype=np.int64)
     left: BoolArray = np.asarray(~np.isnan(points).any(axis=1))
     depth = 0
@@ -46,8 +46,8 @@ def search_front(elements: Sequence[Element], measure: FrontMeasure, rungs: int,
     """Search for the front of a large set by successive halving of a random sample, then local moves from the survivors.
 
     `elements` are positions in a grid; neighbors differ by one step along one axis, or by one step up and one down. `measure`
-    evaluates elements at a rung, at the last of the `rungs` at most once; a third of each rung advances, by layers of the
-    front. `sample` elements are drawn with the seed for the first rung.
+    evaluates elements at a rung; at the last of the `rungs`, it evaluates each element at most once. The first rung has
+    `sample` elements, drawn with the seed. A third of each rung advances, by layers of the front.
 
     Returns the elements evaluated at the last rung, in order. Their front may miss points: it is not proven complete. Source:
     Jamieson and Talwalkar 2016, here with layers of the front instead of a single loss.

@@ -53,8 +53,8 @@ class LinearSolution:
     """Result of a solve; the fields after the status are only valid if it is "optimal" or "feasible".
 
     `bound` is a proven lower bound on every solution, -inf without one. `values` (n_column,) and `duals` (n_row,), the change
-    of the objective per unit of a row's bound, are NaN without a solution; duals also for integer programs. `detail` is a
-    message of the solver.
+    of the objective per unit of a row's bound, are NaN without a solution; the duals are also NaN for integer programs.
+    `detail` is a message of the solver.
     """
 
     status: LinearStatus
@@ -69,9 +69,9 @@ class LinearProgram:
     """Minimize cost @ v subject to low <= A v <= high and bounds on v. Columns and rows may be added, and bounds changed.
 
     The solver is "glop" or "interior_point" for linear programs, and "highs" or "scip" for integer programs. The interior point
-    method (HiGHS) has no warm start, no presolve, and a crossover to a vertex only if its solution misses the tolerances
-    without one: of several optima it otherwise returns one inside the optimal face. Programs on which it does not converge are
-    solved by the dual simplex method of HiGHS.
+    method (HiGHS) has neither a warm start nor presolve. It crosses over to a vertex only if its solution would otherwise miss
+    the tolerances, so among several optima it usually returns one inside the optimal face. Programs on which it does not
+    converge are solved by the dual simplex method of HiGHS.
     """
 
     def __init__(self, solver: LinearSolver = "glop") -> None:
@@ -158,9 +158,9 @@ class LinearProgram:
         """Solve the current problem, starting from the last solution if the solver supports warm starts.
 
         `nodes` limits the nodes of branch and bound, the root included: unlike `seconds`, it ends the search at the same
-        solution on every machine. `gap` is the relative gap at which an integer program counts as solved, and `feasibility`
-        the largest violation of a row, a bound or integrality in its solutions (1e-6 by default). `threads` is for SCIP only
-        (the other solvers choose their own), and `hint` is a solution (n_column,) to start from.
+        solution on every machine. `gap` is the relative gap at which an integer program counts as solved, and `feasibility` the
+        largest violation of a row, a bound or integrality in its solutions (1e-6 by default). `threads` applies to SCIP only
+        (the other solvers choose their own number), and `hint` is a solution (n_column,) to start from.
         """
         parameters = mathopt.SolveParameters(
             time_limit=None if seconds is None else datetime.timedelta(seconds=max(seconds, 1e-3)),
@@ -255,7 +255,7 @@ class LinearProgram:
 
 
 class Session:
-    """A solver that keeps its state between solves of a model.
+    """A solver that keeps its state from one solve of a model to the next.
 
     `mathopt.IncrementalSolver` does this too, but converts every solution and basis to Python objects, column by column, which
     took a fifth to a third of the time of rounding. This class reads only numbers.
@@ -291,7 +291,7 @@ class Session:
 
 @contextmanager
 def _silence() -> Iterator[None]:
-    """Keep the library's output off our standard output, which may be JSON: no parameter disables the last line of HiGHS."""
+    """Keep the library's output off our standard output, which may be JSON; no parameter suppresses the last line of HiGHS."""
     if os.name != "posix":
         yield
         return

@@ -1,8 +1,8 @@
-"""Cheapest element of a grid that satisfies a monotone predicate: if it holds for an element, it holds for every larger one.
+"""Cheapest element of a grid that satisfies a monotone predicate, one that holds for every element above one that satisfies it.
 
-The predicate is evaluated at one element at a time, the one that best divides the remaining ones: along one axis this is
-bisection, along several it follows the boundary. Monotonicity is verified: as soon as two answers contradict it, it is no
-longer used, and every element that could be cheaper is evaluated.
+The predicate is evaluated at one element at a time, the element that best divides the remaining ones. Along one axis this is
+bisection; along several, it follows the boundary. Monotonicity is verified: as soon as two answers contradict it, it is no
+longer assumed, and every element that could be cheaper is evaluated.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ def cheapest(
     """Find the element of least `cost` at which `holds`, the first on ties; None if it holds at none of them.
 
     The costs (n_1, ..., n_d) must not decrease along any axis. `holds` is evaluated at most once per element, and assumed to be
-    monotone: if it holds at x, it holds at every y >= x. `known` answers are not evaluated again, and may contradict that. Only
-    elements in the mask `among` may be chosen. The result is correct if `holds` is monotone, or if two answers show that it is
-    not; a violation that no answers show remains undetected.
+    monotone: if it holds at x, it holds at every y >= x. `known` answers are not evaluated again, and may contradict this
+    assumption. Only elements in the mask `among` may be chosen. The result is correct if `holds` is monotone, or if two answers
+    show that it is not; a violation that no answers show remains undetected.
     """
     cost = np.asarray(cost, dtype=np.float64)
     _check(cost)
@@ -85,7 +85,7 @@ def _up_to(element: Element) -> tuple[slice, ...]:
 
 
 def _divide(left: BoolArray, rank: IntArray) -> Element:
-    """Choose the element whose answer decides most in the worse case: all costlier elements if it holds, else all below it."""
+    """Choose the element whose answer rules out most in the worse case: costlier elements if it holds, else all below it."""
     if_not = left.astype(np.int64)
     for axis in range(left.ndim):
         if_not = np.cumsum(if_not, axis=axis)

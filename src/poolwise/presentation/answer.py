@@ -1,4 +1,4 @@
-"""The answer to a question: one model for studies, plans, searches, forecasts, placements, comparisons and explanations.
+"""Answers to questions: one model for studies, plans, searches, forecasts, placements, comparisons and explanations.
 
 `poolwise.report` writes it as a page, and `poolwise.cli.output` prints it.
 """
@@ -33,7 +33,7 @@ class Certainty:
     kind : "better" than all alternatives; "alike": not distinguishable from some; "meets" its targets; "interval" or
         "probability" of what is stated; a proven "bound"; or "unknown"
     level : probability that an interval covers the true value; None without intervals
-    samples, over : number of samples, 0 if it is not counted, and what they are: "seeds", "jobs", "workloads"
+    samples, over : number of samples, 0 if not counted, and their kind: "seeds", "jobs", "workloads"
     interval : of the difference from the runner-up, of the smallest margin to a target, or of what is stated
     probability : probability of what is stated
     better_than, alike : alternatives that are worse, and those that are not distinguishable
@@ -94,7 +94,7 @@ class DecisionCard:
 
     Attributes
     ----------
-    choice, effects : rows of what is recommended, and of what it costs and brings
+    choice, effects : rows with the recommendation, and rows with its costs and benefits
     certainty : certainty of the choice; None where it does not apply
     reference : name of the third column; "" without a reference
     note : information that a reader needs with the numbers recommended, certainty_of : name of the second column, and label of
@@ -127,9 +127,9 @@ class Answer:
     headline : the answer in one line
     status : decided; undecided within the budget; or infeasible: nothing meets the targets
     decision : recommendation, certainty and effects; None without one
-    cost : what the recommendation costs, compared with today; None without prices
+    cost : cost of the recommendation, compared with today; None without prices
     first : sentences to read before the answer: load, jobs that can never run, outliers, whether a few jobs decide it
-    because : sentences that support it
+    because : sentences that support the answer
     sections, after : heading -> further sentences, below the main figure and below the tables
     notes : remarks on the numbers
     main, figures : the main figure, drawn wide, and the others
@@ -184,12 +184,12 @@ class Answer:
 
     @property
     def small_figures(self) -> list[Figure]:
-        """All figures but the main one and the folded ones, with the effect of each price."""
+        """All figures except the main one and the folded ones, including the effect of each price."""
         prices = None if self.cost is None else tornado(self.cost)
         return [*self.figures, *([] if prices is None else [prices])]
 
     @property
     def charts(self) -> list[tuple[Figure, bool]]:
-        """All figures, the main one first, each with whether it is drawn wide."""
+        """(figure, whether it is drawn wide) for all figures, the main one first."""
         small = [*self.small_figures, *(shown for figures in self.further.values() for shown in figures)]
         return [*([] if self.main is None else [(self.main, True)]), *((shown, False) for shown in small)]

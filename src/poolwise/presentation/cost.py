@@ -80,14 +80,14 @@ class Cost:
         return sorted((line for line in self.lines if effect[line] > 0), key=lambda line: effect[line])
 
     def range_over(self, line: CostLine) -> tuple[float, float]:
-        """Return the $ saved (spent, without a `[today]`) with one price at each end of its range and the others likely."""
+        """Return the $ saved (spent, without a `[today]`) at both ends of one price's range, with the other prices likely."""
         base, weight = (self.saved[1], line.today - line.recommended) if self.has_today else (self.total[1], line.recommended)
         least, likely, most = line.price
         return base + weight * (least - likely), base + weight * (most - likely)
 
 
 def format_dollars(amount: float) -> str:
-    """Format an amount of money; amounts of 100 $ or more are in whole dollars."""
+    """Format an amount of money, in whole dollars from 100 $ upward."""
     return f"{amount:,.0f} $" if abs(amount) >= 100 else f"{amount:.4g} $"
 
 
@@ -150,7 +150,7 @@ def cost_sentences(cost: Cost) -> list[str]:
 
 
 def _added(saved: PriceRange) -> str:
-    """Describe how much more a recommendation costs than today; if the ends of the price ranges differ in sign, name both."""
+    """Describe how much more a recommendation costs than today; give both ends of the range if they differ in sign."""
     least, likely, most = saved
     if most > 0:
         return f"It costs {-likely:,.0f} $ more than today (from {-least:,.0f} $ more to {most:,.0f} $ less)."
@@ -173,7 +173,7 @@ def _break_even_sentences(cost: Cost, ranged: list[CostLine]) -> Iterator[str]:
 
 
 def tornado(cost: Cost) -> Boxes | None:
-    """Return a chart of the effect of each price, the widest on top; None if no price range matters."""
+    """Return a chart of the effect of each price, the largest on top; None if no price range matters."""
     lines = cost.sensitive_lines
     if not lines:
         return None

@@ -21,7 +21,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class Figure:
-    """Common part of all figures: a name (of its files), a title, a caption, and optionally the published figure.
+    """Common part of all figures: a name, used for files, a title, a caption, and optionally the published figure.
 
     `artifact` is the figure of the paper that this one reproduces, such as "Figure 8". `varies` names the numbers that differ
     between runs, such as timings.
@@ -57,7 +57,7 @@ class Curves(Figure):
 
 @dataclass(frozen=True)
 class Scatter(Figure):
-    """Points (x, y) of each series, joined if `joined`; `spread` maps a series to its (x low, x high, y low, y high).
+    """Points (x, y) of each series, connected if `joined`; `spread` maps a series to its (x low, x high, y low, y high).
 
     `target` draws a labelled line at a y value; `descriptions` maps a series to a text for each of its points.
     """
@@ -95,7 +95,7 @@ class Bars(Figure):
 
 @dataclass(frozen=True)
 class Box:
-    """A rectangle from `left` to `right` and from `low` to `high` that belongs to a series; `description` is its text."""
+    """A rectangle of a series, from `left` to `right` and from `low` to `high`; `description` is its text."""
 
     left: float
     right: float
@@ -122,7 +122,7 @@ class Boxes(Figure):
 
 @dataclass(frozen=True)
 class Panels(Figure):
-    """Figures in a grid under one title, as in a published figure with several panels; they share the first one's legend."""
+    """Figures in a grid under one title, as in a published figure with several panels; they share the legend of the first."""
 
     panels: Sequence[Figure] = ()
     columns: int = 2

@@ -20,7 +20,7 @@ DataRow = tuple[str, str, float | str, float, float, float, float]
 
 
 def figure_csv(figure: Figure) -> str:
-    """Return the numbers of a figure as CSV, six digits, columns `FIGURE_COLUMNS`; a distribution as its percentiles."""
+    """Return the numbers of a figure as CSV with six digits and the columns `FIGURE_COLUMNS`; a distribution as percentiles."""
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
     table.writerow(FIGURE_COLUMNS)

@@ -24,7 +24,7 @@ _LATENCIES = (("h", 3.6e9, 3.6e9), ("min", 1.8e8, 6e7), ("s", 1e6, 1e6), ("ms", 
 
 
 def energy_unit(joules: float) -> tuple[str, float]:
-    """Return the display unit of an energy, or of an axis up to it: its name and its joules."""
+    """Return the display unit of an energy, or of an axis that ends at it: the unit's name and its joules."""
     return next((pair for pair in _ENERGIES if joules >= pair[1]), _ENERGIES[-1])
 
 
@@ -35,7 +35,7 @@ def format_energy(joules: float) -> str:
 
 
 def latency_unit(us: float) -> tuple[str, float]:
-    """Return the display unit of a latency axis up to `us` microseconds: its name and its microseconds."""
+    """Return the display unit of a latency axis up to `us` microseconds: the unit's name and its microseconds."""
     return next(((name, size) for name, least, size in _LATENCIES if us >= least), ("us", 1.0))
 
 
@@ -91,7 +91,7 @@ def order_name(order: str) -> str:
 
 
 def shared_unit(sizes: Sequence[float]) -> str:
-    """Choose one unit for several memory sizes (MiB): the largest in which all are whole numbers, if there is one."""
+    """Choose one unit for several memory sizes (MiB): TiB or GiB if all sizes are whole numbers of it, else GiB or MiB."""
     units = UNITS["memory"]
     for unit in ("TiB", "GiB"):
         if all(size % units[unit] == 0 for size in sizes) and any(sizes):

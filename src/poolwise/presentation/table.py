@@ -26,7 +26,7 @@ class Table:
     rows : (n_row, n_column) cells as text, rounded for display
     note : information that a reader needs with the table
     chosen : index of the row with the answer, None if there is none
-    marks : index of a row -> what it shows, as a color
+    marks : index of a row -> its mark, shown as a color
     text : whether cells contain sentences, which wrap
     """
 
@@ -90,5 +90,5 @@ def unit_of(value: float, unit: str) -> str:
 
 
 def _digits(value: float, digits: int) -> str:
-    """Format a number with some significant digits, or with all digits before the point if there are more."""
+    """Format a number with a given number of significant digits, but keep all digits before the point."""
     return f"{value:,.0f}" if abs(value) >= 10**digits - 0.5 else f"{value:,.{digits}g}"

@@ -1,4 +1,4 @@
-"""Interface of executors, and execution of tasks in a process, with their run times and errors that name them."""
+"""Interface of executors, and execution of tasks in one process, with run times, and errors that name the task."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Executor(Protocol):
     def results(self, task_type: TaskType[Task], tasks: Mapping[str, Task]) -> Generator[FinishedTask, None, None]:
         """Yield tasks as they finish, in any order; closing the generator cancels the others.
 
-        If a worker dies, its tasks run again elsewhere. Errors of a task name it.
+        If a worker dies, its tasks run again elsewhere. Errors name the task.
 
         Parameters
         ----------
@@ -46,7 +46,7 @@ class Executor(Protocol):
 
 
 def grouped(task_type: TaskType[Task], tasks: Mapping[str, Task]) -> list[dict[str, Task]]:
-    """Return the tasks (key -> task) in the groups that one process runs, in the order of their first tasks."""
+    """Return the tasks (key -> task) in groups, each of which runs in one process, ordered by their first tasks."""
     groups: dict[Any, dict[str, Task]] = {}
     for key, task in tasks.items():
         groups.setdefault(task_type.group(task) or key, {})[key] = task

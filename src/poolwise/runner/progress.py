@@ -28,9 +28,9 @@ def time_left(seconds: float | None) -> str:
 
 
 class Pace:
-    """Time left of a set of tasks, from the seconds of finished tasks and the progress within running ones.
+    """Estimates the time left for a set of tasks from the durations of finished tasks and the progress within running ones.
 
-    An estimate requires a finished task, or a running one that reports its progress. It is withdrawn once it has run out.
+    An estimate requires a finished task, or a running one that reports its progress. Once its time has passed, it is withdrawn.
     """
 
     def __init__(self, total: int, done: int) -> None:
@@ -44,7 +44,7 @@ class Pace:
         self._kinds, self._left = kinds, Counter(kinds.values())
 
     def advance(self, seconds: float | None = None, label: str = "") -> None:
-        """Count one more task, which took this many core seconds; by default those since the previous one."""
+        """Count one more task, which took this many core seconds; by default, the seconds since the previous task."""
         now = time.monotonic()
         took = now - self._last if seconds is None else seconds
         self._seconds, self._squares = self._seconds + took, self._squares + took**2
@@ -55,7 +55,7 @@ class Pace:
         self.done, self._new, self._last = self.done + 1, self._new + 1, now
 
     def left_s(self, running: Sequence[Running] = ()) -> float | None:
-        """Return the estimated seconds left; None without a basis."""
+        """Return the estimated seconds left; None without a basis for an estimate."""
         timed = [task for task in running if isfinite(task.left)]
         if not (self._new or timed):
             return None
@@ -79,7 +79,7 @@ class Pace:
         return max(*own, (sum(own) + waiting) / len(own)) if min(own) > 0 else None
 
     def _is_uneven(self) -> bool:
-        """Return whether the finished tasks differ so much that their mean is a poor estimate for the waiting ones."""
+        """Return whether the durations of finished tasks differ so much that their mean is a poor estimate for the others."""
         if self._new < 2:
             return False
         mean = self._seconds / self._new
@@ -173,7 +173,7 @@ class ConsoleProgress:
             self._print(f"[{self._pace.done}/{self._pace.total}] {left}")
 
     def update(self) -> None:
-        """Show the progress within running tasks: in the bar, or as a line if the last one is old."""
+        """Show the progress within running tasks: in the bar, or as a line if the last line is old."""
         running = [] if self._folder is None else read_running(self._folder)
         completed = self._pace.done + sum(task.share for task in running)
         left = self._pace.text(running)

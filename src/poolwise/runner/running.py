@@ -49,14 +49,14 @@ _listener = ContextVar[ProgressListener | None]("_listener", default=None)
 
 @contextmanager
 def folder_of_progress() -> Iterator[Path]:
-    """Create the folder in which the tasks of this process and of its workers report, for the duration of a context."""
+    """Create the folder to which tasks of this process and its workers report, for the duration of a context."""
     with TemporaryDirectory(prefix="poolwise-") as folder, reporting_to(Path(folder)):
         yield Path(folder)
 
 
 @contextmanager
 def reporting_to(folder: Path | None) -> Iterator[None]:
-    """Let tasks of this process report in a folder."""
+    """Let tasks of this process report to a folder, for the duration of a context."""
     before = _folder.set(folder)
     try:
         yield
@@ -65,12 +65,12 @@ def reporting_to(folder: Path | None) -> Iterator[None]:
 
 
 def reported_folder() -> Path | None:
-    """Return the folder in which tasks of this process report."""
+    """Return the folder to which tasks of this process report."""
     return _folder.get()
 
 
 def listener() -> ProgressListener | None:
-    """Return the listener for the progress of the running task; None without a reader."""
+    """Return the listener for the progress of the running task; None if no process reads it."""
     return _listener.get()
 
 

@@ -1,7 +1,7 @@
 """Store of records: atomic writes, one writer at a time.
 
-It is an SQLite database. A record is stored with all of its files or not at all, even if the process is killed. Access by key
-stays fast with a million records, and any program can read the database.
+It is an SQLite database. A record is stored either with all of its files or not at all, even if the process is killed. Access
+by key stays fast with a million records, and any program can read the database.
 """
 
 from __future__ import annotations
@@ -40,8 +40,7 @@ class Store:
     """Records by key, with their files, in `cells.sqlite` in a folder.
 
     Content and files carry hashes; a record is complete if all of them match. Several studies, plans and reproductions may use
-    the same folder one after the other, since each reads only its own keys. Other processes on the same computer may read while
-    one writes.
+    the same folder in turn, since each reads only its own keys. Other processes on the same computer may read while one writes.
     """
 
     folder: Path
@@ -116,7 +115,7 @@ class Store:
         return None if sha256 is None else self._file(key, ending, sha256)
 
     def seconds(self, label: str) -> float | None:
-        """Return the last run time (s) of a task with this label; stored apart from results, which do not depend on it."""
+        """Return the last run time (s) of a task with this label, or None; it is stored apart from the results."""
         row = self._row("SELECT seconds FROM times WHERE label = ?", label)
         return None if row is None else float(row[0])
 
@@ -187,7 +186,7 @@ def _connected(uri: str) -> sqlite3.Connection:
 
 
 def _leave(connection: sqlite3.Connection) -> None:
-    """Close; the last connection leaves a single file that is readable on a read-only file system."""
+    """Close the connection; the last one leaves a single file that is readable on a read-only file system."""
     connection.execute("PRAGMA busy_timeout=0")
     try:
         connection.execute("PRAGMA journal_mode=DELETE")

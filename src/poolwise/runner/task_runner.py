@@ -25,7 +25,7 @@ class TaskRunner(Generic[Records]):
     ----------
     store : the records; the caller must be its writer (`Store.writing`)
     executor : where tasks run; the records do not depend on it
-    progress : listener for the progress
+    progress : listener that receives the progress
     """
 
     store: Records
@@ -65,7 +65,7 @@ class TaskRunner(Generic[Records]):
         return content
 
     def _longest_first(self, task_type: TaskType[Task], missing: dict[str, Task]) -> dict[str, Task]:
-        """Sort by the last known run time, longest first and unknown before all, so that no long task starts late.
+        """Sort by the last known run time, unknown ones first and then the longest, so that no long task starts late.
 
         The first task of each kind precedes all others, so that the time left can be estimated.
         """

@@ -48,11 +48,11 @@ class TaskType(Protocol[Task]):
         ...
 
     def group(self, task: Task) -> str | None:
-        """Return a name shared by tasks that are cheaper one after another in one process; None for a task of its own."""
+        """Return a name shared by tasks that cost less when one process runs them in turn; None for a task without a group."""
         return None
 
     def cost_kind(self, task: Task) -> str:
-        """Return a name shared by tasks that take comparable time, from which the time left is estimated."""
+        """Return a name shared by tasks that take a similar time; it serves to estimate the time left."""
         return ""
 
     def prepare(self, tasks: Sequence[Task]) -> None:

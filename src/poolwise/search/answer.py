@@ -1,4 +1,4 @@
-"""Result of an order search: found on training workloads, chosen on validation workloads, measured once on test workloads."""
+"""Result of an order search: orders found on training workloads, chosen on validation workloads, measured on test workloads."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class SearchResult:
     chosen : of the found orders that satisfy the constraints and that no other is shown to beat in the first objective on the
         validation workloads, the one with the lowest D10; None if there is none
     trained : (n_candidate, 4) ratios of every candidate on the training workloads
-    notes : caveats of the numbers
+    notes : caveats about the numbers
     opened : number of times that the test workloads have been used in this folder, including this time; 0 if never
     """
 
@@ -139,7 +139,7 @@ class SearchResult:
         return DecisionCard([["Queue order", chosen.candidate.name]], effects, certainty, note=note)
 
     def _front(self) -> Scatter:
-        """Draw every candidate on the training workloads, and the known orders and the choice on the validation workloads."""
+        """Draw all candidates on the training workloads, and the known orders and the choice on the validation workloads."""
         baseline = self.search.baseline.name
         x, y = (OBJECTIVES.index(name) for name in ("bounded_slowdown", "longest_wait"))
         series = {"candidates, training": (self.trained[:, x].tolist(), self.trained[:, y].tolist())}

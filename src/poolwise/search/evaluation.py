@@ -1,4 +1,4 @@
-"""Evaluation of orders on workloads: a cell per candidate and workload, from which only the objectives are measured."""
+"""Evaluation of orders on workloads: one cell per candidate and workload, of which only the objectives are measured."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Evaluations(CellMeasurement):
 
 
 def evaluate(cell: Cell, tau_s: float) -> JobObjectives:
-    """Compute the objectives of a cell; the process prepares each workload once and reuses it."""
+    """Compute the objectives of a cell; the process prepares each workload once and then reuses it."""
     on = _prepare(_Workload.of(cell))
     times = on.repeats.under(scheduler_of(cell.scheduler, cell.warm_up))
     return job_objectives(times, on.fcfs_wait_s, on.workload, on.measured, tau_s)
@@ -57,7 +57,7 @@ def evaluate(cell: Cell, tau_s: float) -> JobObjectives:
 
 @dataclass(frozen=True, eq=False)
 class Evaluator:
-    """Obtains the objectives of candidates from a runner."""
+    """Returns the objectives of candidates, which a task runner caches."""
 
     search: OrderSearchProblem
     runner: TaskRunner[Store]
@@ -79,7 +79,7 @@ def span_s(cell: Cell) -> float:
 
 @dataclass(frozen=True)
 class _Workload:
-    """Cache key of a prepared workload: the key of a cell under the default scheduler, from which the cell follows."""
+    """Cache key of a prepared workload: the key of its cell under the default scheduler; the cell itself is not compared."""
 
     key: str
     cell: Cell = field(compare=False)

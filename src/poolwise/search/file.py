@@ -53,7 +53,7 @@ class WorkloadsSection(Section):
 
 
 class SplitsSection(Section):
-    """Workloads to search on (train), to choose the order on (validation), and to use once at the end (test)."""
+    """Workloads for the search (train), for the choice of the order (validation), and for a single final use (test)."""
 
     train: list[WorkloadsSection] = Field(min_length=1)
     validation: list[WorkloadsSection] = Field(min_length=1)

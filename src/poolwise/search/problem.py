@@ -28,7 +28,7 @@ Settings = Mapping[str, Any]
 
 @dataclass(frozen=True, eq=False)
 class OrderCandidate:
-    """Scheduler to evaluate; its `key` hashes everything that results depend on.
+    """Scheduler to evaluate; its `key` hashes all settings that results depend on.
 
     Attributes
     ----------
@@ -79,7 +79,7 @@ class OrderSearchProblem:
         return digest(canonical(self.content))
 
     def sample_runs(self) -> tuple[Cell, ...]:
-        """Return the training runs of the scheduler from which the candidates vary."""
+        """Return the training runs of the scheduler from which the candidates are derived."""
         base = self.candidate("", {})
         return tuple(replace(cell, scheduler=base.section) for cell in self.splits["train"])
 
@@ -158,7 +158,7 @@ def _cells(document: Document, split: SplitName, sections: list[WorkloadsSection
 
 
 def _check_disjoint(document: Document, splits: Mapping[SplitName, tuple[Cell, ...]]) -> None:
-    """Raise InputError if two splits share a workload on a machine, since an order must not be rated on its training data."""
+    """Raise InputError if two splits share a workload on the same machine: an order must not be rated on its training data."""
     seen: dict[str, SplitName] = {}
     for name in SPLITS:
         for cell in splits[name]:

@@ -56,7 +56,7 @@ def sample(search: OrderSearchProblem, evaluate: Evaluate, folder: Path) -> tupl
 
 
 def excess(search: OrderSearchProblem, logs: FloatArray) -> dict[ObjectiveName, float]:
-    """Return by how much (4,) log ratios exceed each constraint; at most 0 for a satisfied constraint."""
+    """Return how much (4,) log ratios exceed each constraint; at most 0 for a satisfied constraint."""
     return {name: float(logs[OBJECTIVES.index(name)] - np.log(most)) for name, most in search.objectives.at_most.items()}
 
 
@@ -79,7 +79,7 @@ def _settings(trial: Trial, search: OrderSearchProblem) -> dict[str, Any]:
 
 
 def _suggest(trial: Trial, path: str, span: RangeSection) -> Any:
-    """Suggest a value of a setting. The sampler sees list values as indices, because they may be tables."""
+    """Suggest a value of a setting. The sampler sees values from a list as indices, because they may be tables."""
     if span.values:
         return span.values[trial.suggest_categorical(path, list(range(len(span.values))))]
     assert span.min is not None and span.max is not None  # RangeSection requires bounds or values

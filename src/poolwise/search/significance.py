@@ -19,7 +19,7 @@ Word = Literal["less", "more", "not shown to differ"]
 
 @dataclass(frozen=True)
 class Ratio:
-    """Ratio of an objective to the baseline: geometric mean over workloads with a 95 % Student t interval (NaN for one)."""
+    """Ratio of an objective to the baseline: geometric mean over workloads, 95 % Student t interval (NaN for one workload)."""
 
     mean: float
     low: float

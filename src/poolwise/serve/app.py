@@ -30,7 +30,7 @@ _DECIMAL = re.compile(r"[0-9]{1,12}(\.[0-9]{1,9})?")
 
 
 def make_app(root: Path, token: str) -> web.Application:
-    """Return the application that serves a folder to holders of a token; raises InputError if it is not a folder."""
+    """Return the application that serves a folder to holders of a token; raises InputError if the path is not a folder."""
     if not root.is_dir():
         raise InputError("not a folder", file=root, remedy="give the folder with studies and results")
     app = web.Application(middlewares=[guard(token), _report_errors])
@@ -145,14 +145,14 @@ class _Site:
         return web.json_response([asdict(result) for result in await asyncio.to_thread(self.folder.results)])
 
     async def keep(self, request: web.Request) -> web.Response:
-        """Name and tag a run that was requested here."""
+        """Name and tag a run that was requested in the browser."""
         form = await request.post()
         folder, run = self.folder.asked(_text(form, "results"))
         replace(run, name=_text(form, "name"), tags=str(form.get("tags", ""))).write(folder)
         return web.json_response({})
 
     async def remove(self, request: web.Request) -> web.Response:
-        """Remove a run that was requested here."""
+        """Remove a run that was requested in the browser."""
         form = await request.post()
         folder, _ = self.folder.asked(_text(form, "results"))
         await asyncio.to_thread(shutil.rmtree, folder)
@@ -182,7 +182,7 @@ class _Site:
         return self._started(["forecast", "state", str(state), "--json", *options], report=True)
 
     def _started(self, arguments: list[str], report: bool = False) -> web.Response:
-        """Start a command; return its number, and the page of its report if it writes one."""
+        """Start a command; return its number and, if it writes a report, the address of the report."""
         page = ""
         if report:
             name = digest(canonical(arguments))[:16]

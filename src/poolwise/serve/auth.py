@@ -53,5 +53,5 @@ async def add_security_headers(request: web.Request, response: web.StreamRespons
 
 
 def _same(supplied: str, other: str) -> bool:
-    """Compare in constant time."""
+    """Compare two strings in constant time."""
     return hmac.compare_digest(supplied.encode(), other.encode())

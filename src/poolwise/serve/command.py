@@ -45,7 +45,7 @@ class Command:
     last: bool = False
 
     def listen(self, line: str) -> None:
-        """Take one line of the worker: progress, a message, or the end."""
+        """Handle one line from the worker: progress, a message, or the end of the command."""
         if line.startswith(END):
             ended = json.loads(line[1:])
             self.answer, self.code, self.last = ended["answer"], ended["code"], ended["last"]
@@ -73,7 +73,7 @@ class Commands:
         self._next = 1
 
     def start(self, arguments: Sequence[str]) -> int:
-        """Start a command and return its number; an identical command that still runs is shared."""
+        """Start a command and return its number; if an identical command is still running, return that one's number."""
         for number, started in self._known.items():
             if started.code is None and started.arguments == tuple(arguments):
                 return number

@@ -1,4 +1,4 @@
-"""Contents of the served folder: results, study files and states. Nothing outside the folder is opened."""
+"""Contents of the served folder: results, study files and states. Files outside the folder are never opened."""
 
 from __future__ import annotations
 
@@ -41,17 +41,17 @@ class AskedRun:
 
     @classmethod
     def now(cls, settings: dict[str, Any]) -> AskedRun:
-        """Return a new request, named by its settings."""
+        """Return a new request that is named after its settings."""
         return cls(", ".join(itertools.starmap(_named, settings.items())) or "as in the study", "", settings)
 
     @classmethod
     def read(cls, folder: Path) -> AskedRun | None:
-        """Read the request that a folder keeps; None if it keeps none."""
+        """Read the request stored in a folder; return None if there is none."""
         file = folder / _KEPT
         return cls(**json.loads(file.read_bytes())) if file.is_file() else None
 
     def write(self, folder: Path) -> None:
-        """Keep the request in the folder of its runs."""
+        """Store the request in the folder of its runs."""
         write_whole(folder / _KEPT, json.dumps(asdict(self)).encode())
 
 
@@ -61,10 +61,10 @@ class SavedResults:
 
     Attributes
     ----------
-    folder, name, study : path in the served folder, name for readers, and title of the study
+    folder, name, study : path in the served folder, display name, and title of the study
     at : ISO time of the results, with the offset from UTC
     report : whether there is a report
-    asked : request that ran them, None for results of `poolwise run`
+    asked : request that started the runs; None for results of `poolwise run`
     runs : key, settings and metrics of the first `LISTED` runs
     count : number of runs
     """
@@ -80,7 +80,7 @@ class SavedResults:
 
 
 class VariedNumber(NamedTuple):
-    """A number that a study varies: its dotted path, its name for readers, and its values as text."""
+    """A number that a study varies: its dotted path, its display name, and its values as text."""
 
     path: str
     name: str
@@ -89,7 +89,7 @@ class VariedNumber(NamedTuple):
 
 @dataclass(frozen=True)
 class RunnableStudy:
-    """A study file that can be run: its queue orders, the varied size with its minimum and maximum in GiB, and numbers."""
+    """A study file that can run: its queue orders, the varied size with its range in GiB, and the other varied numbers."""
 
     name: str
     title: str
@@ -188,10 +188,10 @@ def _noun(study: Study, path: str) -> str:
 
 
 def _named(path: str, value: object) -> str:
-    """Return a varied value for readers, with the end of its path if it is a number."""
+    """Return the display text of a varied value, preceded by the end of its path if it is a number."""
     return f"{path.rpartition('.')[2]} {value}" if _is_number(value) else _short(value)
 
 
 def _short(value: object) -> str:
-    """Return a varied value for readers: orders in capitals, catalog names without prefix."""
+    """Return the display text of a varied value: orders in capitals, catalog names without their prefix."""
     return order_name(str(value).removeprefix(PREFIX))

@@ -1,7 +1,7 @@
 """Worker process of the server: runs commands one after another, so that modules and kernels stay loaded between questions.
 
-Each line on stdin is a JSON list of arguments. Messages and progress go to stderr as on the command line. After each command a
-line that starts with `END` has its exit code and its JSON output.
+Each line on stdin is a JSON list of arguments. Messages and progress go to stderr as on the command line. After each command, a
+line that starts with `END` contains the exit code and the JSON output.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _NAMES_CODE = re.compile(r"\.py\b|\w:[A-Z]")
 
 
 def work(command_line: Callable[[], None], load_commands: Callable[[], object]) -> None:
-    """Run commands until stdin ends, or until one has loaded code of the user, which may change before the next."""
+    """Run commands until stdin ends, or until one has loaded user code, which may change before the next command."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _warm_up(Path(sys.argv[1]), load_commands)
     while line := sys.stdin.readline():
@@ -85,7 +85,7 @@ def _ask(command_line: Callable[[], None], study_file: str, *settings: str) -> t
 
 
 def _has_few_jobs(study: Study) -> bool:
-    """Return whether all runs together have fewer than `ALONE` jobs; all workloads are taken to be as long as the first."""
+    """Return whether all runs together have fewer than `ALONE` jobs, assuming that all workloads are as long as the first."""
     first = study.runs[0]
     try:
         jobs = first.workload.jobs or len(workload_of(first))
@@ -95,13 +95,13 @@ def _has_few_jobs(study: Study) -> bool:
 
 
 def _key(study: Study) -> str:
-    """Return a name for the runs of a study, which changes with their inputs, the code and the measurement."""
+    """Return a name for the runs of a study; it changes whenever the inputs, the code or the measurement change."""
     runs, costs = sorted(cell.key for cell in study.runs), sorted({repr(cell.costs) for cell in study.cells})
     return digest(canonical([study.sha256, runs, costs]))[:16]
 
 
 def _warm_up(root: Path, load_commands: Callable[[], object]) -> None:
-    """Load what the first question would load: commands, kernels of the studies in a folder, and charts; stop for a command."""
+    """Load what the first command needs: commands, kernels of the studies in a folder, charts; stop as soon as one arrives."""
     from poolwise.report.figures import load_renderer
 
     files = sorted(root.glob("*.toml"))
@@ -113,7 +113,7 @@ def _warm_up(root: Path, load_commands: Callable[[], object]) -> None:
 
 
 def _load_kernels(file: Path) -> None:
-    """Load the kernels of a study file, unless it names code of the user."""
+    """Load the kernels of a study file, unless it refers to user code."""
     try:
         if not _NAMES_CODE.search(file.read_text(encoding="utf-8")):
             Cells().prepare(load(file).runs)

@@ -43,7 +43,7 @@ def simulate(
         Parts of a list scheduler: policies, or their names (registered, "module:Name" or "file.py:Name"). Without a placement,
         `simulate` uses "racks" on a machine with whole nodes and "first_fit" on one whose nodes are all shared.
     scope
-        Setting of the placement "racks": "rack" (a node uses the pool of its own rack) or "system" (any pool).
+        Setting of the placement "racks": "rack" (a node uses only the pool of its own rack) or "system" (any pool).
     scheduler
         Scheduler that replaces order, backfill, placement and scope: an object, SCHEDULER.toml, "catalog:NAME", a registered
         name, "module:Name" or "file.py:Name".
@@ -51,18 +51,18 @@ def simulate(
         Performance model that decides how long runs take: an object or a name. By default `RemoteMemory` if racks have memory
         pools, else `Ideal`.
     estimate
-        Performance model that the scheduler believes: an object or a name; `model` if not given.
+        Performance model by which the scheduler estimates run times: an object or a name; `model` if not given.
     seed
-        Random seed: sensitivities of jobs to remote memory, failures, and draws of the scheduler.
+        Random seed of sensitivities of jobs to remote memory, of failures, and of the scheduler's draws.
     engine
-        "reference" (readable, runs any scheduler), "compiled" (kernels with the same results, an InputError if none supports
-        this run) or "auto" (the fastest engine that supports this run).
+        "reference" (readable, runs any scheduler), "compiled" (kernels with the same results; raises InputError if none
+        supports this run) or "auto" (the fastest engine that supports this run).
     pass_per_event
-        Make a scheduling pass after each event, not once after all events of an instant.
+        Run a scheduling pass after each event instead of once after all events of an instant.
     baseline
         Schedule of the same workload under FCFS without backfilling, the reference for fairness.
     metrics
-        Metrics in addition to those that are registered, as objects or names.
+        Metrics in addition to the registered ones, as objects or names.
 
     Returns
     -------
@@ -73,7 +73,7 @@ def simulate(
     UnknownNameError
         A policy, setting, metric or engine has an unknown name.
     InputError
-        The scheduler cannot work on this machine, or the compiled engine cannot run this.
+        The scheduler does not support this machine, or the compiled engine does not support this run.
     PolicyError
         A policy, scheduler or model broke its contract.
 

@@ -28,7 +28,7 @@ def list_scheduler(
         Policies, or their names: registered ("fm"), "module:Name" or "file.py:Name". Without a placement, "first_fit" is used
         on a machine whose nodes are all shared, and "racks" on any other machine or if no machine is given.
     scope
-        Setting of the placement: "rack" (a node uses the pool of its own rack) or "system" (any pool).
+        Setting of the placement: "rack" (a node uses only the pool of its own rack) or "system" (any pool).
     machine
         Machine that the default placement must suit.
 
@@ -41,7 +41,7 @@ def list_scheduler(
     UnknownNameError
         A name is not registered, or a policy does not have a setting.
     InputError
-        A file cannot be imported, or a class in it lacks what its kind of policy needs.
+        A file cannot be imported, or a class in it lacks methods that its kind of policy needs.
 
     Examples
     --------
@@ -62,7 +62,7 @@ def list_scheduler(
 def read_scheduler(reference: str | Path) -> Scheduler:
     """Make the scheduler of a reference: SCHEDULER.toml, "catalog:NAME", a registered name, "module:Name" or "file.py:Name".
 
-    Raises InputError, for a file naming line and field.
+    Raises InputError; for a file, it names the line and field.
     """
     name = str(reference)
     in_file = name.startswith(catalog.PREFIX) or Path(name).exists()
@@ -85,9 +85,9 @@ def choose_scheduler(
 ) -> tuple[Scheduler, str]:
     """Return a scheduler for the machine of a state, and its name.
 
-    A given scheduler, an object or a reference to a file, is used as it is; else the given parts form a list scheduler, by
-    default FCFS, EASY and the default placement of the machine. Without any of these, it is the scheduler that the state names
-    (`known`).
+    A given scheduler (an object or a reference to a file) is used unchanged. Otherwise, given parts form a list scheduler;
+    missing parts are FCFS, EASY and the default placement of the machine. Without either, the scheduler that the state names
+    (`known`) is used.
     """
     parts = (order, backfill, placement)
     if scheduler is None and known and not any(parts):

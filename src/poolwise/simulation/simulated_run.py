@@ -89,10 +89,10 @@ class SimulatedRun:
     metrics : name -> value of every registered metric that applies, over all jobs that finished; the unit is in the name
     described : name -> description, unit and preferred direction of each of these metrics
     engine : "reference" or "compiled"
-    wall_s : seconds that the simulation took, without reading and compiling
+    wall_s : seconds that the simulation took, excluding reading and compiling
     notes : sentences that a reader of the results must know
     scheduler : the scheduler that decided; None for a schedule that was not simulated by `simulate`
-    warm_up : number of first submitted jobs that the metrics exclude
+    warm_up : number of jobs, the first submitted, that the metrics exclude
 
     Examples
     --------
@@ -122,7 +122,7 @@ class SimulatedRun:
 
     @property
     def machine(self) -> Machine:
-        """Machine that the workload ran on."""
+        """Machine on which the workload ran."""
         return self.schedule.machine
 
     @property
@@ -132,7 +132,7 @@ class SimulatedRun:
 
     @property
     def population(self) -> str:
-        """Jobs that the metrics cover, in words: all that finished after the warm-up."""
+        """Description of the jobs that the metrics cover: all that finished after the warm-up."""
         rule = None if self.scheduler is None else rule_of(self.scheduler)
         policy = "FCFS without backfilling" if rule is not None and rule.warm_up else ""
         finished = np.isfinite(job_latency_us(self.schedule)[self.warm_up :])
@@ -178,7 +178,7 @@ class SimulatedRun:
     def answer(self, every_metric: bool = False) -> Answer:
         """Return the run in the form of all answers: its metrics as a table, diagnostics of the workload, and notes.
 
-        The table leaves out details unless it has `every_metric`.
+        The table omits details unless `every_metric` is set.
         """
         content = self.to_dict()
         counts = [
@@ -211,7 +211,7 @@ class SimulatedRun:
 
     @property
     def _details(self) -> frozenset[str]:
-        """Defined metrics that the table leaves out by default."""
+        """Defined metrics that the table omits by default."""
         details = _DETAILS if "measured_tasks" in self.described else _DETAILS | _LATENCIES
         details |= hidden_metrics([self.metrics], pools=len(self.schedule.machine.of_kind(Kind.POOL)) > 0)
         return frozenset(name for name in details & self.metrics.keys() if not np.isnan(self.metrics[name]))
@@ -290,9 +290,9 @@ def measured(
     scheduler: Scheduler | None = None,
     warm_up: int = 0,
 ) -> SimulatedRun:
-    """Measure a schedule over all jobs that finished after a warm-up; without one, from the first submission to the last end.
+    """Measure a schedule over all jobs that finished after a warm-up; without a warm-up, over all that finished.
 
-    `measures` are those in addition to the registered ones, and `remarks` are notes that follow those of the schedule. Fairness
+    `measures` extend the registered ones, and `remarks` follow the notes of the schedule. Fairness
     metrics need a `baseline`, the schedule under FCFS without backfilling.
     """
     run, measures = MeasuredRun.of(schedule, baseline, warm_up), every_measure(measures)

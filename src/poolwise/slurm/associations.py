@@ -56,7 +56,7 @@ def read_associations(path: Path) -> list[SlurmAssociation]:
 
 
 def shares_text(associations: list[SlurmAssociation], path: Path) -> str:
-    """Return the shares in the form of `sshare`, with no usage; raises InputError for shares that a tree does not have."""
+    """Return the shares in the format of `sshare`, without usage; raises InputError for shares that no tree can have."""
     below: dict[str, list[SlurmAssociation]] = {}
     for entry in associations:
         if not entry.share.isdigit():
@@ -82,7 +82,7 @@ def shares_text(associations: list[SlurmAssociation], path: Path) -> str:
 
 
 def _shown(path: Path) -> Iterator[SlurmAssociation]:
-    """Yield the rows of `sacctmgr show assoc`, with a tree of indented accounts or the names of parents."""
+    """Yield the rows of `sacctmgr show assoc`, which indents accounts as a tree or names their parents."""
     above: list[str] = []
     for line, row in rows(path, ("Account", "User"), REMEDY):
         name, user = row["Account"], row["User"].strip()

@@ -34,10 +34,10 @@ class NodeSize:
 
     Attributes
     ----------
-    cpus, memory, gpus : its CPUs, MiB of memory that jobs can use, and GPUs of all types
-    features : its features, sorted; a type of GPU is one of them
-    source : line that describes it, such as "slurm.conf:12"
-    weight : its weight; Slurm uses nodes of the lowest weight first
+    cpus, memory, gpus : CPUs, MiB of memory that jobs can use, and GPUs of all types
+    features : sorted features, including the types of GPUs
+    source : line that describes the node, such as "slurm.conf:12"
+    weight : weight; Slurm uses nodes of the lowest weight first
     """
 
     cpus: int
@@ -118,7 +118,7 @@ def _listed(path: Path) -> Iterator[tuple[str, NodeSize]]:
 
 
 def _rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
-    """Yield line and values of each node, by the names of `_SCONTROL` and `_SINFO`."""
+    """Yield the line and values of each node, keyed by the names in `_SCONTROL` and `_SINFO`."""
     lines = [(number, text) for number, text in enumerate(_lines(path), start=1) if text.strip()]
     if not lines or not lines[0][1].startswith("NodeName="):
         for line, cells in rows(path, ("NODELIST", "CPUS", "MEMORY"), NODES_REMEDY):
@@ -133,12 +133,12 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
 
 
 def pairs(text: str) -> dict[str, str]:
-    """Return the KEY=VALUE words of a line of `scontrol show`, or of a file in its form."""
+    """Return the KEY=VALUE words of a line of `scontrol show`, or of a file in this format."""
     return dict(word.partition("=")[::2] for word in text.split() if "=" in word)
 
 
 def leaf_switches(path: Path) -> dict[str, tuple[str, int]]:
-    """Return node name -> its leaf switch in a topology.conf, and the line of the switch; raises InputError."""
+    """Return node name -> its leaf switch in a topology.conf, with the line of the switch; raises InputError."""
     leaf_of: dict[str, tuple[str, int]] = {}
     for number, values in _switches(path):
         try:
@@ -152,12 +152,12 @@ def leaf_switches(path: Path) -> dict[str, tuple[str, int]]:
 
 
 def upper_switches(path: Path) -> list[int]:
-    """Return the lines of the switches above others in a topology.conf."""
+    """Return the lines of the switches that are above other switches in a topology.conf."""
     return [number for number, values in _switches(path) if "switches" in values]
 
 
 def _switches(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
-    """Yield line and values of each switch, with keys in lower case."""
+    """Yield the line and values of each switch, with keys in lower case."""
     for number, text in enumerate(_lines(path), start=1):
         if text := text.partition("#")[0].strip():
             yield number, {key.lower(): value for key, value in pairs(text).items()}

@@ -1,8 +1,8 @@
 """`slurm.conf`: keys and values with their lines, nodes, and partitions.
 
 Source: slurm.conf(5) of Slurm 22.05. Keys are case-insensitive; a backslash at the end of a line continues it; the last value
-of a repeated key applies; files named by `Include` are read in place. A key that is not an ordinary one but resembles one is an
-error, so that a typing error cannot change a cluster silently.
+of a repeated key applies; files named by `Include` are read in place. An unknown key that resembles a known one is an error, so
+that a typo cannot silently change a cluster.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _DEFAULTS = "DEFAULT"
 
 @dataclass(frozen=True)
 class ConfValue:
-    """A value, the line that sets it, and its key as written there; "" for a value that no file sets."""
+    """A value, the line that sets it, and its key as written there ("" if no file sets the value)."""
 
     text: str
     file: Path
@@ -40,7 +40,7 @@ class ConfSection:
     Attributes
     ----------
     name : node list or partition name, empty for the file itself
-    file : the file
+    file : file that contains the section
     values : key in lower case -> value
     """
 
@@ -69,7 +69,7 @@ class ConfSection:
         return self.read(key, default, str, "")
 
     def whole(self, key: str, default: int, least: int = 0) -> int:
-        """Return an integer of at least `least`."""
+        """Return an integer; it must be at least `least`."""
 
         def parse(text: str) -> int:
             number = int(text)
@@ -94,7 +94,7 @@ class ConfSection:
         return self.read(key, default, parse, "write YES or NO")
 
     def partition_priority(self, key: str) -> int:
-        """Return PriorityTier or PriorityJobFactor of a partition; an older key Priority takes precedence over both."""
+        """Return PriorityTier or PriorityJobFactor of a partition; the older key Priority takes precedence over both."""
         return self.whole("Priority", self.whole(key, 1))
 
     def words(self, key: str) -> tuple[str, ...]:
@@ -102,7 +102,7 @@ class ConfSection:
         return tuple(word.strip().upper() for word in self.text(key).split(",") if word.strip())
 
     def pairs(self, key: str) -> dict[str, str]:
-        """Return comma-separated NAME=VALUE pairs, with names in lower case and an empty value for a name alone."""
+        """Return comma-separated NAME=VALUE pairs; names are in lower case, and a name alone has an empty value."""
         parts = [part.strip().partition("=") for part in self.text(key).split(",") if part.strip()]
         return {name.strip().lower(): value.strip() for name, _, value in parts}
 
@@ -118,7 +118,7 @@ class ConfSection:
         return self.read(key, none, hostlist.expand, "write nodes such as n[001-016]")
 
     def source(self, *keys: str) -> str:
-        """Return where the first of some keys is set, such as "slurm.conf:12"; empty if none is."""
+        """Return the place that sets the first of some keys, such as "slurm.conf:12"; empty if none is set."""
         setting = next((self.values[key.lower()] for key in keys if key in self), None)
         return "" if setting is None else f"{setting.file.name}:{setting.line}"
 
@@ -187,7 +187,7 @@ class SlurmConf(ConfSection):
         return list(dict.fromkeys(names))
 
     def amount(self, hosts: list[str], key: str) -> int:
-        """Return the sum of a key of NodeName lines (CPUs, RealMemory) over some nodes."""
+        """Return the sum of a NodeName key (CPUs, RealMemory) over some nodes."""
         return sum(self.by_host[name].whole(key, 1) for name in hosts)
 
     @cached_property

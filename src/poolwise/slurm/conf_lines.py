@@ -16,7 +16,7 @@ _PAIR = re.compile(r"\s*([A-Za-z][\w/]*)\s*=\s*(\"[^\"]*\"|\S*)")
 
 
 class ConfLine(NamedTuple):
-    """A line without its comment, joined with those that continue it: its text, its file, and the number of its first line."""
+    """A line without its comment, joined with its continuation lines: text, file, and number of the first line."""
 
     text: str
     file: Path
@@ -24,10 +24,10 @@ class ConfLine(NamedTuple):
 
 
 def read_conf_lines(path: Path, remedy: str, above: tuple[Path, ...] = ()) -> Iterator[ConfLine]:
-    """Yield the lines of a file that are not empty, with those of the files that it includes in their place.
+    """Yield the nonempty lines of a file; the lines of included files replace the Include.
 
-    Raises InputError with the file, and the line of an Include, if a file cannot be read; `remedy` is the remedy to suggest if
-    the first file cannot be read. `above` are the files that include this one.
+    Raises InputError with the file, and the line of an Include, if a file cannot be read; `remedy` is suggested if the first
+    file cannot be read. `above` are the files that include this one.
     """
     if path in above:
         raise InputError("the file includes itself", file=path, remedy="remove the Include line")

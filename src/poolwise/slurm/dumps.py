@@ -61,7 +61,7 @@ _DEFAULTS = {"UsageFactor": 1.0, "UsageThres": 0.0, "LimitFactor": 1.0}
 
 @dataclass(frozen=True)
 class QosLimits:
-    """Limits of a quality of service: time of a job (s), -1 without one; amounts per user and of all jobs, by Slurm's names.
+    """Limits of a quality of service: time of a job (s), -1 without a limit; amounts per user and in total, by Slurm's names.
 
     `others` are the values of the columns in `QOS_OTHERS` that differ from Slurm's defaults.
     """
@@ -107,10 +107,10 @@ def read_priorities(path: Path) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class QosPreempt:
-    """Preemption of a quality of service: the QOS in its list, and the mode and exempt time (s) of its jobs.
+    """Preemption settings of a quality of service: the QOS that it preempts, and the mode and exempt time (s) of its jobs.
 
-    The mode is in upper case, empty for that of the cluster. The exempt time is `durations.FOREVER` if that of the cluster
-    applies.
+    The mode is in upper case, or empty if the mode of the cluster applies. The exempt time is `durations.FOREVER` if that of
+    the cluster applies.
     """
 
     name: str
@@ -140,7 +140,7 @@ def read_qos_preemption(path: Path) -> list[QosPreempt]:
 
 
 def read_qos_limits(path: Path) -> list[QosLimits]:
-    """Read those limits of the qualities of service that the dump contains; raises InputError with file, line and field."""
+    """Read the limits of qualities of service that a dump contains; raises InputError with file, line and field."""
     limits = []
     for line, row in rows(path, ("Name",), QOS_REMEDY):
         per_user, total = [
@@ -178,7 +178,7 @@ def tres_amounts(text: str, path: Path, line: int, field: str) -> dict[str, int]
 
 
 def rows(path: Path, needed: tuple[str, ...], remedy: str) -> list[tuple[int, dict[str, str]]]:
-    """Read a table with a header and columns separated by |: line and cells of each row; raises InputError."""
+    """Read a table with a header and columns separated by |; return the line and cells of each row. Raises InputError."""
     try:
         lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError as error:

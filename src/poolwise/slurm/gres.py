@@ -29,11 +29,11 @@ class GresLine:
 
     Attributes
     ----------
-    file, line : its file, and its number there
+    file, line : file and line number
     name, type : name and type of the resource, empty if not given
-    count : number of resources on each node: that of the line, or of its device files
-    nodes : the nodes that have it; None for all
-    detects : its AutoDetect, empty without one
+    count : number of resources on each node: the count that the line states, or the number of its device files
+    nodes : nodes that have the resource; None for all
+    detects : value of AutoDetect; empty without one
     """
 
     file: Path

@@ -24,7 +24,7 @@ def expand(text: str) -> list[str]:
 
 
 def compress(names: Iterable[str]) -> str:
-    """Return a host list of names without brackets, from which `expand` returns the names in the same order."""
+    """Return a host list of names that contain no brackets; `expand` restores the names in the same order."""
     runs: list[tuple[str, str, str]] = []  # text before the number, first and last number
     for name in names:
         before, number = _NUMBER.fullmatch(name).groups()  # type: ignore[union-attr] # matches every name

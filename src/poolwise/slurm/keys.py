@@ -111,12 +111,12 @@ OTHERS: Mapping[str, frozenset[str]] = {
 
 
 def known(kind: str) -> dict[str, str]:
-    """Return the ordinary keys of a kind of line: lower case -> as written in the manual."""
+    """Return the ordinary keys of a kind of line: key in lower case -> key as written in the manual."""
     return {name.lower(): name for name in (*READ[kind], *AFFECTS[kind], *OTHERS[kind])}
 
 
 def check_key(kind: str, key: str, file: Path, line: int) -> None:
-    """Raise InputError for a key, as written, that is not an ordinary one but resembles one that matters."""
+    """Raise InputError for an unknown key that resembles a key that matters."""
     if key.lower() in (ordinary := known(kind)):
         return
     matter = [name.lower() for name in (*READ[kind], *AFFECTS[kind])]

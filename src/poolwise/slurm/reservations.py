@@ -36,7 +36,7 @@ _NONE = ("", "(null)", "N/A", "n/a", "NONE")
 class SlurmReservation:
     """A reservation: its line, local times, nodes, and the users and accounts that may use it.
 
-    `problem` is why reserved windows cannot represent it; empty if they can.
+    `problem` states why reserved windows cannot represent it; empty if they can.
     """
 
     name: str

@@ -1,1 +1,1 @@
-"""Daemons of a node, for its memory and for devices of other nodes, and measurement of programs."""
+"""Daemons of a node, for its memory and for remote devices, and measurement of programs."""

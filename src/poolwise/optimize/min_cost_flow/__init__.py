@@ -1,4 +1,4 @@
-"""Minimum-cost flow: the cheapest way to send supplies through a network of arcs with bounds, on arrays.
+"""Minimum-cost flow on arrays: the cheapest way to send supplies through a network of arcs with bounds.
 
 One function with two exact solvers: `ortools` (the library's push-relabel, the default) and `successive_shortest_path`.
 `incremental.IncrementalFlow` keeps the residual graph between rounds of a problem that changes little.
@@ -35,8 +35,8 @@ def min_cost_flow(
     (n_node,) is negative for demand. If optima tie, solvers may return different flows of equal cost; each one is
     deterministic.
 
-    Raises InputError for arrays of different lengths, numbers that are not integer or out of range, unknown nodes, empty
-    bounds, or costs too large for the solver; and UnknownNameError for an unknown solver.
+    Raises InputError for arrays of different lengths, numbers that are not integers or out of range, unknown nodes, empty
+    bounds, and costs too large for the solver. Raises UnknownNameError for an unknown solver.
     """
     if solver not in get_args(FlowSolver):
         raise UnknownNameError.of("solver", solver, get_args(FlowSolver))

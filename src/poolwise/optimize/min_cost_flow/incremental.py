@@ -24,9 +24,9 @@ T = TypeVar("T", bound=np.generic)
 class IncrementalFlow:
     """A network whose nodes, arcs and numbers change between solves.
 
-    Nodes and arcs are identified by the numbers that `add_nodes` and `add_arcs` return; numbers of removed ones are reused. No
-    call may name one twice. Arcs have no lower bounds, and self-loops are not allowed. Invalid input raises InputError and
-    changes nothing.
+    Nodes and arcs are identified by the numbers that `add_nodes` and `add_arcs` return; numbers are reused after removal. No
+    call may name a node or arc twice. Arcs have no lower bounds, and self-loops are not allowed. Invalid input raises
+    InputError and changes nothing.
     """
 
     def __init__(self) -> None:
@@ -143,7 +143,7 @@ class IncrementalFlow:
         return Flow.of(flow_of(g), g.cost[0::2])
 
     def _settle(self) -> int:
-        """Route excess to deficits, from the side with fewer arcs per node; return the remaining imbalance."""
+        """Route excess to deficits, starting from the side with fewer arcs per node; return the remaining imbalance."""
         g = self._graph
         ahead, back = np.flatnonzero(g.excess > 0), np.flatnonzero(g.excess < 0)
         if not len(ahead):
@@ -200,7 +200,7 @@ def _longer(array: NDArray[T], n: int) -> NDArray[T]:
 
 
 def _free(unused: BoolArray, k: int) -> IntArray:
-    """Return the first k numbers that are not in use, (k,), those beyond the array last."""
+    """Return the first k numbers that are not in use, (k,); numbers beyond the array come last."""
     return np.append(np.flatnonzero(unused), np.arange(len(unused), len(unused) + k))[:k]
 
 

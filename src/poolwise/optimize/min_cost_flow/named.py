@@ -1,4 +1,4 @@
-"""Minimum-cost flow of a problem that is stated in full each round, with named nodes; the residual graph is kept."""
+"""Minimum-cost flow of a problem with named nodes that is given in full each round; the residual graph is kept."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _BITS = 31  # bits of a node's number in the key of an arc
 
 
 class NamedFlow:
-    """A network that is given its full state each round and derives the changes.
+    """A network that receives its full state each round and derives the changes.
 
     Callers can rebuild their graph each round; only the names must be stable. The object may be dropped at any time: a new one
     finds a flow of the same cost, but takes longer.
@@ -35,8 +35,8 @@ class NamedFlow:
     ) -> Flow:
         """Return the cheapest flow of the problem; capacity, cost and supply are as in `min_cost_flow`.
 
-        (n_node,) integers `names` identify the nodes in all rounds; tail and head are rows of them. No two arcs may share both
-        ends.
+        The (n_node,) integers `names` identify the nodes in all rounds; `tail` and `head` are rows of `names`. No two arcs may
+        share both ends.
         """
         names = whole_numbers("names", names)
         supply = whole_numbers("supply", supply, len(names))
@@ -100,7 +100,7 @@ def _nothing() -> IntArray:
 
 
 def _find(wanted: IntArray, ascending: IntArray) -> tuple[BoolArray, IntArray]:
-    """Return whether each wanted number (k,) is among the ascending known ones, and its row there (if it is)."""
+    """Return whether each wanted number (k,) is among the known ones, which ascend, and its row there (if it is)."""
     row = np.searchsorted(ascending, wanted)
     values: BoolArray = np.append(ascending, 0)[row] == wanted
     return values & (row < len(ascending)), row

@@ -19,7 +19,7 @@ MOST = 1 << 59
 
 
 def scaled(cost: FloatArray) -> IntArray:
-    """Convert real costs to integers: times `SCALE`, rounded to the nearest, ties to even; raise InputError out of range."""
+    """Multiply real costs by `SCALE` and round them to integers, ties to even; raise InputError if one is out of range."""
     cost = np.asarray(cost, dtype=np.float64)
     with np.errstate(over="ignore"):
         whole = np.rint(cost * SCALE)
@@ -33,10 +33,10 @@ def scaled(cost: FloatArray) -> IntArray:
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """The residual decision problem: flow between zero and `capacity` on each arc, (n_arc,), above a fixed `base`.
+    """The remaining problem: flow between zero and `capacity` on each arc, (n_arc,), above a fixed `base`.
 
-    The base is the lower bound; for a self-loop, which no node balance includes, all of its flow. `supply` (n_node,) is net of
-    the base. Costs are divided by `divisor`, their greatest common one, so that they need as few bits as possible.
+    The base is the lower bound; for a self-loop, which no node balance includes, it is the whole flow. `supply` (n_node,) is
+    net of the base. Costs are divided by `divisor`, their greatest common divisor, so that they need as few bits as possible.
     """
 
     n_node: int
@@ -76,7 +76,7 @@ class Network:
 
 
 def check_range(n_node: int, capacity: IntArray, cost: IntArray, supply: IntArray) -> None:
-    """Reject numbers whose sums could exceed 64 bits. The sums are of floats; the limit allows for their rounding."""
+    """Reject numbers whose sums could exceed 64 bits. The sums are computed in floats; the limit allows for their rounding."""
     for name, values in (("capacity", capacity), ("supply", supply)):
         if np.abs(values.astype(np.float64)).sum() >= MOST:
             remedy = "cap capacities at the sum of all supplies and lower bounds, which an arc never exceeds"
@@ -124,7 +124,7 @@ FlowStatus = Literal["optimal", "infeasible", "unbalanced"]
 class Flow:
     """Result of a solver: the flow on each arc (n_arc,), lower bounds included, and the sum of flow x cost, exact for any size.
 
-    Both are zeros without meaning unless the status is "optimal".
+    Both are zero, and meaningless, unless the status is "optimal".
     """
 
     status: FlowStatus
@@ -140,7 +140,7 @@ class Flow:
 
     @classmethod
     def none(cls, status: FlowStatus, n_arc: int) -> Flow:
-        """Build a result without a flow, with the reason."""
+        """Build a result without a flow, whose status states the reason."""
         return cls(status, np.zeros(n_arc, dtype=np.int64), 0)
 
     @property

@@ -1,4 +1,4 @@
-"""Task execution on a cluster: a few groups of tasks are queued per process, and groups lost with a worker are sent again."""
+"""Task execution on a cluster: each process has a few groups of tasks queued; groups lost with a worker are resubmitted."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PIECE = 4 << 20
 
 
 class ConnectionLost(Exception):
-    """The cluster is gone, with all submitted tasks."""
+    """The connection is lost, along with all submitted tasks."""
 
 
 class WorkerLost(Exception):
@@ -47,7 +47,7 @@ class Connection(Protocol):
         ...
 
     def upload(self, sha256: str, content: bytes) -> Any:
-        """Store bytes on the cluster until disconnection, sent once to each worker that needs them; return a handle."""
+        """Store bytes on the cluster until disconnection and return a handle; each worker that needs them gets them once."""
         ...
 
     def submit(self, work: Callable[..., Finished | Exception], task: RemoteTask, pieces: Collection[Any]) -> Ticket:
@@ -55,7 +55,7 @@ class Connection(Protocol):
         ...
 
     def finished(self, wait_s: float) -> Iterator[tuple[Ticket, Finished | Exception]]:
-        """Yield finished tasks, and WorkerLost for tasks lost with their worker; waits for one if there is none.
+        """Yield finished tasks, and WorkerLost for tasks lost with their worker; waits until there is at least one.
 
         Raises ConnectionLost if the cluster is gone.
         """
@@ -95,7 +95,7 @@ class Cluster(Executor):
     def results(self, task_type: TaskType[Task], tasks: Mapping[str, Task]) -> Generator[FinishedTask, None, None]:
         """Yield tasks as they finish; see `Executor`.
 
-        Raises InputError if workers have other versions or cannot run Poolwise, or if the cluster is gone for minutes.
+        Raises InputError if workers have other versions or cannot run Poolwise, or if the cluster is gone for several minutes.
         """
         left, deaths = deque(grouped(task_type, tasks)), Counter[str]()
         while left:

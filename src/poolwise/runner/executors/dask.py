@@ -21,7 +21,7 @@ CONNECT_S = 10.0
 
 
 class DaskCluster(Cluster):
-    """A Dask cluster, given by the scheduler's address such as "tcp://HOST:8786", or by the scheduler file that it wrote."""
+    """A Dask cluster, given by its scheduler's address, such as "tcp://HOST:8786", or by the file that the scheduler wrote."""
 
     def connect(self) -> Connection:
         """Connect; raises InputError if no scheduler answers."""

@@ -27,7 +27,7 @@ DEATHS = 5
 
 
 def checked_jobs(jobs: int | None) -> int | None:
-    """Return the number of processes unchanged; raises InputError unless it is at least 1, -1 or None (all cores)."""
+    """Return the number of processes unchanged; raises InputError unless it is positive, -1 or None (all cores)."""
     if jobs is not None and jobs < 1 and jobs != -1:
         raise InputError(f"jobs must be at least 1, got {jobs}", field="--jobs", remedy="give 1 or more, or -1 for all cores")
     return jobs
@@ -35,7 +35,7 @@ def checked_jobs(jobs: int | None) -> int | None:
 
 @dataclass(frozen=True)
 class Local(Executor):
-    """Local processes; all cores if `jobs` is None or -1. A single process is the calling one."""
+    """Runs tasks in local processes, on all cores if `jobs` is None or -1; with one process, in the calling process."""
 
     jobs: int | None = None
 
@@ -68,7 +68,7 @@ class Local(Executor):
 def _in_processes(
     task_type: TaskType[Task], groups: Sequence[Mapping[str, Task]], processes: int
 ) -> Generator[FinishedTask, None, None]:
-    """Yield tasks as they finish. Workers only compute; one process writes, so a killed run cannot leave a second writer."""
+    """Yield tasks as they finish. Workers only compute, and the caller writes, so a killed run cannot leave a second writer."""
     # joblib replaces a worker whose memory grew and warns in the thread that assigns tasks; where warnings are errors, the
     # thread would end and the run would wait forever.
     warnings.filterwarnings("ignore", "A worker stopped while some jobs were given", UserWarning)
@@ -93,7 +93,7 @@ def _in_worker(task_type: TaskType[Task], tasks: Mapping[str, Task], parent: int
 
 @lru_cache(maxsize=1)
 def exit_with_parent(parent: int) -> None:
-    """Exit this worker when its parent process is gone; it would otherwise stay idle for minutes."""
+    """Exit this worker when its parent process is gone; otherwise it would stay idle for minutes."""
 
     def watch() -> None:
         while os.getppid() == parent:

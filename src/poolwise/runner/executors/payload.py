@@ -1,7 +1,7 @@
 """Pickled objects for workers without a shared file system, together with the files that the objects name.
 
 A payload identifies a file by the SHA-256 of its bytes. The bytes are sent once per worker, which stores them in its own
-folder. Unpacking replaces each path by the worker's path, wherever it occurs: alone, before ":Name" of user code, or within
+folder. Unpacking replaces each path with the worker's path, wherever it occurs: alone, before ":Name" of user code, or within
 settings written as JSON.
 """
 
@@ -43,7 +43,7 @@ class Payload:
 
     @classmethod
     def of(cls, thing: object) -> Payload:
-        """Pack an object, which may name files by absolute paths (or by `Path`, also relative)."""
+        """Pack an object, which may refer to files by absolute paths (or by `Path`, also relative)."""
         buffer, files = io.BytesIO(), dict[str, Path]()
         _Packer(buffer, files).dump(thing)
         return cls(buffer.getvalue(), files)
@@ -77,7 +77,7 @@ class _Packer(pickle.Pickler):
         return ("json" if within_json else "text", (*parts, thing[end:])) if parts else None
 
     def _location(self, text: str) -> tuple[str, ...] | None:
-        """Return the payload's location of a file; None if the text names no file and is kept unchanged."""
+        """Return a file's location in the payload; None if the text names no file and stays unchanged."""
         path = Path(text)
         try:
             if not path.is_file():
@@ -120,12 +120,12 @@ def _sum(path: Path, changed_ns: int, size: int) -> str:
 
 
 def input_folder(sha256: str) -> Path:
-    """Return the folder that holds a file with these bytes under its own name."""
+    """Return the folder for a file with these bytes; the file keeps its own name there."""
     return _inputs_folder() / sha256
 
 
 def store_file(sha256: str, name: str, content: bytes) -> None:
-    """Store a file of a payload, unless it exists with the right content."""
+    """Store a file of a payload, unless it already exists with the right content."""
     path = input_folder(sha256) / name
     if not path.is_file() or digest(path.read_bytes()) != sha256:
         path.parent.mkdir(exist_ok=True)

@@ -32,7 +32,7 @@ class RemoteTask:
     task_type : SHA-256 of the task type, which is shared by all tasks and sent as an input
     inputs : SHA-256 -> file name (empty for the task type), in the order of their bytes
     parts : number of pieces of each input
-    versions : versions on the sending computer of everything that results depend on
+    versions : versions, on the sending computer, of everything that results depend on
     """
 
     tasks: Payload
@@ -93,7 +93,7 @@ _task_types: dict[str, TaskType[Any]] = {}
 
 
 def _unpack_task_type(sha256: str, content: bytes | memoryview) -> TaskType[Any]:
-    """Unpack the task type; the one of the last task is cached."""
+    """Unpack the task type; the most recent one is cached."""
     if sha256 not in _task_types:
         _task_types.clear()
         payload: Payload = pickle.loads(content)

@@ -1,4 +1,4 @@
-"""`poolwise agent`: the daemons of a node, for its memory and for devices of other nodes."""
+"""`poolwise agent`: the daemons of a node, for its memory and for remote devices."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ _FILL_STEPS = 5  # control steps after a move during which workloads may still f
 
 @dataclass(frozen=True)
 class Host:
-    """Memory of the node, as functions that tests can replace."""
+    """Memory of the node, read by functions that tests can replace."""
 
     root: Path = ROOT  # mount point of control groups
     available: Callable[[], int] = memory_available  # bytes that programs can allocate without swapping
@@ -37,7 +37,7 @@ class Host:
 
 
 class MemoryAgent:
-    """Watches the workloads of a configuration and moves their limits; raises InputError without control groups."""
+    """Watches the workloads of a configuration and moves their limits; raises InputError if there are no control groups."""
 
     def __init__(self, config: MemoryAgentConfig, mover: LimitMover, host: Host, metrics: MemoryAgentMetrics) -> None:
         self.config, self.mover, self.host, self.metrics = config, mover, host, metrics
@@ -62,7 +62,7 @@ class MemoryAgent:
         self._move_limits()
 
     def relieve_stalled(self) -> None:
-        """Give memory to workloads that their limit stalls (version 1); restore their limit if no memory is available."""
+        """Give memory to workloads that are stalled by their limit (version 1); if none is available, restore their limit."""
         for workload in list(self.tracked.values()):
             limit, name = workload.limit, workload.section.name
             if limit is None or not workload.watched.is_stalled:
@@ -148,7 +148,7 @@ class MemoryAgent:
         del self.tracked[workload.section.name]
 
     def _unmanaged_bytes(self) -> int:
-        """Return the bytes in unmanaged groups; a recreated group is managed again from the next step."""
+        """Return the bytes in unmanaged groups; a recreated group is managed again starting with the next step."""
         total = 0
         for name, identity in list(self._unmanaged.items()):
             if self.watched[name].identity != identity:

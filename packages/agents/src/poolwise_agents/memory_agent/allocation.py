@@ -1,8 +1,8 @@
 """Allocation of local memory to workloads: a pure function of their slowdown curves, tolerances and limits.
 
-All workloads use the same share of their tolerance, the smallest share that fits. Workloads that would not benefit from more
-memory get what they need, and the others share the rest by the same rule (lexicographic max-min fairness). Limits do not change
-while every workload is within its tolerance, so that constant load means constant limits.
+All workloads use the same share of their tolerance, the smallest for which the limits fit into memory. Workloads that would not
+benefit from more memory get what they need, and the others share the rest by the same rule (lexicographic max-min fairness).
+Limits do not change while every workload is within its tolerance, so that constant load means constant limits.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ class ObservedWorkload:
 
     @property
     def usable(self) -> int:
-        """Largest useful limit (bytes): its total memory plus one step, so that it can grow a little without a limit."""
+        """Largest useful limit (bytes): the workload's total memory plus one step, so that it can grow a little unhindered."""
         usable = self.curve.total + self.curve.step
         return usable if self.max_limit is None else min(usable, self.max_limit)
 
     def needed(self, level: float) -> int:
-        """Return the estimated bytes that keep its tolerance use at or below `level`; all of them for an unknown curve."""
+        """Return the estimated bytes that keep the tolerance use at or below `level`; all bytes for an unknown curve."""
         level = 1.0 if self.donor else level
         if level <= 1 and self.curve.unknown and not self.explored:
             return self.usable
@@ -121,7 +121,7 @@ def fair_limits(memory: int, workloads: Sequence[ObservedWorkload]) -> list[int]
 
 
 def _min_level(memory: int, workloads: Sequence[ObservedWorkload]) -> float:
-    """Return the smallest common share of the tolerances that fits into memory."""
+    """Return the smallest common share of the tolerances for which the limits fit into memory."""
 
     def fits(level: float) -> bool:
         return sum(workload.needed(level) for workload in workloads) <= memory
@@ -140,7 +140,7 @@ def _min_level(memory: int, workloads: Sequence[ObservedWorkload]) -> float:
 
 
 def _with_headroom(memory: int, workloads: Sequence[ObservedWorkload], fair: Sequence[int]) -> list[int]:
-    """Distribute spare memory: usable memory in proportion, first for workloads that are not donors; then equal headroom."""
+    """Distribute spare memory in proportion to usable memory, first to workloads that are not donors; then equally."""
     limits = list(fair)
     for donor in (False, True):
         missing = [
@@ -163,7 +163,7 @@ def _max_limit(workload: ObservedWorkload) -> int:
 
 
 def _reduces_violations(workloads: Sequence[ObservedWorkload], proposal: Sequence[int]) -> bool:
-    """Return whether the worst violation is expected to fall enough, or the next one if the worst is unchanged."""
+    """Return whether the worst violation is expected to fall enough, or the next worst if the worst is unchanged."""
     now = sorted((max(1.0, workload.tolerance_use) for workload in workloads), reverse=True)
     then = sorted(
         (max(1.0, workload.expected_use(limit)) for workload, limit in zip(workloads, proposal, strict=True)), reverse=True
@@ -177,7 +177,7 @@ def _reduces_violations(workloads: Sequence[ObservedWorkload], proposal: Sequenc
 
 
 def _helps_violated(workloads: Sequence[ObservedWorkload], now: Sequence[int], proposal: Sequence[int]) -> bool:
-    """Return whether violated workloads gain memory in total, the worst violation does not grow, and no other is violated."""
+    """Return whether violated workloads gain memory in total, while the worst violation does not grow and none is added."""
     rows = list(zip(workloads, now, proposal, strict=True))
     worst = max(workload.tolerance_use for workload in workloads)
     if any(

@@ -80,7 +80,7 @@ def load_memory_agent(path: Path) -> MemoryAgentConfig:
 
 
 def _check_group(document: Document, k: int, group: str, others: list[str]) -> None:
-    """Check that a group is not inside another listed group, and that its path stays inside the hierarchy."""
+    """Check that a group is not inside another listed group, and that its path does not leave the hierarchy."""
     if ".." in group.split("/") or "." in group.split("/"):
         raise document.error(
             ("workload", k, "group"), f"'{group}' is not a control group", "write its path from the root of control groups"

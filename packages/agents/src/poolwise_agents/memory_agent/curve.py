@@ -1,4 +1,4 @@
-"""Slowdown curve of a workload over local memory: observed slowdowns, and a prior for the rest.
+"""Slowdown curve of a workload as a function of local memory: observed slowdowns, and a prior for the rest.
 
 Source: Sefati et al., IRoP, section II-B: P^m is piecewise linear in the remote share, a quarter of the memory stays local, and
 a workload without a profile is assumed to tolerate nothing until the agent has observed it.
@@ -26,7 +26,7 @@ _PHASE_GROWTH = 0.1  # relative change of a workload's memory that indicates a n
 
 @dataclass(frozen=True)
 class SlowdownSample:
-    """Slowdown observed with `local` bytes of local memory, last at time `at` (s)."""
+    """Slowdown observed with `local` bytes of local memory, most recently at time `at` (s)."""
 
     local: int
     slowdown: float
@@ -35,7 +35,7 @@ class SlowdownSample:
 
 @dataclass(frozen=True)
 class SlowdownCurve:
-    """Slowdown over local memory in the current phase of a workload."""
+    """Slowdown as a function of local memory, in the current phase of a workload."""
 
     total: int  # bytes that the workload would hold without a limit
     samples: tuple[SlowdownSample, ...] = ()  # observed slowdowns, by ascending memory and descending slowdown
@@ -45,12 +45,12 @@ class SlowdownCurve:
 
     @property
     def step(self) -> int:
-        """Smallest relevant difference (bytes)."""
+        """Smallest relevant difference in memory (bytes)."""
         return max(MIB, int(_RESOLUTION * self.total))
 
     @property
     def unknown(self) -> bool:
-        """True without a profile and samples."""
+        """True if there is neither a profile nor a sample."""
         return self.profile is None and not self.samples
 
     def at(self, local: int) -> float:
@@ -66,9 +66,9 @@ class SlowdownCurve:
         return low.slowdown + (high.slowdown - low.slowdown) * (local - low.local) / (high.local - low.local)
 
     def needed(self, slowdown: float) -> int:
-        """Return the fewest bytes estimated to keep the slowdown within a limit; all of its bytes if fewer do not suffice.
+        """Return the fewest bytes estimated to keep the slowdown within a limit; all bytes if fewer do not suffice.
 
-        Without an insufficient sample, the result is at least one step below the smallest sufficient one; otherwise it is at
+        If no sample was insufficient, the result is at least one step below the smallest sufficient sample; otherwise it is at
         most midway between the two. These steps explore the curve.
         """
         points = self._points
@@ -138,7 +138,7 @@ class SlowdownCurve:
 
 
 def _interpolate(horizontal: Sequence[float], vertical: Sequence[float], at: float) -> float:
-    """Return the value of a piecewise linear function, with its last piece extrapolated; the last of equal positions wins."""
+    """Return the value of a piecewise linear function, extrapolating the last piece; the last of equal positions counts."""
     k = min(max(bisect_right(horizontal, at), 1), len(horizontal) - 1)
     width = horizontal[k] - horizontal[k - 1]
     if not width:

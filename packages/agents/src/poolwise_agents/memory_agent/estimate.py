@@ -66,7 +66,7 @@ class SlowdownEstimate:
 
 @dataclass(frozen=True)
 class LocalPace:
-    """Seconds per unit of work with all memory local, None if unknown."""
+    """Seconds per unit of work with all memory local; None if unknown."""
 
     unit_s: float | None = None
 

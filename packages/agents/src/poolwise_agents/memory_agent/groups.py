@@ -1,8 +1,8 @@
 """Control group of a workload, version 1 or 2: its counters, and the memory limit that the agent moves.
 
-Version 2 uses memory.high, which throttles a group above its limit and never kills. Version 1 uses memory.limit_in_bytes. There
-the kernel rejects a limit while all pages are in use, and the OOM killer can strike despite free swap. The agent therefore
-disables it (memory.oom_control): the group stalls until it gets more memory.
+Version 2 uses memory.high, which throttles a group above its limit and never kills. Version 1 uses memory.limit_in_bytes.
+There, the kernel rejects a limit while all pages are in use, and the OOM killer can strike despite free swap. The agent
+therefore disables the OOM killer (memory.oom_control), and the group stalls until it gets more memory.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _UNLIMITED = 2**62  # limits of version 1 from this value on mean no limit; the 
 
 @dataclass(frozen=True)
 class HeldMemory:
-    """Memory of a group at an instant (bytes): `local`, without file pages that were used only once, and `swapped`."""
+    """Memory of a group at an instant (bytes): `local`, excluding file pages that were used only once, and `swapped`."""
 
     local: int
     swapped: int
@@ -66,7 +66,7 @@ class WatchedGroup:
 
     @property
     def limit_file(self) -> Path:
-        """File that contains its limit."""
+        """File that contains the limit."""
         return self.group.memory / ("memory.high" if self.group.dialect.version == 2 else self.group.dialect.limit)
 
     def limit(self) -> int | None:
@@ -77,7 +77,7 @@ class WatchedGroup:
         return int(text)
 
     def set_limit(self, limit: int | None, patience_s: float = PATIENCE_S) -> None:
-        """Set the limit (bytes, rounded down to whole pages), None for no limit; raises InputError with the kernel's answer.
+        """Set the limit (bytes, rounded down to whole pages; None for no limit); raises InputError with the kernel's answer.
 
         The kernel reclaims memory above the limit. Version 1 rejects the limit while that memory is in use; it is then retried.
         """
@@ -125,7 +125,7 @@ def _parse_stall_s(text: str) -> float | None:
 
 
 def _parse_progress(text: str) -> float | None:
-    """Return the number that a program wrote last; None if there is none, for example during a write."""
+    """Return the number that a program wrote last; None if there is no number, for example during a write."""
     try:
         return float(text)
     except ValueError:

@@ -1,7 +1,7 @@
 """Moves memory limits of control groups and restores them; each limit is saved before it is written, and writes may fail.
 
 The successor of a killed agent takes over or restores the saved limits. One file, replaced atomically before each change, lists
-every group that the agent has limited, its limit before, and the limits that the agent may have set. Any other current limit
+every group that the agent has limited, its original limit, and the limits that the agent may have set. Any other current limit
 was set by another program and is kept.
 """
 
@@ -46,7 +46,7 @@ class LimitsRecord:
         return iter(tuple(self._saved.values()))
 
     def get(self, group: str) -> SavedLimit | None:
-        """Return the saved limit of a group, None without one."""
+        """Return the saved limit of a group; None without one."""
         return self._saved.get(group)
 
     def save(self, saved: SavedLimit) -> None:
@@ -69,7 +69,7 @@ class LimitsRecord:
 
 
 def restore_limit(record: LimitsRecord, saved: SavedLimit, watched: WatchedGroup) -> str:
-    """Restore the limit of a group, remove it from the record and return the outcome; raises InputError if rejected."""
+    """Restore the limit of a group, remove it from the record and return the outcome; raises InputError on rejection."""
     if watched.identity != saved.identity:
         record.remove(saved.group)
         return "group_gone"

@@ -1,4 +1,4 @@
-"""Runs a memory agent until it is stopped, and restores all limits at its end."""
+"""Runs a memory agent until it is stopped, then restores all limits."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def serve_memory_agent(
     seconds: float | None = None,
     host: Host | None = None,
 ) -> None:
-    """Watch workloads and move their limits until SIGTERM, SIGINT or SIGHUP, or for a time; then restore all limits.
+    """Watch workloads and move their limits until SIGTERM, SIGINT or SIGHUP, or for a limited time; then restore all limits.
 
     A dry run logs the limits that it would set and writes nothing. Raises InputError if memory, swap, permissions or the port
     are not available, or if a limit could not be restored.
@@ -93,7 +93,7 @@ def _run(agent: MemoryAgent, stop: threading.Event, measurements: Path | None, s
 
 
 def _check_resources(agent: MemoryAgent) -> None:
-    """Check that the configured memory and swap for the remote part are available; a dry run only logs the problem."""
+    """Check that the configured memory, and swap for the remote part, are available; a dry run only logs the problem."""
     file, problem = agent.config.file, None
     held = sum(watched.read_counters()[1].local for watched in agent.watched.values() if watched.identity is not None)
     present = (agent.host.available() + held) // MIB

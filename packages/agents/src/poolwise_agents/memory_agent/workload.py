@@ -45,7 +45,7 @@ class TrackedWorkload:
 
     @property
     def squeezed(self) -> bool:
-        """True if the limit keeps it from holding more memory."""
+        """True if the limit keeps the workload from holding more memory."""
         return self.limit is not None and self.held.local > self.limit - self.curve.step
 
     @property
@@ -55,7 +55,7 @@ class TrackedWorkload:
 
     @property
     def grows(self) -> bool:
-        """True if it is still filling additional memory."""
+        """True if the workload is still filling additional memory."""
         return not self.squeezed and self.held.local - self.before > self.curve.step
 
     @property

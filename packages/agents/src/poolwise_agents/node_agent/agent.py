@@ -163,7 +163,7 @@ class NodeAgent:
             await self.connector.resume(record)
 
     async def _attach_and_report(self, claim: ResourceClaim, record: ClaimRecord | None) -> None:
-        """Attach devices that a pod waits for, unless the result has been reported already, and report the result."""
+        """Attach the devices that a pod waits for, unless the result has already been reported, and report the result."""
         conditions: DeviceConditions | None
         driver = self.file.driver
         if (record is None or record.state == ClaimState.ATTACHING) and not any(reported_conditions(claim, driver).values()):
@@ -184,7 +184,7 @@ class NodeAgent:
             await self._report(claim, conditions)
 
     async def _report(self, cached: ResourceClaim, conditions: DeviceConditions) -> None:
-        """Report conditions if the claim still has the cached allocation; the informer cache may be seconds behind."""
+        """Report conditions if the claim still has the cached allocation, since the informer cache may be seconds behind."""
         meta, driver = cached.metadata, self.file.driver
         now = await self.cluster.claim(meta.namespace, meta.name)
         if now is None or now.metadata.uid != meta.uid or now.status.allocation != cached.status.allocation:

@@ -34,7 +34,7 @@ class CdiFolder:
             write_whole(file, content)
 
     def content(self, record: ClaimRecord) -> bytes | None:
-        """Return the content of a claim's file, None if it adds nothing to containers."""
+        """Return the content of a claim's file; None if the claim adds nothing to containers."""
         edits = [(name, _edits(device)) for name, device in zip(self._names(record), record.devices, strict=True)]
         devices = [{"name": name, "containerEdits": edit} for name, edit in edits if edit]
         if not devices:

@@ -1,4 +1,4 @@
-"""Commands configured by the operator: argument lists with a timeout; the end of the output is kept."""
+"""Commands configured by the operator: argument lists with a timeout. Only the end of their output is kept."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class _Output:
         return "".join(c if c.isprintable() else " " for c in text)
 
     def suffix(self) -> str:
-        """Return the end of the output as the end of an error message."""
+        """Return the end of the output, formatted to follow an error message."""
         return f": {self.tail()}" if self.tail() else ""
 
     def close(self) -> None:

@@ -19,7 +19,7 @@ def condition_names(driver: str) -> tuple[str, str]:
 
 
 def record_conditions(record: ClaimRecord) -> DeviceConditions | None:
-    """Return the conditions to report for a record, None without a result; one device reports a failure of the claim."""
+    """Return the conditions to report for a record, None without a result; a single device reports a failure of the claim."""
     if record.reason:
         named = [device for device in (record.devices[record.failed], *record.devices) if device.failures]
         return {device.identity[1:]: {device.failures[0]: record.reason[:_LONGEST]} for device in named[:1]}

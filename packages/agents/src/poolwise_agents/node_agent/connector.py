@@ -26,7 +26,7 @@ _VERIFY_INTERVAL_S = 0.25  # interval between two runs of the verify command
 
 
 class AttachError(PoolwiseError):
-    """Devices of a claim could not be attached, or detached."""
+    """Devices of a claim could not be attached or detached."""
 
 
 class Connector:
@@ -77,7 +77,7 @@ class Connector:
     async def resume(self, record: ClaimRecord) -> ClaimRecord | None:
         """Verify a record after a restart: undo interrupted steps, attach lost devices again.
 
-        A prepared claim stays recorded in any case, since its pod may be using it; raises AttachError if it cannot be restored.
+        A prepared claim always stays recorded, since its pod may be using it; raises AttachError if it cannot be restored.
         """
         async with self._locks[record.uid]:
             current = self.records.get(record.uid)
@@ -149,7 +149,7 @@ class Connector:
             await asyncio.sleep(_VERIFY_INTERVAL_S)
 
     async def _fail(self, record: ClaimRecord, failed: int, why: str) -> ClaimRecord:
-        """Undo a failed attachment; the returned record has the reason, also if undoing failed and must be retried."""
+        """Undo a failed attachment; the returned record has the reason, even if undoing failed and must be retried."""
         device = record.devices[failed]
         record = replace(record, reason=f"attaching {device.device} of {device.pool} failed: {why}", failed=failed)
         try:

@@ -39,7 +39,7 @@ class LinkMeter:
         self._published: dict[str, LinkTraffic] = {}
 
     async def sample(self) -> Mapping[str, LinkTraffic]:
-        """Return the traffic of each link since the last sample, without links that lack a sample or cannot be read."""
+        """Return the traffic of each link since its last sample, except for links that lack a sample or cannot be read."""
         traffic = {}
         for link in self.section.link:
             try:

@@ -23,7 +23,7 @@ class ClaimState(StrEnum):
 
 
 class Attachment(msgspec.Struct, frozen=True, kw_only=True):
-    """A device of a claim, with the values of its attachment, so that detaching does not depend on the current file."""
+    """A device of a claim, with the values used to attach it, so that detaching does not depend on the current settings."""
 
     request: str  # identity in the allocation of the claim: request, pool, device and share
     pool: str
@@ -64,7 +64,7 @@ class ClaimRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Records:
-    """The records in a folder that this process has locked; raises InputError for an invalid record of another program."""
+    """Records in a folder that this process has locked; raises InputError for an invalid record of another program."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

@@ -65,7 +65,7 @@ def _device(file: NodeAgentFile, pool: PoolSection, device: DeviceSection) -> di
 
 
 async def publish_slices(cluster: AgentCluster, node: str, driver: str, specs_by_pool: Specs) -> int:
-    """Update a driver's slices of a node and return the number of writes, 0 if they were up to date.
+    """Update a driver's slices of a node and return the number of writes, 0 if the slices were up to date.
 
     A changed pool gets the next generation in all its slices, so that readers can detect an incomplete update. Slices of pools
     that the node no longer has are deleted. The node owns the slices, which are deleted with it. Raises ApiError, and

@@ -1,7 +1,7 @@
 """Templates filled with values of claims and devices; each value is first validated against a strict pattern.
 
 Claims and slices are untrusted input. A value becomes a whole argument or a part of one, never shell code. It must not start an
-option, leave a folder, or contain blanks, control characters or anything else outside its pattern.
+option, escape from a folder, or contain blanks, control characters or anything else outside its pattern.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ INITIAL_DELAY, MAX_DELAY = 0.5, 60.0  # delay before failed work is retried (s)
 class KeyedWorkQueue:
     """Runs work for queued keys; a key that is queued while its work runs or is delayed runs again.
 
-    Work is retried after a PoolwiseError, with which `failed` is called.
+    After a PoolwiseError, `failed` is called with the error, and the work is retried.
     """
 
     def __init__(self, work: Callable[[str], Awaitable[None]], failed: Callable[[str, PoolwiseError], None]) -> None:
@@ -24,7 +24,7 @@ class KeyedWorkQueue:
         self._error: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def enqueue(self, key: str) -> None:
-        """Run the work of a key, at once."""
+        """Queue a key; its work runs without delay."""
         if key in self._tasks:
             self._requeued[key].set()
         else:
@@ -33,7 +33,7 @@ class KeyedWorkQueue:
             task.add_done_callback(lambda done: self._done(key, done))
 
     async def wait_for_error(self) -> None:
-        """Wait forever; raises unexpected errors of the work."""
+        """Wait forever, but raise any unexpected error of the work."""
         await self._error
 
     async def stop(self) -> None:

@@ -1,1 +1,1 @@
-"""Profiling of real programs with less local memory: control groups, swap in memory, completion times."""
+"""Profiling of real programs with reduced local memory: control groups, swap in memory, completion times."""

@@ -1,6 +1,6 @@
 """Resources that a process has created on this computer, recorded before they exist so that a later process can remove them.
 
-A record names its owner by process id, start time and boot. The next start removes resources of dead owners; resources of
+A record names its owner by process id, start time and boot. The next start removes the resources of dead owners. Resources of
 living owners, and anything without a record, stay untouched.
 """
 

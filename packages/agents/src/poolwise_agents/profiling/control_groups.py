@@ -34,7 +34,7 @@ class GroupUsage:
 
 @dataclass(frozen=True)
 class Dialect:
-    """File names and values in which the versions of control groups differ."""
+    """File names and values that differ between the versions of control groups."""
 
     version: int
     limit: str
@@ -55,7 +55,7 @@ class ControlGroup:
     folders: Mapping[str, Path]  # by controller; the same for all in version 2
 
     def group(self, name: str) -> ControlGroup:
-        """Return a group below it, without creating it."""
+        """Return a group below this one, without creating it."""
         return ControlGroup(self.dialect, {controller: folder / name for controller, folder in self.folders.items()})
 
     @property
@@ -65,7 +65,7 @@ class ControlGroup:
 
     @property
     def paths(self) -> tuple[Path, ...]:
-        """Its folders without duplicates."""
+        """Folders of the group, without duplicates."""
         return tuple(dict.fromkeys(self.folders.values()))
 
     @property
@@ -74,7 +74,7 @@ class ControlGroup:
         return tuple(path / "cgroup.procs" for path in self.paths)
 
     def create(self) -> None:
-        """Create its folders; raises InputError without permission."""
+        """Create the group's folders; raises InputError without permission."""
         for path in self.paths:
             try:
                 path.mkdir(exist_ok=True)
@@ -82,7 +82,7 @@ class ControlGroup:
                 raise _permission_error(path, error) from error
 
     def set_limit(self, memory: int | None) -> None:
-        """Set the memory limit (bytes), None for no limit; the kernel reclaims memory above it at once."""
+        """Set the memory limit (bytes, None for no limit); the kernel reclaims memory above it at once."""
         write(self.memory / self.dialect.limit, self.dialect.unlimited if memory is None else str(memory))
 
     def set_cpu_share(self, share: float) -> None:
@@ -95,7 +95,7 @@ class ControlGroup:
             write(self.folders["cpu"] / "cpu.cfs_quota_us", quota)
 
     def usage(self) -> GroupUsage:
-        """Read its counters."""
+        """Read the group's counters."""
         stat = _table(self.memory / "memory.stat")
         prefix = self.dialect.total
         refaults = sum(stat.get(f"{prefix}workingset_refault_{kind}", 0) for kind in ("anon", "file"))
@@ -120,7 +120,7 @@ class ControlGroup:
         return [int(line) for line in file.read_text().split()] if file.exists() else []
 
     def remove(self) -> None:
-        """Kill its processes and remove it if it exists; raises InputError if that fails."""
+        """Kill the group's processes and remove the group if it exists; raises InputError if that fails."""
         deadline = time.monotonic() + PATIENCE_S
         for path in self.paths:
             while path.exists():
@@ -144,8 +144,9 @@ class ControlGroup:
 def find_hierarchy(root: Path = ROOT, own: Path = Path("/proc/self/cgroup"), parent: str | None = None) -> ControlGroup:
     """Return the parent of new groups: version 1 if it has the memory controller, otherwise version 2.
 
-    `parent` is a path from `root`; by default it is the root in version 1 or if that is writable, otherwise the group of this
-    process (for example a delegated one), which the kernel lists in `own`. Raises InputError without the required controllers.
+    `parent` is a path from `root`. By default it is the root in version 1 or if the root is writable, and otherwise the group
+    of this process (for example a delegated group), which the kernel lists in `own`. Raises InputError without the required
+    controllers.
     """
     if (root / "memory" / "memory.limit_in_bytes").is_file():
         path = (parent or "").strip("/")

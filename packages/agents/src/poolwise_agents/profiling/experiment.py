@@ -1,4 +1,4 @@
-"""Measures how a real program slows down with less local memory, and describes the computer: input of `poolwise profile fit`.
+"""Measures how a real program slows down with less local memory, and describes the computer, for `poolwise profile fit`.
 
 Source: Sefati et al., IRoP, section II-B: a limit on local memory, swap in memory for the rest, completion times.
 """
@@ -74,7 +74,7 @@ class MeasurementPlan:
 
     @property
     def rounds(self) -> list[tuple[float, float | None]]:
-        """(share of local memory, share of a processor or None for unlimited) of the runs of one round."""
+        """(share of local memory, share of a processor or None for unlimited) of each run of one round."""
         return [(share, None) for share in self.shares] + [(1.0, cpu) for cpu in self.cpus]
 
     @property
@@ -92,7 +92,7 @@ class LimitedRun:
     run: ProgramRun
 
     def seconds(self, clock: str) -> float:
-        """Return its duration by a clock of the plan."""
+        """Return the duration of the run by a clock of the plan."""
         return self.run.seconds if clock == "wall" else self.run.use.cpu_ns / 1e9
 
 
@@ -119,9 +119,9 @@ def measure_program(
 ) -> LimitedRuns:
     """Run a program with all memory local to find its peak, then repeatedly with each share.
 
-    The first run also warms the page cache and is not part of the results; `during` is entered after it. Rounds of all shares
-    are repeated, rather than each share, so that other changes on the computer affect all shares equally. Raises InputError
-    with a remedy if memory, swap or permissions are missing, or if the program fails.
+    The first run also warms the page cache and is not part of the results; `during` is entered after it. Each round runs all
+    shares, so that other changes on the computer affect all shares equally. Raises InputError with a remedy if memory, swap or
+    permissions are missing, or if the program fails.
     """
     within = memory_available() - RESERVE
     if within <= 0:

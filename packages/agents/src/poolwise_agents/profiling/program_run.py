@@ -40,8 +40,8 @@ def run_program(
 ) -> ProgramRun:
     """Run a command in a new group, which is recorded in `owned` while it exists, and remove the group.
 
-    `limit` is its local memory (bytes), `cpu` its share of a processor, None for no limit. Raises InputError with the end of
-    the output if the program fails or takes more than `longest_s` seconds.
+    `limit` is the command's local memory (bytes) and `cpu` its share of a processor; None means no limit. Raises InputError
+    with the end of the output if the program fails or takes more than `longest_s` seconds.
     """
     owned.add(group)
     group.create()

@@ -62,7 +62,7 @@ class ZramSwap:
         return cls(int((CONTROL / "hot_add").read_text()), str(uuid.uuid4()))
 
     def enable(self, size: int, compressor: str = "") -> None:
-        """Set the size of the device (bytes), which also limits its memory, and start to swap to it first."""
+        """Set the size of the device (bytes), which also limits its memory, and enable it as the swap to use first."""
         try:
             if compressor:
                 write(self.sysfs / "comp_algorithm", compressor)
