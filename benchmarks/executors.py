@@ -13,7 +13,7 @@ from poolwise.runner import Executor, Local, Record, Store, TaskType, find_execu
 from tests.live.executors.clusters import DaskProcesses
 
 CONTENT = {"inputs": {f"name{k}": f"value {k}" for k in range(60)}, "rejected": {}, "engine": "compiled"}
-"""Content of the size of a cell's record."""
+"""Content as large as a cell's record."""
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ from poolwise.schedulers.warm_up import WarmUp
 
 JOBS = 2_000
 SHORT_S = 0.1
-"""Shorter runs are repeated."""
+"""Seconds below which a run is repeated."""
 
 
 class OwnOrder(QueuePolicy):

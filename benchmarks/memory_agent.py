@@ -36,7 +36,7 @@ EVERY_S = 1.0
 WINDOW_S = 4.0
 """Length of the windows in which slowdowns are measured, s."""
 LONGEST_S = 150.0
-"""Timeout of a run, s: equal shares would take many times as long as the others."""
+"""Timeout of a run, s: with equal shares, it would take many times as long as under the other policies."""
 STATIC, DYNAMIC = 0.75, 0.25
 """Power of an idle module, and its increase at full load, as shares of the maximum: Sefati et al., section II-A."""
 CORES = 3

@@ -88,7 +88,7 @@ LOGS: Mapping[str, Log] = {
     "LCG 2005": Log("hpc_lcg_2005/LCG.swf.gz", flat(1757), 12, together=False),
     "CERIT-SC 2013": Log(None, "catalog:cerit-racks", 5, first=12_000, together=False),
 }
-"""The search saw the first 12,000 jobs of CERIT-SC, and no other log. LCG's machine is sized for a load of 0.9."""
+"""The search used only the first 12,000 jobs of CERIT-SC. LCG's machine is sized for a load of 0.9."""
 
 
 def moved_together(source: Path, factor: float) -> Path:

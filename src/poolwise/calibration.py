@@ -25,7 +25,7 @@ from poolwise.schedulers.list import ListScheduler
 from poolwise.traces.generators.nvme_mix import NvmeMix
 
 OPENING_LOAD = 0.7
-"""Load at which measurement begins, the first time that the ideal load reaches it."""
+"""Load that opens the measurement window when the ideal load first reaches it."""
 TOLERANCE = 0.005
 FARTHEST = 1000.0
 """Largest ratio of a gap to the initial guess, or of the guess to a gap, at which the search stops."""

@@ -39,7 +39,7 @@ from poolwise.model import (
 
 Observer = Callable[[EventBatch, CommitResult, Queue], None]
 ROUNDS = 16
-"""Calls of a dispatcher per pass at most, each without the jobs that the platform has set aside so far in the pass."""
+"""Maximum number of dispatcher calls per pass; each omits the jobs that the platform has set aside so far in the pass."""
 
 
 @dataclass

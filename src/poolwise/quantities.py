@@ -27,7 +27,7 @@ UNKNOWN = 2**60
 """Requested time (ns) of a job without one: 36 years, longer than any real request, yet sums of a few of them fit 64 bits."""
 
 OVERDUE = SECOND
-"""Time (ns) from now at which a run past its expected end is expected to end (specs of the memory pools, backfilling)."""
+"""Expected time left (ns) of a run that is past its expected end (specs of the memory pools, backfilling)."""
 
 HORIZON = 290 * 31_557_600 * SECOND
 """The latest instant (ns), 290 Julian years: later expected ends are clipped to it, and a clock beyond it is an error."""
@@ -123,9 +123,9 @@ def format_memory(mib: float) -> str:
 
 _TIMES = ((86400, "day", "days"), (3600, "h", "h"), (60, "min", "min"), (1, "s", "s"))
 _MINUTE = 59.95
-"""Seconds below which a duration rounds to less than a minute with three digits."""
+"""Seconds below which a duration, rounded to three digits, is less than a minute."""
 _WHOLE = 10
-"""Count of a unit from which the next smaller unit is omitted."""
+"""Minimum count of a unit at which the next smaller unit is omitted."""
 
 
 def format_time(seconds: float) -> str:

@@ -18,7 +18,7 @@ _MIX1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX2 = np.uint64(0x94D049BB133111EB)
 _ALL = 2**64 - 1
 _FEW = 8
-"""Number of draws up to which Python integers are faster than NumPy."""
+"""Maximum number of draws for which Python integers are faster than NumPy."""
 
 
 def mix(state: NDArray[np.uint64], counter: NDArray[np.uint64]) -> NDArray[np.uint64]:

@@ -50,9 +50,9 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
 
 FILE = "file"
 InputFile = Annotated[str, FILE]
-"""Type of a setting that is a file, relative to the file that contains it, or "catalog:NAME".
+"""Type of a setting that is a file, relative to the file that contains the setting, or "catalog:NAME".
 
-Its content is part of the key of a run. `pathlib.Path` declares the same.
+The content of the file is part of the key of a run. `pathlib.Path` has the same effect.
 """
 
 

@@ -15,9 +15,9 @@ import numpy as np
 
 WIDTH, LINES = 120, 10
 _FEW = 4
-"""Number of items up to which arrays and collections are written out."""
+"""Maximum number of items for writing out an array or a collection."""
 _VALUE = 60
-"""Number of characters up to which a value is written out."""
+"""Maximum number of characters for writing out a value."""
 
 
 def short_repr(thing: object) -> str:

@@ -52,7 +52,7 @@ _FILES = (
     ListedGroup.POWER,
     ListedGroup.PRICES,
 )
-"""Groups that consist of files only."""
+"""Groups that contain only files."""
 
 
 _GROUP = f"Group to list: {', '.join(ListedGroup)}."

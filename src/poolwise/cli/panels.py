@@ -19,7 +19,7 @@ PANELS: Mapping[str, tuple[str, ...]] = {
 """Panel of `poolwise --help` -> its commands, in order."""
 
 MOST = 12
-"""Options in one panel; a command with fewer options has only one."""
+"""Number of options in one panel; a command with fewer options has only one panel."""
 
 COMMON, SCHEDULER, LOG, MEMORY, TABLES = "Common options", "Scheduler", "Log format", "Memory", "Tables"
 OUTPUT, SERVICE, ADVANCED = "Output", "Service", "Advanced"

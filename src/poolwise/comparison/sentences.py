@@ -12,7 +12,7 @@ from poolwise.quantities import format_time
 
 GOAL = "mean_bounded_slowdown"
 TODAY = (GOAL, "p99_bounded_slowdown", "mean_wait_s", "throughput_per_100s", "utilization")
-"""Metrics that are compared with today."""
+"""Metrics that are compared with today's configuration."""
 _JUDGED = {"alike": "not distinguishable", "unknown": "uncertainty unknown"}
 
 

@@ -16,7 +16,7 @@ from poolwise.quantities import format_memory
 
 Found = TypeVar("Found")
 CHEAP = 5_000_000
-"""Largest number of simulated jobs, over the runs behind an answer, up to which the runs are repeated without the few jobs."""
+"""Maximum number of simulated jobs, over the runs behind an answer, for repeating the runs without the few jobs."""
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ SHOWN = 6
 """Number of ids in a sentence; JSON contains all ids."""
 
 LITTLE = 1e-5
-"""Smaller shares are reported as 'less than' this one."""
+"""Share below which shares are reported as 'less than' this value."""
 
 
 def ids_text(ids: Sequence[int]) -> str:
@@ -35,11 +35,11 @@ def share_text(share: float) -> str:
 
 
 MOST_FEW = 10
-"""Largest number of jobs that count as a few."""
+"""Largest number of jobs that counts as a few."""
 FEW_SHARE = 0.01
 """Largest share of all jobs that counts as a few."""
 APART = 2.0
-"""Smallest ratio of the least of a few outliers to the largest other job."""
+"""Smallest ratio of the smallest of a few outliers to the largest other job."""
 HEAVY = 0.1
 """Smallest share of all node-hours that a few heavy jobs hold."""
 

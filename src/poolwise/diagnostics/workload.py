@@ -16,7 +16,7 @@ from poolwise.model import Machine, Workload
 from poolwise.quantities import SECOND, format_count, format_memory, format_time
 
 MOVED = 0.05
-"""Smallest relative change by a few jobs for which the load is also reported without them."""
+"""Minimum relative change of the load, caused by a few jobs, at which it is also reported without them."""
 
 
 @dataclass(frozen=True)

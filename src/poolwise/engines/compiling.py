@@ -22,7 +22,7 @@ Kernel = Callable[[str, tuple[object, ...]], int]
 """Calls a kernel of a kind with its arrays; returns the kernel's return value."""
 
 SHORT = 40_000
-"""Number of jobs up to which Python code may finish before a kernel is compiled."""
+"""Maximum number of jobs for which Python code may finish before a kernel is compiled."""
 _background: dict[tuple[str, str], subprocess.Popen[bytes]] = {}
 """Background compilations of this process, by folder and kind."""
 

@@ -11,11 +11,11 @@ from poolwise.loop import Observer
 from poolwise.model import CommitResult, EventBatch, Queue
 
 LONG_S = 2.0
-"""Seconds from which a run counts as long, so that its progress and the reason for its engine are reported."""
+"""Seconds after which a run counts as long, so that its progress and the reason for its engine are reported."""
 EVERY_S = 0.2
 """Seconds between two reports."""
 LEAST_SHARE = 0.01
-"""Share of a run from which its pace is a basis for an estimate."""
+"""Minimum completed share of a run for estimating the time left from its pace."""
 
 
 _MOST_LOG = 50.0
@@ -51,7 +51,7 @@ class ProgressListener(Protocol):
 
 
 AGREE = 2.0
-"""Largest ratio of two estimates of the time left for which an estimate is shown."""
+"""Largest ratio between two estimates of the time left at which an estimate is shown."""
 
 
 class RunClock:

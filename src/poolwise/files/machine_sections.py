@@ -10,7 +10,7 @@ from poolwise.files.fields import Bandwidth, Count, Label, License, Memory, Name
 
 Attributes = dict[Name, float]
 Number = Annotated[int, Field(strict=True, ge=1, le=2**20)]
-"""Number of individually described items, such as racks or devices."""
+"""Number of items that are described individually, such as racks or devices."""
 
 
 class Owner(Section):

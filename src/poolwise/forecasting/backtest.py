@@ -48,7 +48,7 @@ ASKED = (0.1, 0.5, 0.9)
 """Levels of the scored quantiles."""
 HOUR_S = 3600.0
 HISTORY = 20_000
-"""Number of most recent jobs whose outcome forecasters know."""
+"""Number of most recent jobs whose outcomes forecasters know."""
 PRIOR, LITTLE = 20.0, 2.0
 """`Recalibration.prior` of our forecasts, and of a point forecast, whose interval is certainly too narrow."""
 LEAST_INSTANTS = 5

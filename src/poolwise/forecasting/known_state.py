@@ -102,7 +102,7 @@ def situation_of(
 
 
 ROUND = (HOUR, 2 * HOUR, 4 * HOUR, 8 * HOUR, 12 * HOUR, DAY, 2 * DAY, 4 * DAY, 7 * DAY, 14 * DAY, 30 * DAY, 60 * DAY, 365 * DAY)
-"""Time limits that sites commonly set, ns."""
+"""Time limits (ns) that sites commonly set."""
 
 
 def with_limits(workload: Workload) -> tuple[Workload, tuple[str, ...]]:

@@ -74,7 +74,7 @@ PRIOR = 2.0
 RECENT = 100
 """Number of most recent jobs to keep per class."""
 OVERRUN = np.array([1.02, 1.1, 1.25, 1.5, 2.0])
-"""Multiples of the elapsed time at which a job that has run longer than all earlier jobs may end."""
+"""Possible ends of a job that has run longer than all earlier jobs, as multiples of its elapsed time."""
 
 
 @dataclass(frozen=True, eq=False)

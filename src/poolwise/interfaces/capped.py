@@ -14,7 +14,7 @@ from poolwise.model import JobTable, Kind, Machine, Queue, Snapshot
 from poolwise.quantities import HORIZON, SECOND
 
 MOST_AREA = 2**40
-"""Largest number of node-seconds that one job counts for, so that sums stay exact integers."""
+"""Largest number of node-seconds counted for one job, so that sums stay exact integers."""
 
 
 class CappedOrder(PreparedOrder):

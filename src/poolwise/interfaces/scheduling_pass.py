@@ -14,7 +14,7 @@ from poolwise.interfaces.placement import PlacementPolicy
 from poolwise.model import Placement, Queue, Reason, Refusal, Snapshot, Start, Stop, WaitCause
 
 Preempt = Callable[["SchedulingPass", int, Snapshot], "tuple[Placement, tuple[Stop, ...]] | None"]
-"""Function of a pass, a waiting job and a state in which it does not fit; returns a placement and stops with which it does."""
+"""Function of a pass, a waiting job and a state in which it does not fit; returns stops and a placement that let it fit."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -193,7 +193,7 @@ PASSES = (
     KernelLowering,
     NoPythonBackend,
 )
-"""Numba's passes that kernels need: they have no closures, comprehensions, expressions of whole arrays, or parallel loops."""
+"""Numba's passes that kernels need, since they have no closures, comprehensions, whole-array expressions or parallel loops."""
 
 
 class KernelCompiler(CompilerBase):

@@ -12,7 +12,7 @@ from poolwise.metrics.outcomes import Outcomes
 from poolwise.quantities import SECOND
 
 TAU_S = 10.0
-"""Shorter runtimes count as this many seconds, so that very short jobs do not dominate the mean slowdown."""
+"""Minimum runtime (s) in the bounded slowdown, so that very short jobs do not dominate the mean."""
 
 
 def wait_s(outcomes: Outcomes) -> FloatArray:

@@ -15,7 +15,7 @@ from poolwise.model.table_columns import Column, Kinds, Scalar, ShownColumns, gr
 from poolwise.quantities import SECOND
 
 SPARE_ROWS = 2048
-"""Minimum number of rows of jobs that are gone in a crowded table."""
+"""Minimum number of rows of departed jobs at which a table counts as crowded."""
 _NOTHING = (None, 0, np.zeros(0), 0)
 
 

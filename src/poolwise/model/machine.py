@@ -312,7 +312,7 @@ class Machine:
 
 
 _NOT_FURTHER = ("nodes", "memory", "cores")
-"""Basic resources of whole nodes; all others count as further resources."""
+"""Basic resources of whole nodes; all other resources count as further resources."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,9 +11,9 @@ from poolwise.arrays import IntArray
 from poolwise.short_repr import short_repr
 
 _SHOWN = 4
-"""Number of rows up to which a placement shows them."""
+"""Maximum number of rows that the representation of a placement shows."""
 _FEW = 24
-"""Number of rows up to which a loop is faster than NumPy."""
+"""Maximum number of rows for which a loop is faster than NumPy."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -13,10 +13,10 @@ from poolwise.quantities import NEVER
 from poolwise.short_repr import short_repr
 
 HeadScope = Literal["partition", "machine"]
-"""Jobs that wait behind a job that does not fit: those that compete for the nodes of its partitions, or all jobs."""
+"""Jobs that wait behind a job that does not fit: jobs that compete for the nodes of its partitions, or all jobs."""
 
 PoolScope = Literal["rack", "system"]
-"""Pools that a node may use: the pool of its own rack, or any."""
+"""Pools that a node may use: only the pool of its own rack, or any pool."""
 
 RackSpread = Literal["worst", "mean", "paper"]
 """How the near share of a job's remote memory is computed on several racks; see `FixedSlowdown`."""

@@ -42,7 +42,7 @@ _REASONS: dict[mathopt.TerminationReason, LinearStatus] = {
 }
 
 BARRIER_ITERATIONS = 500
-"""Iterations of the interior point method after which it counts as not converging: it takes tens of them, or never ends."""
+"""Iterations after which the interior point method counts as not converging: it needs tens of iterations, or never ends."""
 
 Basis = tuple[tuple[IntArray, IntArray], tuple[IntArray, IntArray]]
 """(columns, their statuses), (rows, their statuses), as MathOpt numbers them."""

@@ -20,9 +20,9 @@ from poolwise.runner.task_type import TaskType
 from poolwise.studies.cell_store import CellStore
 
 RUNGS = 3
-"""Rungs of successive halving: a ninth of the jobs, a third, all of them."""
+"""Rungs of successive halving: a ninth of the jobs, a third, and all."""
 CellsOf = Callable[[Sequence[Element], int], Sequence[Any]]
-"""Function (elements, n) -> tasks, equally many per element, on the first 1/n of the jobs; n = 1 is the whole workload."""
+"""Function (elements, n) -> tasks on the first 1/n of the jobs, an equal number per element; n = 1 is the whole workload."""
 
 
 class SearchSection(Section):

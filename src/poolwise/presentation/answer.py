@@ -21,7 +21,7 @@ from poolwise.short_repr import short_repr
 
 AnswerStatus = Literal["decided", "undecided", "infeasible"]
 CardRows = Sequence[Sequence[str]]
-"""Rows of a decision: label, value, and the value of the reference, which may be omitted."""
+"""Rows of a decision: label, value, and the reference's value, which may be omitted."""
 
 
 @dataclass(frozen=True)

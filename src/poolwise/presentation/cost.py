@@ -10,7 +10,7 @@ from poolwise.presentation.format import format_number
 from poolwise.presentation.table import Table
 
 PriceRange = tuple[float, float, float]
-"""Least, likely and most, $."""
+"""Minimum, likely value and maximum, $."""
 
 
 @dataclass(frozen=True)

@@ -145,7 +145,7 @@ OWNER_ATTRIBUTES = ("user", "account", "group", "queue", "partition")
 MAX_NAMES = 10
 """Maximum number of users or accounts to show: those with the longest total wait."""
 CLASSES = 4
-"""Number of size and memory classes, with about the same number of jobs each."""
+"""Number of size and memory classes, each with about the same number of jobs."""
 
 WaitGroup = tuple[str, BoolArray]
 

@@ -23,7 +23,7 @@ _NAMES = {
     "discrimination_10pct_s": "wait added, summed over the most delayed 10 % of all compared jobs",
 }
 NAMED = 3
-"""Maximum number of indistinguishable orders that a sentence names, with the recommended one."""
+"""Maximum number of indistinguishable orders that a sentence names, including the recommended one."""
 SAME = 0.005
 """Relative difference below which values count as equal."""
 

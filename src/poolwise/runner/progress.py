@@ -17,7 +17,7 @@ from poolwise.quantities import format_time
 from poolwise.runner.running import Running, folder_of_progress, read_running
 
 UNEVEN = 0.35
-"""Largest relative standard error of the mean time of finished tasks that is a basis for an estimate."""
+"""Largest relative standard error of the mean time of finished tasks at which that mean serves as an estimate."""
 LINE_S = 30.0
 """Seconds between two lines on the progress within running tasks, without a terminal."""
 

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from poolwise.engines.progress import Obstacle, ProgressListener, RunClock
 
 STALE_S = 2.0
-"""Age of a report from which the seconds since then count: a pass, or the evaluation after the run, may take long."""
+"""Age (s) above which the time since a report is counted too: a pass, or the evaluation after the run, may take long."""
 
 
 class Running(NamedTuple):

@@ -15,11 +15,11 @@ _PROGRESS = re.compile(r"\[(\d+)/(\d+)\]")
 END = "\0"
 """First character of the line with which a worker ends a command."""
 ASK = "ask"
-"""First argument of a question: a study file and settings. It runs the study unless the same run is kept."""
+"""First argument of a question, which consists of a study file and settings; the study runs unless its results are kept."""
 KEPT = 200
-"""Finished commands that are kept."""
+"""Maximum number of finished commands to keep."""
 WORKERS = 2
-"""Commands that run at a time; the others queue."""
+"""Maximum number of commands that run at a time; further commands queue."""
 
 
 @dataclass

@@ -31,7 +31,7 @@ from poolwise.studies.study import parse_setting
 from poolwise.user_code import loads_user_code
 
 ALONE = 50_000
-"""Number of jobs, over all runs of a question, up to which starting further processes takes longer than the runs."""
+"""Maximum number of jobs, over all runs of a question, for which starting more processes takes longer than the runs."""
 _NAMES_CODE = re.compile(r"\.py\b|\w:[A-Z]")
 """References to classes outside Poolwise in a study file."""
 

@@ -30,7 +30,7 @@ from poolwise.quantities import SECOND, format_count, format_time
 from poolwise.short_repr import fit_repr, short_value
 
 SPARSE_SHARE = 0.05
-"""Share of jobs that need remote memory below which a note states that pools can have little effect."""
+"""If a smaller share of jobs needs remote memory, a note states that pools can have little effect."""
 _IN_REPR = ("mean_bounded_slowdown", "p99_bounded_slowdown", "mean_wait_s", "utilization", "throughput_per_100s", "makespan_s")
 """Metrics that the representation of a run shows."""
 _IN_HEADLINE = ("mean_bounded_slowdown", "mean_wait_s", "utilization")

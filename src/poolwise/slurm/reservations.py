@@ -22,7 +22,7 @@ REPEATS: Final = {
     "WEEKEND": timedelta(days=1),
     "WEEKLY": timedelta(weeks=1),
 }
-"""Flags of reservations that repeat -> the time between two of them."""
+"""Flag of repeating reservations -> time between two occurrences."""
 HARMLESS: Final = (
     "MAINT", "SPEC_NODES", "OVERLAP", "IGNORE_JOBS", "ALL_NODES", "PART_NODES", "NO_HOLD_JOBS_AFTER_END", "PURGE_COMP",
     "STATIC", "STATIC_ALLOC", "FORCE_START", "NO_HOLD_JOBS", "MAGNETIC",

@@ -22,11 +22,11 @@ from poolwise.studies.cells import Cell, initial_of, workload_of
 from poolwise.traces import excerpt
 
 MANY = 1000
-"""Number of jobs above which a run on the reference engine is announced."""
+"""Number of jobs above which a run on the reference engine is reported in advance."""
 MOST_KINDS = 64
 """Maximum number of different settings that are tested."""
 SAMPLE_S = 1.0
-"""Seconds from which a sample of the first jobs is a basis for an estimate."""
+"""Minimum seconds for which a sample of the first jobs must run to serve as a basis for an estimate."""
 
 
 @dataclass(frozen=True)

@@ -36,9 +36,9 @@ FLAGS: Final = {
     "no-kill": "k", "no-requeue": "", "overcommit": "O", "oversubscribe": "s", "parsable": "", "propagate": "", "quiet": "Q",
     "reboot": "", "requeue": "", "spread-job": "", "test-only": "", "use-min-nodes": "", "verbose": "v", "wait": "W",
 }  # fmt: skip
-"""Options without a value, or with one after "=" only -> their short names."""
+"""Options without a value, or with a value only after "=" -> their short names."""
 REFUSED: Final = {"array": "a", "array-inx": "", "hetjob": ""}
-"""Options that submit several jobs, with a value -> their short names."""
+"""Options with a value that submit several jobs -> their short names."""
 _SIMULATED: Final = ("sim-walltime", "cancel-in", "jid", "sleep", "uid")
 """Options that the simulator writes with one "-"."""
 

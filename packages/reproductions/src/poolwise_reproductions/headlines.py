@@ -19,10 +19,10 @@ from poolwise_reproductions.published import READINGS, ClaimRow, Key
 
 HeadlineVerdict = Literal["reproduced", "under another reading", "partly", "undetermined", "not", "cannot be tested"]
 RowRule = Literal["all", "most", "any"]
-"""Which rows must hold for a claim to hold: all of them, more than half, or one."""
+"""Number of rows that must hold for a claim to hold: all, more than half, or one."""
 SPEC = "spec"
 OURS = "ours"
-"""Place of a claim that is not the paper's."""
+"""Place given for claims that are ours, not the paper's."""
 JUDGED = ("holds", "fails", "undetermined")
 
 

@@ -17,11 +17,11 @@ from poolwise_reproductions.criteria import ClaimRule, ClaimVerdict, Criterion, 
 ClaimClass = Literal["paper", "input", "ours"]
 ReasonBasis = Literal["verified", "package", "scatter", "inferred", "unknown"]
 READINGS = ("as run", "inferred")
-"""Readings in addition to the specification's, each with its own columns: the authors' own runs, and what we infer."""
+"""Readings in addition to the specification's, each with its own columns: the authors' own runs, and our inference."""
 READING_TEXTS = {"as run": "the differences of the authors' runs", "inferred": "these differences and the inferred ones"}
-"""Readings as packages of changes, unless a reproduction states more."""
+"""Descriptions of readings as packages of changes, which a reproduction may replace."""
 SOURCE_COLUMNS = ("place", "quotation")
-"""Columns of the source of a row in the paper; comparisons that were recorded before they existed lack them."""
+"""Columns that state where the paper contains a row; comparisons recorded before these columns existed lack them."""
 COLUMNS = (
     "artifact", "condition", "metric", "unit", "published", "measured", "ci95_low", "ci95_high",
     "rule", "tolerance", "holds", "note", "class", "verdict", "basis", "shown_by", "cause",

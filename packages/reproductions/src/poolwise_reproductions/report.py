@@ -101,7 +101,7 @@ def reproduction_answer(
 
 
 _SEVERAL = re.compile(r"[;,]?\s*Figures \d+(?:, \d+)* and \d+(?=\.)")
-"""Numbers of several figures at the end of a sentence of a caption."""
+"""Numbers of several figures, at the end of a sentence in a caption."""
 
 
 def numbered(figure: Figure) -> Figure:

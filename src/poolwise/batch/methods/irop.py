@@ -22,7 +22,7 @@ from poolwise.optimize.linear import LinearSolver
 from poolwise.registry import register
 
 TIE = 1e-9
-"""Values of y closer than this count as equal; the lowest module is then chosen."""
+"""Values of y that differ by less than this count as equal; the lowest module is then chosen."""
 
 ROUNDING = 1e-6
 """Relative excess of local memory below which only the solver decides feasibility."""

@@ -26,7 +26,7 @@ FEASIBILITY = 1e-9
 
 Rows of memory are divided by their limits, so a module or the remote memory exceeds its limit by at most this fraction.
 Rounding a binary variable that is off by this much adds at most this fraction of the memory of the workloads. The sum is far
-below the tolerance of `check_assignment`; the solvers' default, 1e-6, is above it.
+below the tolerance of `check_assignment`, which the solvers' default, 1e-6, would exceed.
 """
 
 Entry = tuple[int, int, list[tuple[int, float]]]

@@ -36,7 +36,7 @@ from poolwise.kernels.batch.search import total
 from poolwise.registry import register
 
 SEARCH_SHARE = 0.4
-"""Fraction of the time limit at which the clock ends the search that precedes column generation."""
+"""Fraction of the time limit after which the search that precedes column generation ends."""
 LINEAR: BoundOf = "DWLP (linear program)"
 CONFIGURATIONS: BoundOf = "DWLP"
 PRICES = 8

@@ -36,11 +36,11 @@ STEP = 0.5
 SMALL = 0.1
 """Minimum size of a dual, as a fraction of the mean, when the reach is distributed by size."""
 DEARER, FAR = 4.0, 1e9
-"""Factor on the reach of an uncovered item that no column covers, and its limit."""
+"""Factor that increases the reach of an item that no column covers, and the reach at which this stops."""
 KEEP = 20
 """Maximum number of columns to keep from one pricing of one group."""
 LOOKS, LOOKS_MOST = 50_000, 20_000_000
-"""Maximum number of items that a pricing visits: at first, and after pricings that found no column."""
+"""Maximum number of items that a pricing visits: initially, and after pricings that found no column."""
 ROUNDS = 5
 """Steps of the search for the price of room in one pricing."""
 ROOM = 4000

@@ -11,7 +11,7 @@ MOVES = 700_000
 MOVES_MOST = 400_000
 """Annealing moves beyond which column generation achieves the same improvements."""
 EXCHANGES, EXCHANGES_LEAST, EXCHANGES_MOST = 40, 2, 20
-"""Exchange rounds after a packing is built: per unit of work, minimum and maximum."""
+"""Exchange rounds after a packing is built: number per unit of work, minimum and maximum."""
 ARITHMETIC, DIVING = 0.34e9, 0.2e9
 """Operations of column generation and of dives per unit of work; they take about a third and a fifth of a second."""
 EXCHANGE = 120
@@ -19,7 +19,7 @@ EXCHANGE = 120
 DIVES = 60
 """Maximum number of dives; there is always one."""
 WHOLE = 3.0
-"""Work from which a restricted master is solved as an integer program."""
+"""Minimum work for solving a restricted master as an integer program."""
 NODES = 200
 """Nodes of the integer program per unit of work, if only the work is limited."""
 

@@ -12,7 +12,7 @@ from poolwise.kernels.batch.fill import FillCosts
 from poolwise.kernels.batch.master import add, empty_master
 
 FEW = 6
-"""Number of items up to which all partitions are enumerated; 6 items have 203."""
+"""Maximum number of items for enumerating all partitions; 6 items have 203 partitions."""
 FULL = 1 + 1e-9
 """Relative tolerance of a bin's room for rounding."""
 

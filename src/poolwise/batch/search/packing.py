@@ -19,7 +19,7 @@ from poolwise.kernels.batch.search import Annealing, Bins, anneal, best_fit, emp
 TRIES = (0.99, 0.95)
 """Fractions of the guiding prices at which best fit is tried: the full price causes ties."""
 LARGE = 500
-"""Number of items from which there is time for only one attempt."""
+"""Minimum number of items at which there is time for only one attempt."""
 HOT, COLD = 0.2, 0.001
 """Initial and final temperature of the annealing, as fractions of the average cost of a bin."""
 

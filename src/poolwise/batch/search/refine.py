@@ -20,7 +20,7 @@ from poolwise.kernels.batch.search import best_fit
 from poolwise.random import uniform
 
 MASTER_SHARE, DIVE_SHARE = 0.75, 0.92
-"""Fractions of the time limit at which the clock ends column generation, and diving."""
+"""Fractions of the time limit after which column generation and diving end."""
 WARM_MOVES = 0.25
 """Fraction of the moves for annealing after the first dive."""
 PROVEN = 1e-6

@@ -36,7 +36,7 @@ from poolwise.schedulers.composition import CompositionScheduler
 FOLDER = "compositions"
 """Folder of the kernel package."""
 EXACT = 2**51
-"""Requested times (ns) below which float64 holds every time of a run exactly."""
+"""Bound on requested times (ns) below which float64 represents every time of a run exactly."""
 
 
 def unsupported_composition(spec: RunSpec) -> Obstacle | None:

@@ -22,7 +22,7 @@ from poolwise.schedulers.dispatch import LANE, Dispatch
 from poolwise.schedulers.task_queues import lanes_of
 
 EXACT = 2**51
-"""Times (ns) below which a slowdown in float64 reproduces them exactly."""
+"""Bound (ns) below which a slowdown in float64 yields exact times."""
 
 
 def arrays(

@@ -20,7 +20,7 @@ from poolwise.platforms.simulated import Disturbance
 from poolwise.policies.admission.machine_limits import barred
 
 MOST = 2**30
-"""Number of nodes and of MiB that no machine has; used on mixed nodes, where no request is the largest."""
+"""Number of nodes, and of MiB, that exceeds every machine; used on mixed nodes, where no request is the largest."""
 
 
 def why_unsupported(spec: RunSpec, rule: ListRule) -> str:

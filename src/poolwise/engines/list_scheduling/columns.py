@@ -38,7 +38,7 @@ from poolwise.quantities import NEVER
 Trees: TypeAlias = "tuple[Tree, Tree]"
 """Two trees over the waiting jobs: in the order of backfilling, and in the order of the queue."""
 DEEP_QUEUE = 128
-"""Number of waiting jobs above which a tree over them pays off; with fewer, scans are cheaper than updating a tree."""
+"""Number of waiting jobs above which a tree over them pays off; with fewer jobs, scans are cheaper than updating a tree."""
 
 
 class ListArrays(NamedTuple):

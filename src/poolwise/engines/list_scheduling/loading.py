@@ -30,13 +30,13 @@ COMPILE_S = 6.0
 """Seconds to compile one kernel on the reference computer."""
 
 MIXED = ", mixed nodes"
-"""End of the names of kinds for nodes that differ, or on which only some jobs may run."""
+"""Suffix of kinds for nodes that differ, or on which only some jobs may run."""
 COMMON = "short queues", "deep queues", "reservations", "kept reservations"
 INTERVALS = "backfill at intervals"
 HEADS = "heads of partitions" + MIXED
 KINDS = *COMMON, *(kind + MIXED for kind in COMMON), INTERVALS, HEADS
 """Kinds of kernels: queues that are scanned, queues in a tree, conservative reservations, held reservations, backfilling at
-intervals; all of them but the last on mixed nodes; and queues with a head for each of several partitions."""
+intervals; all except the last also on mixed nodes; and queues with a head for each of several partitions."""
 
 
 def kinds_of(rule: ListRule, machine: Machine, table: JobTable, changing: bool = False) -> tuple[str, ...]:

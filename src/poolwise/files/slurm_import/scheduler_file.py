@@ -28,7 +28,7 @@ SHARES: Final = "shares.txt"
 DEFAULT_DEPTH: Final = 100
 """Slurm's default of `default_queue_depth`."""
 THROTTLE: Final = "sched_min_interval"
-"""Parameter with the least time between two passes of the main scheduler (microseconds)."""
+"""Parameter that sets the minimum time between two passes of the main scheduler (microseconds)."""
 _SECOND_US: Final = 1_000_000
 DELAYS: Final = {
     "defer": "jobs are also tested when they are submitted, not only at intervals",

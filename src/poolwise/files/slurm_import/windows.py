@@ -21,7 +21,7 @@ _FLAGS = {
 """Flag that a window does not represent -> behavior of the simulation instead."""
 
 _BEHIND = timedelta(weeks=1)
-"""Time after the last submission in which reservations still matter: waiting jobs must not overlap them."""
+"""Time after the last submission for which reservations still matter, since waiting jobs must not overlap them."""
 
 
 def window_lines(cluster: SlurmCluster, dump: Path, jobs: Workload, local: tzinfo) -> list[str]:

@@ -23,7 +23,7 @@ from poolwise.kernels.jit import entry, kernel, step
 PERTURBATION = 1e-7
 """Largest perturbation of a right-hand side."""
 TOLERANCE = 1e-9
-"""Reduced costs and pivots of smaller magnitude count as 0."""
+"""Magnitude below which reduced costs and pivots count as 0."""
 DRIFT = 1e-8
 """Residual of a row above which the inverse is recomputed."""
 DEAR = 1.5
@@ -33,7 +33,7 @@ LEAST = 1e-3
 LOOK = 5
 """Operations counted per item examined in pricing."""
 PIVOTS = 20_000
-"""Most pivots per solution; the result is used even if not optimal, since the bound holds for any duals."""
+"""Maximum number of pivots per solution; the result is used even if it is not optimal, since the bound holds for any duals."""
 
 
 class Master(NamedTuple):

@@ -17,7 +17,7 @@ from poolwise.kernels.jit import kernel, step
 STRIDE = 0.1
 """First step of the search for the price of room, relative to its scale."""
 TAKEN = 20
-"""Number of looks that adding an item to a set counts as, because the set is filled again."""
+"""Cost, in looks, of adding an item to a set, because the set is filled again."""
 
 
 @step

@@ -10,7 +10,7 @@ from poolwise.kernels.jit import inlined, step
 from poolwise.quantities import NEVER
 
 MARGIN = 1e-12
-"""Relative lead below which rounding errors (about 1e-15) might decide a comparison."""
+"""Relative difference below which rounding errors (about 1e-15) might decide a comparison."""
 
 
 @step

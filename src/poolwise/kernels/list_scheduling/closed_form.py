@@ -30,7 +30,7 @@ from poolwise.kernels.list_scheduling.state import (
 )
 
 MAX_POOL_PER_NODE = 2**32
-"""Upper bound (MiB per node) of `now.pool_per_node`; also its value if no rack has free nodes."""
+"""Upper bound (MiB per node) of `now.pool_per_node`, and its value if no rack has free nodes."""
 
 
 @step

@@ -32,7 +32,7 @@ from poolwise.kernels.list_scheduling.waiting import key_in_front
 from poolwise.quantities import NEVER
 
 MAX_MOVES = 16
-"""If jobs move up in the queue by more positions on average, the queue is sorted from scratch."""
+"""Average number of positions that jobs move up beyond which the queue is sorted from scratch."""
 
 
 @step

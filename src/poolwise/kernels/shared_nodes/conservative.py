@@ -41,7 +41,7 @@ from poolwise.quantities import NEVER
 _OUTSIDE = -2
 """Value of `NodeReservations.tested` for jobs that are not in the line of waiting jobs."""
 _FEW = 8
-"""Up to this many new jobs are inserted one by one into the sorted line of waiting jobs; with more, it is sorted again."""
+"""Maximum number of new jobs to insert one by one into the sorted line of waiting jobs; with more jobs, it is sorted again."""
 
 
 @step

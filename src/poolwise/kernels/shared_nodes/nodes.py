@@ -9,7 +9,7 @@ from poolwise.kernels.jit import inlined, step
 from poolwise.kernels.shared_nodes.state import CORES, MEMORY, WORD, KindArrays, NodeArrays, SharedNow
 
 DE_BRUIJN = 0x077CB531
-"""De Bruijn sequence: each of its runs of five bits is unique, so its product with a power of two identifies the exponent."""
+"""De Bruijn sequence: all its runs of five bits are distinct, so its product with a power of two identifies the exponent."""
 POWER = np.array([next(k for k in range(WORD) if (DE_BRUIJN << k & 0xFFFFFFFF) >> 27 == run) for run in range(WORD)])
 """(32,) bit number for each run of five bits."""
 

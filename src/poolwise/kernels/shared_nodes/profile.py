@@ -17,7 +17,7 @@ from poolwise.kernels.shared_nodes.timeline import released_by
 from poolwise.quantities import HORIZON, NEVER, OVERDUE
 
 SPARE = 8
-"""Rows of a node in addition to its runs when the profile is built."""
+"""Spare rows of a node, in addition to its runs, when the profile is built."""
 
 
 @step

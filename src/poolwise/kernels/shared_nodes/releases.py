@@ -12,7 +12,7 @@ from poolwise.kernels.shared_nodes.state import SharedState, WindowArrays
 from poolwise.quantities import NEVER, OVERDUE, SECOND
 
 INSERTED = 32
-"""Number of new runs up to which they are inserted instead of sorting all runs."""
+"""Maximum number of new runs to insert; with more, all runs are sorted."""
 
 
 @step

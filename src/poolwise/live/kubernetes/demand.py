@@ -19,7 +19,7 @@ KIND = "poolwise/kind"  # annotation with the kind of work of a pod, by which pe
 GROUP, GROUP_SIZE = "pod-group.scheduling.sigs.k8s.io", "pod-group.scheduling.sigs.k8s.io/min-available"
 """Labels of pods that start together, for clusters without PodGroups."""
 NAMES = {"cpu": "cores", "memory": "memory"}
-"""Kubernetes resource -> resource name in schedulers. Cores are counted in thousandths."""
+"""Kubernetes resource -> resource name in schedulers. CPU is counted in millicores."""
 ZERO = Fraction(0)
 
 

@@ -20,7 +20,7 @@ from poolwise.live.kubernetes.pod_jobs import PodJob
 from poolwise.live.kubernetes.state import ClusterState
 
 MAX_ALLOCATIONS = 10_000
-"""Number of device allocations that are tried until the cluster changes; further requests count as feasible."""
+"""Maximum number of device allocations to try before the cluster changes; further requests count as feasible."""
 _Shape = tuple[tuple[str, int], ...]  # allocatable amounts of a node
 
 

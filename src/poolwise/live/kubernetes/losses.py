@@ -12,7 +12,7 @@ from poolwise.live.logs import log_event
 from poolwise.quantities import SECOND
 
 LOSS_DELAY = 2 * SECOND
-"""Time (ns) in which lost devices or nodes may return: a driver that republishes a pool withdraws its slices for an instant."""
+"""Grace period (ns) for lost devices or nodes: a driver that republishes a pool withdraws its slices for an instant."""
 
 
 class LossMonitor:

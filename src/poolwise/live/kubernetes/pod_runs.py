@@ -24,7 +24,7 @@ from poolwise.quantities import SECOND
 RETRY, LONGEST_RETRY = SECOND, 60 * SECOND
 """Initial and longest delay (ns) before a failed start is retried; the delay doubles with each failure."""
 RELEASE_DELAY = 5 * SECOND
-"""Time (ns) in which another process may bind the pods for which it has reserved claims."""
+"""Grace period (ns) for another process to bind the pods for which it has reserved claims."""
 
 
 @dataclass

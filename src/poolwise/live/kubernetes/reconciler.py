@@ -16,7 +16,7 @@ from poolwise.live.logs import log_event
 from poolwise.quantities import SECOND
 
 YIELD_DELAY = 30 * SECOND
-"""Time (ns) in which another scheduler may release a device that it allocated although a claim held it."""
+"""Grace period (ns) for another scheduler to release a device that it allocated although a claim held it."""
 
 
 @dataclass

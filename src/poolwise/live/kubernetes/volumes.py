@@ -20,7 +20,7 @@ _ZONE_LABELS = {
     for domain in ("topology.kubernetes.io", "failure-domain.beta.kubernetes.io")
     for kind in ("zone", "region")
 }
-"""Labels of volumes and nodes -> the current name of the label."""
+"""Label of volumes and nodes -> current name of the label."""
 
 
 @dataclass(frozen=True)

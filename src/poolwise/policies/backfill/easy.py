@@ -21,7 +21,7 @@ from poolwise.policies.backfill.none import competes, start_in_order
 from poolwise.registry import register
 
 WIDE = 8192
-"""Number of amounts (owners times resources) from which states are evaluated one by one instead of in batches."""
+"""Minimum number of amounts (owners times resources) for evaluating states one by one instead of in batches."""
 
 
 @register("backfills", "easy")

@@ -38,7 +38,7 @@ LINEAR: Final = "select/linear"
 """SelectType with which a backfill pass tries a job after each end of a run."""
 SELECT_TYPES: Final = (LINEAR, "select/cons_tres", "select/cons_res")
 SUPPORTED: Final = {"bf_interval": 30, "bf_window": 1440, "bf_max_job_test": 500, "bf_resolution": 60}
-"""Supported parameters and their defaults in s, min, jobs and s."""
+"""Supported parameters, with defaults in s, min, jobs and s, respectively."""
 PER_GROUP: Final[Mapping[str, tuple[str, ...]]] = {
     "bf_max_job_user": ("user",), "bf_max_job_part": ("partition",), "bf_max_job_assoc": ("user", "account"),
 }  # fmt: skip
@@ -52,14 +52,14 @@ BUSY_NODES: Final = "bf_busy_nodes"
 DEPTH: Final = "default_queue_depth"
 """Supported limit on the jobs that a pass of the main scheduler considers."""
 FULL_PASS: Final = "sched_interval"
-"""Seconds between two passes of the main scheduler without this limit; -1 for none."""
+"""Parameter for the seconds between two passes of the main scheduler without the limit `DEPTH`; -1 for none."""
 FULL_PASS_S: Final = 60
 """Slurm's default of `sched_interval`."""
 IGNORED: Final = (
     "batch_sched_delay", "bf_continue", "bf_max_time", "bf_yield_interval", "bf_yield_sleep", "defer", "max_rpc_cnt",
     "max_sched_time", "sched_max_job_start", "sched_min_interval",
 )  # fmt: skip
-"""Accepted parameters without effect: they limit Slurm's own processing time, which is zero here."""
+"""Accepted parameters without effect: they limit Slurm's own processing time, which is zero in a simulation."""
 
 
 @dataclass(frozen=True)

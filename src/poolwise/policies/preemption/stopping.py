@@ -20,7 +20,7 @@ from poolwise.quantities import SECOND
 from poolwise.short_repr import short_repr
 
 Mode = Literal["requeue", "cancel", "off"]
-"""Treatment of a run: once it is stopped, its job waits again or is canceled; or it is never stopped."""
+"""Treatment of a run: after a stop, its job waits again or is canceled; or the run is never stopped."""
 MODES: tuple[Mode, ...] = ("requeue", "cancel", "off")
 
 

@@ -22,11 +22,11 @@ Ticket = Hashable
 """Identifier of a submitted task."""
 
 AHEAD = 2
-"""Submitted tasks per process: one runs while the next is queued."""
+"""Number of submitted tasks per process: one runs while the next is queued."""
 DEATHS = 3
 """Number of times a cluster may lose a task before it fails; a cluster itself tries four workers each time."""
 PATIENCE_S = 300.0
-"""Maximum time without the cluster, or without any worker, s."""
+"""Maximum time (s) without the cluster, or without any worker."""
 PIECE = 4 << 20
 """Maximum size of a piece of an input, bytes."""
 

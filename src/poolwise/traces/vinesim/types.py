@@ -54,7 +54,7 @@ class Types:
 
 
 STANDARD = Types()
-"""The standard names, without additions."""
+"""Standard names only, without additions."""
 
 
 def _names(value: object, path: Path, field: str) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from poolwise.quantities import MS, SECOND, US
 from poolwise_agents.memory_agent.estimate import SlowdownClock
 
 STATE = Path("/run/poolwise/memory-agent")
-"""Default folder of the saved limits; like limits themselves, its content does not survive a reboot."""
+"""Default folder for saved limits; like the limits themselves, its content does not survive a reboot."""
 
 
 class WatchedWorkloadSection(Section):

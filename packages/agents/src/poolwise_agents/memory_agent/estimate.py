@@ -11,7 +11,7 @@ from typing import Literal
 
 SlowdownClock = Literal["wall", "cpu"]
 _MAX_STALL_SHARE = 0.9
-"""Upper bound of the stalled share of the time, because the time of a page-in is only known approximately."""
+"""Upper bound on the stalled share of the time, because the time of a page-in is known only approximately."""
 _MAX_DISAGREEMENT = 3.0
 """Factor by which progress and page-ins may disagree about the time without page-ins before the pace is learned again."""
 _NO_STALL_SLOWDOWN = 0.01  # slowdown from page-ins below which the current pace is taken as the pace with all memory local

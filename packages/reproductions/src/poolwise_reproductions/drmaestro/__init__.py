@@ -185,7 +185,7 @@ PARTS = (
     Part(("Sensitivity",), DrMaestroPlan.changes, (claims.sensitivity,)),
     PREDICTION,
 )
-"""Tables and figures of the paper and our additions, the cases that they need, their claims, and their drawings."""
+"""Tables and figures of the paper and our additions, with the cases that they need, their claims, and their drawings."""
 TIMED = {"": ANY, "Figure 6": FOUR, "Figure 8": MORE}
 """Figure of round times -> numbers of machines of its scenarios; their cases run one at a time."""
 

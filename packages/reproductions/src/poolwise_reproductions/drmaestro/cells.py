@@ -41,7 +41,7 @@ WARM_UP_S = {4: 2000.0, 16: 700.0, 128: 700.0}
 """Number of machines -> seconds until the warm-up jobs end: measured for 4, assumed for 16 and 128."""
 POINTS = 240
 BEYOND = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0)
-"""Multiples of the goals beyond which jobs are counted, from submission; the paper states neither goals nor definition."""
+"""Multiples of the goals, from submission, beyond which jobs are counted; the paper states neither goals nor definition."""
 ALL_CHANGES = {**CHANGES, **FITS}
 
 
@@ -55,10 +55,10 @@ class Variant:
 
 
 OUR_PHASE = "our first phase"
-"""First phase that considers the free devices of a node; this is ours, the paper's ignores them."""
+"""First phase that considers the free devices of a node: our own, since the paper's first phase ignores them."""
 SOLVED_AGAIN = "rounds solved again without partly placed jobs"
-"""Our specification's gangs: Algorithm 2 as printed solves each phase once, and a partly placed job waits for the next round.
-Only network-aware arcs cause such jobs."""
+"""Gangs as in our specification. Algorithm 2 as printed solves each phase once, and a partly placed job waits for the next
+round. Only network-aware arcs cause such jobs."""
 VARIANTS: Mapping[str, Variant] = {
     "": Variant(POLICIES),
     OUR_PHASE: Variant(POLICIES[1:], local_first=True),

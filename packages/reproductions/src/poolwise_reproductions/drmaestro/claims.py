@@ -32,7 +32,7 @@ NAMES: Mapping[DrMaestroPolicy, str] = {"firmament": "Firmament", "drmaestro": "
 TABLES = {4: ("Table 2", "Table 3"), 16: ("Table 4", "Table 5"), 128: ("Table 4", "Table 5")}
 """Number of machines -> tables of makespans and of violations."""
 SPEEDUP = dict(zip(SCENARIOS, ((1.5057, 1.5379), (1.2688, 1.3161), (1.2098, 1.2499), (1.1188, 1.1990)), strict=True))
-"""Published makespan of Firmament over those of the other two policies (Tables 2 and 4)."""
+"""Published makespan of Firmament divided by that of each of the other two policies (Tables 2 and 4)."""
 GPUS_IN = dict(zip(SCENARIOS, ("Figure 4", "Figure 5", "Figure 7", "Figure 9"), strict=True))
 """Setting -> the paper's figure of its GPUs in use."""
 BY_LOCAL_TIME = "execution longer than the mean local time"
@@ -42,7 +42,7 @@ COUNTS = {
     "violations": "execution longer than the goal",
     "violations_queueing": "submission to end longer than the goal",
 }
-"""Metric of a definition of violations -> its words."""
+"""Metric of a definition of violations -> the definition in words."""
 LINK_MB_S = 12_500
 """MB/s of a link of 100 Gb/s; the profiles give each kind a share of it."""
 FOUR_TIMES = "from submission on, goals four times as long"

@@ -152,4 +152,4 @@ EXPERIMENTS: Mapping[str, DrMaestroExperiment] = {
     "one GPU of four in a rack node": DrMaestroExperiment(rack_gpus=1),
     "an NVMe device for each job, placed by a third phase": DrMaestroExperiment(nvme=4),
 }
-"""Experiments on the smallest setting. The paper prints no results of them."""
+"""Experiments on the smallest setting, for which the paper prints no results."""

@@ -40,7 +40,7 @@ PAPER = (
     Part(("Figure 11",), FairMemoryPlan.optimum, (claims.figure_11,), (figures.figure_11,)),
     Part(("Figure 12",), FairMemoryPlan.optimum, (claims.figure_12,), (figures.figure_12,)),
 )
-"""Figures of the paper, the runs that they need, their claims on each machine, and their drawings."""
+"""Figures of the paper, with the runs that they need, their claims on each machine, and their drawings."""
 OURS = (
     Part(("Parity", "Discrimination"), FairMemoryPlan.two_sizes, (additions.parity, additions.discrimination)),
     Part(("Section II-C",), FairMemoryPlan.two_sizes, (additions.extremes,)),

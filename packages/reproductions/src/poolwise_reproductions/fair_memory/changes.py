@@ -75,7 +75,7 @@ CHANGES: Mapping[str, SingleChange] = {
     f"{WIDE} and backfill by nodes, no extra": SingleChange({"perlmutter": SEARCHED, "juwels": (4,)}, WIDE, BY_NODES),
     f"{NARROW} and backfill by nodes, no extra": SingleChange({"juwels": (2, 4, 6, 8)}, NARROW, BY_NODES),
 }
-"""Name of a change, which is a cause that claims name as a switch -> the change. Those with "and" are packages of two."""
+"""Name of a change, which claims name as a switch -> the change. Names with "and" are packages of two changes."""
 _ALONE = "[: with that alone, this value is {switched} instead of {measured}]"
 TEXTS = ChangeTexts(
     {

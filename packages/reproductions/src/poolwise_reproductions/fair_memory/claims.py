@@ -25,7 +25,7 @@ DOLLARS_PER_GB = 4.9
 TB = 1024 * 1024  # MiB
 PER_DOLLAR = "throughput_per_100s_per_memory_dollar"
 INDISTINCT = 0.05
-"""Largest ratio of the orders' throughputs, minus 1, that we call a difference that is not obvious; the paper prints none."""
+"""Largest relative difference between the orders' throughputs that we call "not obvious"; the paper prints no number."""
 SCOPES: tuple[PoolScope, ...] = ("rack", "system")
 
 

@@ -15,7 +15,7 @@ from poolwise.files.component import Component
 
 BackfillName = Literal["none", "easy", "no extra", "nodes only", "nodes only, no extra"]
 COMPARED: tuple[BackfillName, ...] = ("easy", "nodes only, no extra", "no extra", "nodes only")
-"""EASY as specified, on nodes alone without extra nodes, and the two differences between them one at a time."""
+"""EASY as specified, EASY on nodes alone without extra nodes, and each of the two differences between them alone."""
 BACKFILLS: Mapping[BackfillName, Component] = {
     "none": Component(name="none"),
     "easy": Component(name="easy"),

@@ -39,7 +39,7 @@ EXTREME = {"D20": "discrimination_20pct_s", "MD20": "marginal_discrimination_20p
 """Metrics that section II-C defines and Figure 8 does not show."""
 
 SAMPLES = ("slowdown", "memory", "degradation")
-"""Distributions of Figures 9, 11 and 12: of jobs, and shares of the time in 10 % bins."""
+"""Distributions of Figures 9, 11 and 12: distributions over jobs, and shares of the time in 10 % bins."""
 CDF = "slowdown_cdf"
 """Name of the shares of jobs with at most each bounded slowdown of `SLOWDOWNS`, which every seed of Figure 9 has."""
 SLOWDOWNS = np.geomspace(1.0, 1e5, 501)

@@ -95,7 +95,7 @@ SINGLE: Mapping[str, TraceVariant] = {
     "jobs on twice the nodes for half the time": TraceVariant(nodes=2.0, meets=False),
     "memory 3 times": TraceVariant(memory=3.0, meets=False),
 }
-"""Traces that change one property which the paper does not print, to verify causes; see `changes`."""
+"""Traces that change a single property that the paper does not print, to verify causes; see `changes`."""
 
 
 @lru_cache(maxsize=8)

@@ -32,7 +32,7 @@ SMALLER = Part(
     (claims.figure_7, claims.optimum_witnesses, claims.growth),
     conditions={"Ours": ("30 x 30",)},
 )
-"""Figures at the paper's size and at smaller sizes, the cases that they need, and their claims under each reading of theta."""
+"""Figures at the paper's size and smaller ones, with the cases that they need, and their claims under each theta."""
 LATENCY = Part(("Figure 1",), partial(Grid.varying, artifact="Figure 1"), (partial(variants.effects, artifact="Figure 1"),))
 UNKNOWN = Part(
     ("Section II-B",), partial(Grid.varying, artifact="Section II-B"), (partial(variants.effects, artifact="Section II-B"),)
@@ -40,7 +40,7 @@ UNKNOWN = Part(
 INTERIOR = Part(("Section IV-B",), Grid.interior, (partial(variants.effects, artifact="Section IV-B"), variants.solver))
 BOUND = Part(("Theorem 1",), Grid.bounded, (variants.theorem_1,))
 PARTS = (AT_SIZE, SMALLER, LATENCY, UNKNOWN, INTERIOR, BOUND)
-"""All parts; those after the first two change one assumption, or compute the paper's bound."""
+"""All parts; the parts after the first two change one assumption, or compute the paper's bound."""
 
 
 @dataclass(frozen=True)

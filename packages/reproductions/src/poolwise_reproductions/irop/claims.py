@@ -290,7 +290,7 @@ def witnesses(view: View) -> Iterator[KeyedRow]:
 
 
 PUBLISHED_REDUCTION = 2.5
-"""Mean reduction of energy against HEEP in the paper, %."""
+"""Mean reduction of energy relative to HEEP in the paper, %."""
 
 
 def _between_keys(view: View) -> Iterator[KeyedRow]:

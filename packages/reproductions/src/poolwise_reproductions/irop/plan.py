@@ -19,15 +19,15 @@ SMALL = 30
 FEW = 10
 """Number of workloads that OPT places on a few modules within a minute."""
 STRICT, TENTH, FIFTH, LOOSE = 0.075, 0.10, 0.20, 0.25
-"""Accepted slowdowns: one that the paper does not use, at which alone its reductions against CFM are checked; one in the middle
-of the paper's range, up to which they are checked; the one at which IRoP is compared with HEEP in slowdown and energy; the
-loosest, at which HEEP runs once."""
+"""Accepted slowdowns. The paper does not use `STRICT`; we check its reductions relative to CFM at this value alone, and at all
+values up to `TENTH`, in the middle of its range. At `FIFTH`, IRoP is compared with HEEP in slowdown and energy. `LOOSE` is the
+loosest value, at which HEEP runs once."""
 VARIANTS: Mapping[str, Mapping[str, ProblemVariant]] = {
     "Figure 1": {f"latency {us:g} us": ProblemVariant(latency_us=us) for us in (1.0, 2.5, 5.0, 10.0)},
     "Section II-B": {f"{100 * part:g} % of the workloads unknown": ProblemVariant(unknown=part) for part in (0.25, 0.5)},
     "Section IV-B": {"interior point method": ProblemVariant(interior_point=True)},
 }
-"""Artifact -> condition -> single change under which the claims against CFM and HEEP are judged again.
+"""Artifact -> condition -> single change under which the claims relative to CFM and HEEP are judged again.
 
 The profiles have a latency of 5 us, so this value is the case without a change, on the same grid as the others.
 """

@@ -29,7 +29,7 @@ from poolwise_reproductions.cases import MeasuredCase
 FILE = catalog.find("batches", "batch-150x1200")
 """Problems of the paper's distribution."""
 HEEP_BY_MODULE, HEEP_ASCENDING = "heep, by module", "heep, by module, ascending"
-"""Names of HEEP with modules sorted by their whole energy, and of the same with the smallest workloads first."""
+"""Names of HEEP with modules sorted by their whole energy, and of this variant with the smallest workloads first."""
 LARGEST_FIRST, FILLED_UP = "irop, largest first", "irop, filled up"
 """Names of IRoP that rounds large workloads first, and of IRoP that then assigns the remaining local memory of its modules."""
 IGNORE_TOLERANCE = ("cfm", "first-fit")

@@ -58,7 +58,7 @@ PARTS = (
     Part(("Origin of the gap",), NvmePlan.origins, (claims.origins,)),
     Part(("Rates",), NvmePlan.rates),
 )
-"""Tables and figures of the paper, the cases that they need, their claims, and their drawings under one physics."""
+"""Tables and figures of the paper, with the cases that they need, their claims, and their drawings under one physics."""
 
 
 def cases(plan: NvmePlan, parts: Sequence[Part] = PARTS) -> list[NvmeCase]:

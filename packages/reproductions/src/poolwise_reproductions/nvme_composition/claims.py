@@ -241,7 +241,7 @@ _CAUSES = {
     "capacity alone": "here the demand for bandwidth and that for capacity both decide equation 4; that the capacity alone "
     "decides it is inferred",
 }
-"""Difference of the authors' simulator, or inferred one -> the cause that it verifies alone."""
+"""Difference of the authors' simulator, or inferred difference -> the cause that it verifies alone."""
 TEXTS = ChangeTexts(
     {
         name: f"{cause}[: with that alone, this value is {{switched}} instead of {{measured}}]"

@@ -89,9 +89,9 @@ ALGORITHMS: Mapping[str, Mapping[str, Algorithms]] = {
 """Artifact -> condition -> single change of the algorithms; extensions are fractions of the workload's time (assumed)."""
 STEP_LOADS = (0.7, 0.8)
 MIDDLE = 0.7
-"""Load of the figures that vary another parameter."""
+"""Load in figures that vary a parameter other than the load."""
 FULL_LOAD, FEWER_DEVICES = 0.9, (10, 6, 2)
-"""Load at which first_fit lacks devices even with all of them, and the numbers of devices that Figure 10 compares."""
+"""Load at which first_fit lacks devices even if all are present, and the numbers of devices that Figure 10 compares."""
 
 
 @dataclass(frozen=True)
@@ -218,14 +218,14 @@ def seeded(case: NvmeCase, seed: int) -> NvmeCase:
 
 
 FASTER_S = 50.0
-"""Seconds between arrivals at which runs match the published core loads and waits of load 0.9 under first_fit."""
+"""Seconds between arrivals at which runs match the core loads and waits published for load 0.9 under first_fit."""
 SATURATED_EARLY: tuple[MixScenario, ...] = ("high_bandwidth", "high_capacity")
 """Scenarios whose published values at load 0.9 imply more arrivals than the ideal machine needs to reach that load."""
 FASTER: tuple[NvmeCase, ...] = tuple(
     base(scenario, 0.9, policy, infrastructure, gap_s=FASTER_S)
     for scenario, (infrastructure, policy) in itertools.product(SATURATED_EARLY, CELLS)
 )
-"""Cells of load 0.9 at that arrival rate."""
+"""Cells of load 0.9 with arrivals every `FASTER_S` seconds."""
 
 
 @lru_cache(maxsize=4)
@@ -241,7 +241,7 @@ FEW_CAPACITY_BOUND: tuple[NvmeCase, ...] = (
     base("high_capacity", 0.6, "disaggregation_aware", "physically_attached"),
     *(base("high_capacity", load, policy) for load in (0.6, 0.7, 0.8, 0.9) for policy in POLICIES),
 )
-"""Cells of Table IV whose capacity load is above the published one; they are repeated with draws that have less of it."""
+"""Cells of Table IV whose capacity load exceeds the published load; they are repeated with draws that have a lower one."""
 POOLED_EARLY: tuple[NvmeCase, ...] = tuple(base("high_bandwidth", 0.6, "first_fit", where) for where in INFRASTRUCTURES)
 """Cells of Table III at the load at which pooling gains about as much as the abstract states."""
 

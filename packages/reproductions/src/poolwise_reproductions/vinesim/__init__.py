@@ -44,7 +44,7 @@ PARTS = (
         (changes.data_switches,),
     ),
 )
-"""Figures and tables of the report, the set-ups that they need, their claims, and their drawings."""
+"""Figures and tables of the report, with the set-ups that they need, their claims, and their drawings."""
 
 
 @dataclass(frozen=True)

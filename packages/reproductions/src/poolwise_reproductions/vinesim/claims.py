@@ -30,7 +30,7 @@ from poolwise_reproductions.vinesim.setups import (
 PERCENT = {gpus: share for share, gpus in GPU_SHARES.items()}
 NAMES = {"high": "HIGH", "flat": "FLAT", "closer_to_data": "CLOSER_TO_DATA"}
 QUEUEING_GAP_US = 100
-"""us between arrivals up to which jobs of the large workload queue in every deployment."""
+"""Longest time between arrivals (us) at which jobs of the large workload queue in every deployment."""
 FACTORS = (("INT", 0, 8, 10), ("FP_GOOD", 0, 8, 10), ("INT", 0, 40, 1000), ("FP_GOOD", 0, 40, 1000), ("FP_BAD", 40, 0, 10))
 """Section 7.2: task type, GPUs of the slower and of the faster deployment, and the factor between them at low load."""
 FACTOR_TOLERANCE = 0.3
@@ -40,7 +40,7 @@ FLAT_EXPECTED = 25 + 475 * (1 - comb(20, 5) / comb(40, 5))
 SPLIT = Setup(0, layout="split", data_size=SIZES["1 MB"])
 """Figure 18: CPUs and GPUs in separate racks, with 1 MB of data for each task on both racks."""
 NEAR_CPUS = replace(SPLIT, data="first rack")
-"""The same with all data in the rack of the CPUs."""
+"""Set-up of `SPLIT` with all data in the rack of the CPUs."""
 
 
 def explain(results: VineSimResults) -> list[str]:

@@ -22,7 +22,7 @@ from poolwise_reproductions.vinesim.setups import (
 )
 
 VARIED = 0.05
-"""Share by which the operations of tasks vary where tasks are not all equal."""
+"""Share by which the operations of tasks vary if tasks are not all equal."""
 
 
 @dataclass(frozen=True)

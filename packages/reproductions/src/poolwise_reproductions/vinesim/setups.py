@@ -40,7 +40,7 @@ SIZES = {"8 KB": KB8, "64 KB": KB64, "1 MB": MB1}
 KERNELS_MS = {PHI: (0.5, 0.75, 0.1), DFE: (0.3, 0.5, 0.01), GPU: (0.1, 2.4, 0.06)}
 """Table 3: unit type -> ms of the kernels SGJ, RGJ and NGJ."""
 WATTS = {CPU: (60.0, 150.0), GPU: (40.0, 300.0)}
-"""Assumed: unit type -> W idle and busy, of the order of data sheets of the time."""
+"""Unit type -> W when idle and busy; assumed, of the order of contemporary data sheets."""
 
 MEASURES = (LatencyMeasure(), TaskLatency(), Throughput(), UnitMeasure(), Energy())
 """Measures of each set-up."""
@@ -55,7 +55,7 @@ TRANSFERS = PerformanceSection(model=Component.of("combined", {"models": ["affin
 SHARED_LINKS = PerformanceSection(
     model=Component.of("combined", {"models": ["affinity", "network_sharing", "fetching"]}), estimate_model=TRANSFERS.model
 )
-"""Execution times where transfers share links, which the scheduler does not expect."""
+"""Execution times if transfers share links, which the scheduler does not expect."""
 
 
 @dataclass(frozen=True)
@@ -237,7 +237,7 @@ STRENGTHS = {"1to1": 1e5, "2to1": 2e5, "5to1": 5e5, "10to1": 1e6, "15to1": 1.5e6
 AFFINITIES = tuple(name for name in STRENGTHS if "printed" not in name)
 """Strengths of GPUs that the report names, from weak to strong."""
 APART_US = 30_000
-"""us between arrivals at which no two jobs of five tasks overlap, whatever their data."""
+"""Time between arrivals (us) at which no two jobs of five tasks overlap, whatever their data."""
 PLACES: tuple[tuple[UnitPlaces, Literal["all", "first rack"]], ...] = (
     ("alternate", "all"),
     ("split", "all"),

@@ -16,7 +16,7 @@ from poolwise.slurm.durations import FOREVER
 FLAGS = ("NO_FAIR_TREE", "FAIR_TREE", "SMALL_RELATIVE_TO_TIME", "NO_NORMAL_PART", "NO_NORMAL_QOS", "NO_NORMAL_TRES")
 """Supported PriorityFlags that change priorities."""
 HARMLESS = ("CALCULATE_RUNNING", "ACCRUE_ALWAYS", "NO_NORMAL_ASSOC")
-"""Accepted PriorityFlags without effect here: no job is held, and running jobs do not need a priority."""
+"""Accepted PriorityFlags without effect in a simulation: no job is held, and running jobs do not need a priority."""
 KEYS = (
     "PriorityType", "PriorityFlags", "PriorityUsageResetPeriod", "PriorityWeightAge", "PriorityWeightFairshare",
     "PriorityWeightJobSize", "PriorityWeightPartition", "PriorityWeightQOS", "PriorityWeightTRES", "PriorityMaxAge",

@@ -17,7 +17,7 @@ from poolwise.performance.affinity import rates
 LeafRange = tuple[int, int]
 """Range of leaves: first, and end (excluded)."""
 Tier = tuple[LeafRange, ...]
-"""Units between which only the tie rule decides; the ranges do not overlap."""
+"""Units among which only the tie rule decides; the ranges do not overlap."""
 ANY_TYPE = 5
 """Number of the unit type "unspecified", which means no preference."""
 

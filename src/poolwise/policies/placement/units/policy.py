@@ -81,7 +81,7 @@ class TieredPolicy(UnitPolicy):
 
     may_wait: ClassVar[bool] = False
     key: ClassVar[tuple[str, ...]] = ("task_type",)
-    """Columns on which the tiers depend."""
+    """Columns that determine the tiers."""
 
     def check_settings(self) -> None:
         """Raise UnknownNameError for an unknown tie rule."""

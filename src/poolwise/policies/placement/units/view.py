@@ -181,7 +181,7 @@ class Units(Choices):
 
 
 LONGEST = HORIZON // 2
-"""Longest response (ns). Ends are clipped at the horizon, so a longer response would seem to shrink as time passes."""
+"""Longest response (ns). Ends are clipped at the horizon, so a longer response would appear to shrink as time passes."""
 SHAPE = ("task_type", "preferred_type", "data_size", "data_x", "data_y", "operations")
 """Columns on which the response of a task depends."""
 
