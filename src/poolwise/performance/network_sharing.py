@@ -20,7 +20,7 @@ from poolwise.registry import register
 @register("models", "network_sharing")
 @dataclass(frozen=True)
 class NetworkSharing(SimpleModel):
-    """Slowdown demand / share - 1 of a run's slowest flow, with links shared max-min fairly by all flows.
+    """Slowdown of a run's slowest flow, demand / share - 1, if all flows share the links by max-min fairness.
 
     Each pool or device that a task holds elsewhere adds a flow, which crosses every link of the path to it. A task requests
     `bandwidth` (MB/s) at reference speed, split evenly over these flows; links have "bandwidth" (MB/s). While a run fetches,

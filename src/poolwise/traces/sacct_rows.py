@@ -44,7 +44,7 @@ _FREE_TEXT = ("JobName", "Comment", "AdminComment", "SubmitLine", "WorkDir")
 """Columns whose text may contain "|"."""
 
 DELIMITERS = ("|", ";", "\t", ",")
-"""Delimiters that are recognized: that of --parsable2 first, then others that --delimiter may set and tables have."""
+"""Recognized delimiters: first that of --parsable2, then others that are common in tables or set by --delimiter."""
 
 UNKNOWN = frozenset({"", "Unknown", "None", "N/A", "INVALID"})
 """Values that sacct writes for an unknown time."""

@@ -35,9 +35,9 @@ def zone(name: str) -> tzinfo:
 def seconds(words: Sequence[str], local: tzinfo) -> tuple[IntArray, int]:
     """Parse times: "2026-03-01T12:00:00" (or a space instead of the T), with or without an offset, or seconds since 1970.
 
-    `local` is the time zone of times without an offset. Returns (n_word,) seconds since 1970 in UTC, and the number of times in
-    the hour that a clock repeats when summer time ends, which are taken as the first occurrence. Raises NotANumber for anything
-    else, and for times that the zone's clock skips when summer time begins.
+    `local` is the time zone of times without an offset. Returns (n_word,) seconds since 1970 in UTC, and how many times are
+    ambiguous because they fall into the hour that the clock repeats when summer time ends; these count as the first occurrence.
+    Raises NotANumber for anything else, and for times that the zone's clock skips when summer time begins.
     """
     times, repeated = instants(words, local)
     return times // SECOND, repeated

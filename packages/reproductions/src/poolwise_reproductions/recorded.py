@@ -38,9 +38,9 @@ _TABLE = re.compile(r'<details id="table-\d+"><summary><h2>(.*?)</h2></summary>(
 _FINDINGS = re.compile(r"<section><h2>(?:Findings|What the runs teach)</h2><ul>(.*?)</ul></section>", re.DOTALL)
 _PROVENANCE = re.compile(r'<tr><th scope="row">([^<]*)</th><td><code>([^<]*)</code></td></tr>')
 _NOT_KEPT = (ROWS, SCRIPTS, "A script a figure")
-"""Tables that are computed anew for every page."""
+"""Tables that are recomputed for every page."""
 _MARKS = re.compile(r" ?(?:Marks: paper \(.*|The text prints no number that has a place in this figure\.)$", re.DOTALL)
-"""End of a caption, which is written anew for every page."""
+"""End of a caption, which is rewritten for every page."""
 
 
 _DRAWN = (

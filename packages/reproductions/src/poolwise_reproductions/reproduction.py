@@ -115,7 +115,7 @@ def rows_of(parts: Sequence[Part], results: Any) -> dict[Key, Measured]:
 
 
 def switches_of(parts: Sequence[Part], results: Any) -> dict[str, dict[Key, Measured]]:
-    """Return switch -> claim -> measurement with that single change, of some parts."""
+    """Return, for some parts, switch -> claim -> measurement with that single change."""
     by_switch: dict[str, dict[Key, Measured]] = {}
     for switch, measured in (item for part in parts for switches in part.switches for item in switches(results).items()):
         by_switch.setdefault(switch, {}).update(measured)

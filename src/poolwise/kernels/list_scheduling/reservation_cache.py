@@ -189,10 +189,10 @@ def release_early(state: RackState, profile: ProfileArrays) -> None:
 
 @step
 def note_start_behind(job: int, before: int, now: RackNow, cache: ReservationCacheArrays) -> None:
-    """Note that the jobs in front of a position now see a job, whose reservation begins now, as a run.
+    """Record that a job whose reservation begins now is a run for the jobs in front of a position.
 
-    It fitted together with their reservations. A job on the same rack is placed elsewhere only if that rack loses its lead over
-    the other racks.
+    The job fitted together with their reservations. A job on the same rack is placed elsewhere only if that rack loses its lead
+    over the other racks.
     """
     for k in range(before):
         other = cache.ranked[k]

@@ -59,7 +59,7 @@ def search(state: SharedState, windows: WindowArrays | None) -> None:
 
 @inlined
 def _is_settled(state: SharedState, windows: WindowArrays | None) -> bool:
-    """Return whether nothing can start because nothing could at the end of the last pass.
+    """Return whether nothing can start because nothing could start at the end of the last pass.
 
     The head is the same, and so is the machine now and at the shadow time. The passing of time alone admits no candidate, since
     less is left until the shadow time. So only jobs that joined the queue at this instant are tested. However, an approaching

@@ -41,7 +41,7 @@ class JobColumns:
         self._logged: set[str] = set()
 
     def rebuild(self, mapping: MachineMapping, classes: Mapping[str, str], jobs: Sequence[PodJob]) -> None:
-        """Use the columns that these jobs need on a machine; `classes` maps each device class to its type."""
+        """Choose the columns that these jobs need on a machine; `classes` maps each device class to its type."""
         self._mapping, self._classes = mapping, dict(classes)
         self._known.clear()
         self._columns = self._resources(jobs)

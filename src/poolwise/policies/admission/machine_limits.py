@@ -127,7 +127,7 @@ def limits_use(machine: Machine) -> bool:
 
 
 def counter_demands(machine: Machine, table: JobTable) -> CounterDemands:
-    """Return the counters of a machine and the demands of jobs, by which `MachineLimits.admits` decides.
+    """Return the counters of a machine and the demands of jobs, from which `MachineLimits.admits` decides.
 
     Raises InputError for unknown licenses and QOS, and for limits on users or accounts if the jobs do not state them.
     """

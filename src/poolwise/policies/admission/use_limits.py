@@ -65,7 +65,7 @@ class UseLimits:
 
     @cached_property
     def kinds(self) -> Kinds:
-        """Numbers of jobs with equal QOS, user and account."""
+        """Kind of each job; jobs with equal QOS, user and account have the same number."""
         return self.table.kinds("limits of use", _columns)
 
     def rows(self) -> list[IntArray]:
@@ -80,7 +80,7 @@ class UseLimits:
         return self._concurrent[kind]
 
     def per_job(self, kind: int) -> list[tuple[str, int, tuple[tuple[str, int], ...]]]:
-        """Return the limits on each job of a kind: the QOS or association that sets each, the time (ns), and other amounts."""
+        """Return the limits on each job of a kind: the QOS or association that sets them, the time (ns), and other amounts."""
         qos, user, account = self.kinds.value[kind]
         match, limits = self.qos(qos), list[tuple[str, int, tuple[tuple[str, int], ...]]]()
         if match is not None:
@@ -123,7 +123,7 @@ class UseLimits:
                     yield UseLimit((ACCOUNT, each.account, each.user), each.label, IN_ALL, name, most)
 
     def _chain(self, user: str, account: str) -> Iterator[AssociationLimits]:
-        """Yield the associations of jobs with a user and account: the user's own, and the accounts from the inside out."""
+        """Yield the associations of jobs with a user and account: the user's own, then the accounts, innermost first."""
         if not self.machine.associations:
             return
         self._require(ACCOUNT, "the machine limits associations")
@@ -148,12 +148,12 @@ def _columns(table: JobTable, rows: slice) -> tuple[Column, ...]:
 
 
 def counted(number: int, name: str) -> str:
-    """Return an amount in words, such as "1 core" or "3 cores"; only the names of jobs, nodes and cores have a singular."""
+    """Return an amount in words, such as "1 core" or "3 cores"; only jobs, nodes and cores have a singular form."""
     return f"{number} {name.removesuffix('s') if number == 1 and name in (JOBS, NODES, 'cores') else name}"
 
 
 def amounts(table: JobTable, job: int | IntArray, name: str, tasks: int | IntArray, jobs: int) -> int | IntArray:
-    """Return the limited amount that tasks of a job, or of each job (k,), use; under a limit on jobs, return `jobs`."""
+    """Return how much of a limited amount the tasks of a job, or of (k,) jobs, use; under a limit on jobs, return `jobs`."""
     if name == JOBS:
         return jobs
     requested: int | IntArray = tasks * table.nodes[job] * (1 if name == NODES else table.request(name)[job])

@@ -47,8 +47,8 @@ class Conservative(BackfillPolicy):
         """Select the starts, with reservations built from scratch.
 
         Reservations only take capacity, so a job that does not fit from now on cannot start later in the pass. Behind the last
-        job that may still start now, or that is to be explained, reservations have no effect and are skipped; most passes end
-        after a few jobs.
+        job that may still start now, or whose wait is to be explained, reservations have no effect and are skipped; most passes
+        end after a few jobs.
         """
         if self.keep_reservations:
             return IncrementalConservative().select(cycle)
@@ -75,7 +75,7 @@ class Conservative(BackfillPolicy):
 def _record_overlap(
     cycle: SchedulingPass, profile: AvailabilityProfile, job: int, blocker: int, reserved: Reservation | None
 ) -> bool:
-    """Record the reservation of a job of higher priority if a job that starts now would overlap it; return whether it would."""
+    """If a job that starts now would overlap a reservation of higher priority, record this; return whether it would."""
     row, begins = cycle.queue.job(job), None if reserved is None else reserved.start
     if profile.fit(row, 0, cycle.placement)[0] is not None:
         return False
@@ -99,11 +99,11 @@ class IncrementalConservative(BackfillPolicy):
     """Conservative backfilling that keeps reservations: later arrivals never delay them, and early releases compress them.
 
     A new job reserves the earliest interval that is free of all earlier reservations; jobs that arrive together do so in
-    priority order. As runs end early, jobs move into the capacity they leave, in priority order, until no job can move. With
-    exact estimates on constant capacity, in scope "rack", no job starts later than its first reservation. Reservations that
-    no longer hold, because runs last longer than expected or capacity is lost, are made again.
+    priority order. As runs end early, jobs move, in priority order, into the capacity that becomes free, until no job can move.
+    With exact estimates on constant capacity, in scope "rack", no job starts later than its first reservation. Reservations
+    that no longer hold, because runs last longer than expected or capacity is lost, are made again.
 
-    The reservations are part of the state of the run: a dispatcher opened in the middle of a run makes different ones.
+    The reservations are part of the state of the run: a dispatcher opened in the middle of a run makes different reservations.
 
     Source: Mu'alem and Feitelson 2001, section 2 (compression); memory-pool spec, "Backfilling".
     """
@@ -234,7 +234,7 @@ class AvailabilityProfile:
             length = needed
 
     def first_shortage(self, job: Job, placement: PlacementPolicy) -> Refusal:
-        """Return the shortage of a job that would start now, at the first instant from which it no longer fits."""
+        """Return the shortage of a job that would start now, at the first instant at which it no longer fits."""
         view = self.snapshot
         for least in np.minimum.accumulate(self.free):
             refusal = placement.place(job, view.imagined(view.now, least))

@@ -44,11 +44,11 @@ class Easy(BackfillPolicy):
     extra
         Apply the second condition.
     order
-        Order in which candidates behind the head are tried; by default the order of the queue. Subclasses may override
+        Order in which candidates behind the head are tried; by default, the order of the queue. Subclasses may override
         `backfill_order` instead.
     heads
         Jobs that a head blocks: those that compete for the nodes of its partitions ("partition"), or all ("machine"). Without
-        partitions both are the same.
+        partitions, both have the same effect.
     """
 
     extra: bool = True
@@ -122,7 +122,7 @@ class Easy(BackfillPolicy):
             snapshot = snapshot.with_started(job, place, end=end)
 
     def reservation_state(self, snapshot: Snapshot) -> Snapshot:
-        """Return the state on which the head's reservation is computed; here the true one."""
+        """Return the state on which the head's reservation is computed; here, the true state."""
         return snapshot
 
     def rule(self) -> BackfillRule:

@@ -29,7 +29,7 @@ class NoBackfill(BackfillPolicy):
     ----------
     heads
         Jobs blocked by a job that does not fit: those that compete for the nodes of its partitions ("partition"), or all
-        ("machine"). Without partitions both are the same.
+        ("machine"). Without partitions, both have the same effect.
     """
 
     heads: HeadScope = "partition"
@@ -67,9 +67,9 @@ def start_in_order(
     With heads by "partition", it blocks the nodes of its partitions, with the devices inside and the memory pools from which
     these nodes borrow (unless `blocks_pools` is False). A job behind it that does not fit on the rest is a head as well. With
     one head for the "machine", or if all jobs may use the same partitions, nothing starts behind the first head. At most `most`
-    jobs are considered, blocked ones included. Jobs below `least_priority` do not become heads. With `heads_fit_empty`, neither
-    do jobs that would not fit outside blocked nodes and windows even if nothing ran, unless they request more nodes than their
-    partitions have outside the blocked ones.
+    jobs are considered, blocked ones included. Jobs below `least_priority` do not become heads. With `heads_fit_empty`, the
+    same holds for jobs that would not fit outside blocked nodes and windows even if nothing ran, unless they request more nodes
+    than their partitions have outside the blocked nodes.
 
     Returns
     -------

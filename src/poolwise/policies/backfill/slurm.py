@@ -4,8 +4,8 @@ The main scheduler tries each job by priority. The first job of a partition that
 for all jobs behind it, including jobs of other partitions that share the nodes.
 
 With `default_queue_depth`, a pass of the main scheduler considers only the first jobs by priority, blocked ones included; every
-`sched_interval` seconds, it considers all. Like slurmctld, a pass considers one job more than the parameter states: slurmctld
-compares its counter before it counts the job (job_scheduler.c). slurmctld counts a job of several partitions once per
+`sched_interval` seconds, it considers all jobs. Like slurmctld, a pass considers one job more than the parameter states:
+slurmctld compares its counter before it counts the job (job_scheduler.c). slurmctld counts a job of several partitions once per
 partition; Poolwise counts it once.
 
 Source: slurm.conf(5) of Slurm 22.05, "SchedulerParameters"; its scheduling guide (sched_config.html); and observed behavior
@@ -66,10 +66,10 @@ IGNORED: Final = (
 class BackfillParameters:
     """Interval, window and resolution of Slurm's backfill in ns, and its depth, the number of jobs that a pass tests.
 
-    `limits` are the positive ones of `PER_GROUP`, as pairs of parameter and number of jobs. `considered` is the number of jobs
-    that a pass of the main scheduler considers, None for all, and `full_pass` the ns between two passes that consider all, 0
-    for none. Resources are reserved only for jobs of at least `least_priority`, and only for the first `reserved_jobs` of each
-    partition, 0 for all; with `busy_nodes`, on nodes in use. A pass groups the ends of runs if `groups_ends`.
+    `limits` are the limits of `PER_GROUP` that are set, as pairs of parameter and number of jobs. `considered` is the number of
+    jobs that a pass of the main scheduler considers, None for all, and `full_pass` the ns between two passes that consider all,
+    0 for none. Resources are reserved only for jobs of at least `least_priority`, and only for the first `reserved_jobs` of
+    each partition, 0 for all; with `busy_nodes`, on nodes in use. A pass groups the ends of runs if `groups_ends`.
     """
 
     interval: int
@@ -121,7 +121,7 @@ class SlurmBackfill(BackfillPolicy):
         Time of one pass of the main scheduler, in seconds from time 0.
     select_type
         Slurm's SelectType; that of `conf` by default. With "select/linear", a backfill pass tries a job after each end of a
-        run, with other plugins after groups of ends.
+        run; with other plugins, it does so after groups of ends.
     """
 
     conf: InputFile | None = None
@@ -232,9 +232,9 @@ class SlurmBackfill(BackfillPolicy):
         return self.next_main_pass(now - 1) in (now, NEVER)
 
     def considered(self, now: int) -> int | None:
-        """Return the number of jobs that a pass of the main scheduler at a time (ns) considers, None for all.
+        """Return the number of jobs that a pass of the main scheduler at a time (ns) considers; None for all.
 
-        The first pass at or after each multiple of `sched_interval` considers all.
+        The first pass at or after each multiple of `sched_interval` considers all jobs.
         """
         since = now - int(self.every * SECOND) if self.every else now - 1
         full = _after(since, self.looked, self.parameters.full_pass) <= now

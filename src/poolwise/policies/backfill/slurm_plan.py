@@ -75,7 +75,7 @@ class BackfillPlan:
         self._set_state(snapshot)
 
     def _set_state(self, snapshot: Snapshot) -> None:
-        """Recompute the releases of the runs in a state, ordered by expected end, ties in queue order.
+        """Recompute the releases of the runs in a state, ordered by expected end, with ties in queue order.
 
         An overdue run is expected to end one second from now.
         """
@@ -105,8 +105,8 @@ class BackfillPlan:
     def plan_job(self, job: Job, placement: PlacementPolicy, *, reserve: bool = True) -> ExpectedStart | None:
         """Find a job's start. A job that can start now becomes a run; otherwise its expected start is reserved.
 
-        Return None if no start is known. Starts beyond the window have no reservation, nor has any later start if `reserve` is
-        False.
+        Return None if no start is known. Starts beyond the window get no reservation; with `reserve=False`, no expected start
+        gets one.
         """
         expected = self.find_start(job, placement)
         if expected is None:
@@ -121,9 +121,9 @@ class BackfillPlan:
     def find_start(self, job: Job, placement: PlacementPolicy) -> ExpectedStart | None:
         """Find the expected start of a job; return None if no start is known.
 
-        The job is tried from now on, against all reservations up to the end of its limit; it fits once enough runs have
-        ended. If a reservation is released by then, the job is tried again from that instant; if it would conflict with a
-        later reservation, it is tried again from its own start. Reserved windows: see `BackfillWindows`.
+        The job is first tried from now on, with all reservations up to the end of its limit; it fits once enough runs have
+        ended. If a reservation is released by then, the job is tried again from that instant; if it would conflict with a later
+        reservation, it is tried again from its own start. Reserved windows: see `BackfillWindows`.
         """
         begin, area, windows = self.now, self._area(job), self._windows
         nodes = area & (self._state.machine.kind == Kind.NODE)
@@ -149,7 +149,7 @@ class BackfillPlan:
             begin = later
 
     def may_start(self, jobs: IntArray, placement: PlacementPolicy) -> BoolArray:
-        """Return a (k,) mask of the jobs, (k,) rows, that may start now; others do not fit even without reservations."""
+        """Return a (k,) mask of the jobs, (k,) rows, that may start now; the others do not fit even without reservations."""
         return placement.prefilter(jobs, self._state.free[None], self._state)
 
     def starts_now(self, job: Job, placement: PlacementPolicy) -> bool:
@@ -214,7 +214,7 @@ class BackfillPlan:
 
         The start is None if the job never fits. It may precede `begin`: the job then fits at `begin`.
 
-        Shared nodes are individual: a job cannot use one that is reserved at any time in the interval. Counted resources
+        Shared nodes are individual: a job cannot use a node that is reserved at any time in the interval. Counted resources
         (pools and exclusive nodes) only need to be available at each time. Owners closed by windows, (n_owner,), are not
         available at any start.
         """
@@ -280,9 +280,9 @@ class BackfillPlan:
     def _tested_instants(self, usable: BoolArray) -> Iterator[tuple[int, int]]:
         """Yield the instants at which a job is tried, and the number of runs that have ended by then.
 
-        Runs that end within one period are grouped. The first period ends `PRECISION` after the next whole multiple of it
-        behind the first end; each further period is twice as long and follows without a gap. Runs that hold none of the
-        `usable` (n_owner, n_resource) amounts are skipped, along with the test whether the period has ended before the next.
+        Runs that end within one period are grouped. The first period ends `PRECISION` after the first whole multiple of
+        `PRECISION` that follows the first end. Each further period is twice as long and follows without a gap. Runs that hold
+        none of the `usable` (n_owner, n_resource) amounts are skipped, along with the test of whether the period has ended.
         Without `groups_ends`, each end is a group.
         """
         mine: BoolArray = np.asarray((self._holds & usable).any(axis=(1, 2)))

@@ -1,9 +1,9 @@
-"""Reserved windows during a backfill pass of Slurm: the nodes that are closed to a job, and when it is tried again.
+"""Reserved windows during a backfill pass of Slurm: the nodes that are closed to a job, and when the job is tried again.
 
-Slurm 22.05 tests each job against the reservations that its limit would overlap from the instant at which it is tried
-(`job_test_resv`), whenever ending runs would let it start. If some of these reserve nodes of its partition, it is tried again
-one second after the next reservation ends, rounded up to the resolution (`find_resv_end`). A reservation of the whole partition
-for maintenance moves the instant to its end.
+Whenever ending runs would let a job start, Slurm 22.05 tests the job against the reservations that its time limit would
+overlap, counted from the instant at which it is tried (`job_test_resv`). If some of these reserve nodes of its partition, the
+job is tried again one second after the next reservation ends, rounded up to the resolution (`find_resv_end`). A reservation of
+the whole partition for maintenance moves the instant to its end.
 """
 
 from __future__ import annotations
@@ -47,19 +47,19 @@ class BackfillWindows:
         return closed
 
     def opens(self, begin: int, job: Job, nodes: BoolArray) -> int:
-        """Return the first instant (ns), from `begin` on, from which no window closes all of a job's nodes, (n_owner,)."""
+        """Return the first instant (ns), not before `begin`, at which no window closes all of a job's nodes, (n_owner,)."""
         while ends := [window.end for window in self._met(begin, job) if not (nodes & ~window.owners).any()]:
             begin = max(ends)
         return begin
 
     def next_trial(self, begin: int) -> int | None:
-        """Return when a job that met a window from an instant (ns) on is tried again, in ns; None for never."""
+        """Return when (ns) a job that would overlap a window from an instant (ns) on is tried again; None for never."""
         ends = [window.end for window in self.machine.windows if window.end >= begin]
         again = -(-min(ends) // self.resolution) * self.resolution + SECOND if ends else self.until
         return again if again < self.until else None
 
     def _met(self, begin: int, job: Job) -> list[ReservedWindow]:
-        """Return the windows that a job may not use and would overlap from an instant (ns) on, but not before now."""
+        """Return the windows that a job may not use but would overlap if it started at an instant (ns), at the earliest now."""
         begin = max(begin, self.now)
         end = end_of_limit(begin, job)
         return [

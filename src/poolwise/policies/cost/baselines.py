@@ -1,7 +1,7 @@
-"""Cost models that flow scheduling is compared with: Firmament's two, Quincy's, and best fit.
+"""Cost models to compare with: the two of Firmament, that of Quincy, and best fit.
 
-Source: flow-placement spec, "Baselines" (versions of Firmament differ; these are the ones given there); Isard et al., Quincy,
-section 4.
+Source: flow-placement spec, "Baselines" (versions of Firmament differ; these are the versions of the spec); Isard et al.,
+Quincy, section 4.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ CPU_MEM_WAIT = 2_560_000.0
 @register("costs", "cpu_mem")
 @dataclass(frozen=True)
 class CpuMem(CostModel):
-    """CPU-memory model (Firmament): placing is cheaper on emptier machines, and if cores and memory are used more evenly.
+    """CPU-memory model (Firmament): placing is cheaper on emptier machines, and if cores and memory are used evenly.
 
     With f the used fraction after placing, the cost is (floor(W f_cpu) + floor(W f_mem)) / 2 + floor(W var(f_cpu, f_mem)), W =
-    1000. Each further copy of a class on a machine is an arc of its own, at most 50. A resource that the machine lacks counts
-    as unused.
+    1000. Each further copy of a class on a machine is a separate arc; there are at most 50. A resource that the machine lacks
+    counts as unused.
     """
 
     @property
@@ -86,7 +86,7 @@ GB = 1e9
 @register("costs", "quincy")
 @dataclass(frozen=True)
 class Quincy(CostModel):
-    """Quincy: reading data from the rack or from beyond costs per gigabyte, waiting costs per second.
+    """Quincy: reading data from the rack or from another rack costs per gigabyte, and waiting costs per second.
 
     The attributes data_x, data_y (rack and shelf) and data_size (bytes) of the jobs describe their data.
 

@@ -71,8 +71,8 @@ class Waiting:
     ----------
     passes : (n_job,) scheduling passes in which a job has been skipped
     waited_s : (n_job,) seconds since submission
-    dearest : (n_job,) cost of the most expensive arc of its tasks in this phase, 0 without any
-    tasks : tasks in the phase, of all jobs
+    dearest : (n_job,) cost of the most expensive arc of a job's tasks in this phase, 0 without arcs
+    tasks : number of tasks of all jobs in the phase
     """
 
     passes: IntArray

@@ -32,14 +32,14 @@ class Utility(CostModel):
     profiles
         Times of the kinds of jobs: "catalog:NAME" or a CSV file. A kind without a profile has utility 0.
     network_aware
-        Take the present load of the links into account, and remove arcs on which the goal would be missed; a task then waits
+        Take the current load of the links into account, and remove arcs on which the goal would be missed; the task then waits
         for a better moment.
     slack
         Fraction of the goal by which a network-aware placement may exceed it.
     preference
         P of preferred places; it is 1 elsewhere (assumed).
     max_placed
-        Make waiting more expensive than all placements together: no task waits that could be placed by moving others.
+        Make waiting more expensive than all placements together, so that no task waits that could be placed by moving others.
     """
 
     profiles: InputFile = "catalog:rodinia"

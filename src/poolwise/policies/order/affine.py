@@ -97,7 +97,7 @@ class Affine(AffineOrder):
         Power-law part of the priority at submission.
     logs
         Logarithmic part of the priority at submission. With a rise of 1 / T for all jobs and a weight of -1 on the run time, a
-        job that is ten times shorter than another ranks as if it had waited T seconds longer.
+        job that is ten times shorter than another ranks as though it had waited T seconds longer.
     """
 
     __repr__ = short_repr

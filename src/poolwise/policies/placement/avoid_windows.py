@@ -17,10 +17,10 @@ _USER_COLUMNS = (("user", "users"), ("account", "accounts"))
 
 @dataclass(frozen=True)
 class AvoidWindows(PlacementPolicy):
-    """Place with another policy that sees no free resources on nodes whose windows the job may not use and would overlap.
+    """Place with another policy, hiding the nodes whose windows the job may not use but would overlap.
 
-    A job that may not use a window starts on its nodes only once the window has ended, or if it is expected to end before the
-    window starts. This expectation is based on its requested time and the slowdown expected at its placement.
+    A job that may not use a window starts on its nodes only after the window has ended, or if the job is expected to end before
+    the window starts. This expectation is based on its requested time and the slowdown expected at its placement.
     """
 
     filters_nodes: ClassVar[bool] = True
@@ -49,7 +49,7 @@ class AvoidWindows(PlacementPolicy):
                 return placement
 
     def _why(self, job: Job, snapshot: Snapshot, met: list[ReservedWindow], refusal: Refusal) -> Refusal:
-        """Name the first window in the way, if nothing else is."""
+        """Name the first window in the way, if only windows are."""
         if isinstance(self.placement.place(job, snapshot), Refusal):
             return refusal
         first = min(met, key=lambda window: window.start)
@@ -61,7 +61,7 @@ class AvoidWindows(PlacementPolicy):
 
 
 def without_windows(placement: PlacementPolicy) -> PlacementPolicy:
-    """Return the placement that `AvoidWindows` places with; other placements unchanged."""
+    """Return the inner placement of `AvoidWindows`; return other placements unchanged."""
     return placement.placement if isinstance(placement, AvoidWindows) else placement
 
 

@@ -54,7 +54,7 @@ class FixedFactors:
     Attributes
     ----------
     rules, conf : the priority settings and the whole slurm.conf
-    machine : gives the size of the cluster
+    machine : machine that determines the size of the cluster
     qualities : QOS -> priority
     """
 
@@ -163,7 +163,7 @@ def _texts(table: JobTable, name: str, rows: slice, default: str) -> list[str]:
 
 
 def _licenses(table: JobTable, rows: slice, name: str) -> IntArray:
-    """Return the (k,) licenses of a name that each job requests; zeros for texts, which `license_requests` rejects."""
+    """Return the (k,) licenses with a name that each job requests; zeros for texts, which `license_requests` rejects."""
     column = table.attributes.get(LICENSE + name)
     if column is None or column.dtype.kind not in "iuf":
         return np.zeros(len(range(*rows.indices(len(table)))), dtype=np.int64)

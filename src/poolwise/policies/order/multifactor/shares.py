@@ -94,7 +94,7 @@ class ShareTree:
 
     @cached_property
     def _upward(self) -> list[IntArray]:
-        """Positions at each depth, the deepest and the last first."""
+        """Positions at each depth, in descending order, the deepest level first."""
         return [positions[::-1] for positions in reversed(self._depths)]
 
     @cached_property
@@ -112,7 +112,7 @@ class ShareTree:
         return self.total(self._is_user.astype(np.float64)).astype(np.int64)
 
     def total(self, amount: FloatArray) -> FloatArray:
-        """Return the amounts of all associations at or below each, (n,), added from the last to the first in each account."""
+        """Return the sum of amounts at or below each association, (n,), added from the last to the first in each account."""
         amount = amount.copy()
         for below in self._upward:
             np.add.at(amount, self.parent[below], amount[below])
@@ -122,7 +122,7 @@ class ShareTree:
         """Return the fair-tree factor of each user, (n,), given the (n,) usage; 0 for accounts.
 
         Siblings are ranked by level fair share, the ratio of shares to usage, both relative to the siblings. Tied accounts
-        are merged and ranked as one. The factor is the user's rank, counted from the last, over the number of users.
+        are merged and ranked as one. The factor is the user's rank, counted from the last, divided by the number of users.
         """
         level = self._level_fair_share(usage)
         if self._ranking is None or not self._ranking.holds(level):
@@ -199,9 +199,10 @@ def _differ(values: IntArray | FloatArray) -> BoolArray:
 class Usage:
     """Usage of each association as of the last recalculation.
 
-    The arithmetic is Slurm's: at a recalculation all usage decays by d ** (seconds since the last one). Each active run then
-    adds its seconds since the last one, times d ** those seconds, times its billing, to its user and to all accounts above.
-    The time between the last recalculation and the end of a run is never charged, as observed to the digit in Slurm 22.05.
+    The arithmetic is Slurm's. At a recalculation, all usage is multiplied by d ** (seconds since the last recalculation). Each
+    active run then adds its seconds since then, times d ** those seconds, times its billing rate, to its user and to all
+    accounts above. The time between the last recalculation and the end of a run is never charged, as observed to the digit in
+    Slurm 22.05.
 
     Parameters
     ----------
@@ -217,7 +218,7 @@ class Usage:
     Attributes
     ----------
     amount : (n,) usage
-    effective : (n,) effective usage; a user's depends on that of the accounts as of the previous recalculation
+    effective : (n,) effective usage; that of a user depends on that of the accounts as of the previous recalculation
     """
 
     def __init__(self, tree: ShareTree, decay: float, at: int, *, classic: bool = True) -> None:

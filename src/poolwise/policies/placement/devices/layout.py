@@ -20,8 +20,8 @@ class ShareLayout(SharedNodes):
     ----------
     largest : (n_resource,) largest amount of each on any node, which normalizes amounts
     share : column of the resource that is shared
-    whole : largest amount of it on any device
-    rank : (n_device,) position of each device, those of the most plentiful type first, then by owner
+    whole : largest amount of this resource on any device
+    rank : (n_device,) position of each device when ordered by type, the most plentiful first, then by owner
     """
 
     largest: FloatArray
@@ -31,7 +31,7 @@ class ShareLayout(SharedNodes):
     _accepted: dict[str, BoolArray] = field(default_factory=dict)
 
     def accepted(self, spec: str) -> BoolArray:
-        """Return a mask of the devices whose type a job accepts, (n_device,): types joined by "|", all if the text is empty."""
+        """Return a mask of the devices whose type a text accepts, (n_device,): types joined by "|", or all if it is empty."""
         mask = self._accepted.get(spec)
         if mask is None:
             wanted = {name.strip() for name in spec.split("|")} - {""}

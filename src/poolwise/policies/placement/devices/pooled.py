@@ -127,7 +127,7 @@ class Pooled(CompletionPolicy):
         return fits(jobs) if len(free) > 1 else once_per_kind(jobs, lambda: request_kinds(snapshot.machine, table), fits)
 
     def signatures(self, machine: Machine, table: JobTable) -> IntArray | None:
-        """Return kinds of jobs with equal requests, (n_job,). Each job with NVMe is its own kind: more columns matter."""
+        """Return kinds of jobs with equal requests, (n_job,). Each job with NVMe is a separate kind: more columns matter."""
         if class_location(self.nvme) is not None:
             return None
         composed = (table.request("bandwidth") > 0) | (table.request("storage") > 0)
@@ -185,7 +185,7 @@ class Pooled(CompletionPolicy):
         return answer
 
     def _why_not(self, job: Job, snapshot: Snapshot) -> Refusal:
-        """Return the resource that is short on the whole machine, or else that no single node has everything."""
+        """Return the resource that is short on the whole machine, or else a refusal because no single node has everything."""
         layout, free = pooled_layout(snapshot.machine), snapshot.free
         for kind, owners in layout.kinds.items():
             if job.request(kind) > (there := int((free[owners, layout.device_column] > 0).sum())):
@@ -197,14 +197,14 @@ class Pooled(CompletionPolicy):
         return Refusal("no node has enough cores, memory and devices at once")
 
     def _compose(self, job: Job, snapshot: Snapshot, able: BoolArray, layout: PooledLayout) -> Placement | Refusal:
-        """Choose node, cores and NVMe by the composition policy, which sees no free cores on any other node."""
+        """Choose node, cores and NVMe by the composition policy, to which only the able nodes have free cores."""
         free = snapshot.free.copy()
         free[layout.nodes[~able], layout.cores] = -1
         view = Compositions(snapshot.imagined(snapshot.now, free))
         return self._composition_policy.choose(view.need(job.index), view)
 
     def _complete(self, job: Job, snapshot: Snapshot, placement: Placement, devices: tuple[int, ...]) -> Placement:
-        """Add memory and devices to the chosen node and NVMe."""
+        """Add memory and devices to a placement that has a node and NVMe."""
         machine, free = snapshot.machine, snapshot.free
         layout, rows = pooled_layout(machine), placement.rows()
         node = next(owner for owner in placement.owners() if machine.kind[owner] == Kind.NODE)
@@ -269,7 +269,7 @@ class PooledLayout(SharedNodes):
         return int(machine.home[device]) in (-1, node)
 
     def nearest(self, machine: Machine, node: int, kind: str, free: IntArray, most: int) -> list[int]:
-        """Return up to `most` free devices of a type that serve a node: its own, its rack's, then others, lowest first."""
+        """Return up to `most` free devices of a type that serve a node: its own, then its rack's, then others, lowest first."""
         owners, home = self.kinds[kind], machine.home[self.kinds[kind]]
         able = owners[(free[owners, self.device_column] > 0) & ((home == -1) | (home == node))]
         ranked = np.lexsort((able, machine.rack[able] != machine.rack[node], machine.home[able] != node))

@@ -27,8 +27,8 @@ class DeviceShares(PlacementPolicy):
     A task takes its node resources on one node, or on each of as many different `nodes` as it requests. It takes equal shares
     from as many devices as the attribute "gpus" states, or from the fewest that hold them if there is no such attribute. It
     accepts the device types in its attribute "gpu_spec" ("T4|P100"), or any type if that is empty. On a node it takes the
-    fullest devices with room, so that whole devices stay free. It takes the node with the least left over (best fit), after
-    normalizing each resource by the largest amount on any node. Tasks that take no device from their node avoid nodes with free
+    fullest devices with room, so that whole devices stay free. It takes the node with the least left over (best fit), with each
+    resource normalized by the largest amount on any node. Tasks that take no device from their node avoid nodes with free
     devices.
 
     Parameters
@@ -160,7 +160,7 @@ class DeviceShares(PlacementPolicy):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _TaskRequest:
-    """Request of one task: (n_resource,) of its node, and `each` of `count` of the (n_device,) accepted devices."""
+    """Request of one task: (n_resource,) amounts of its node, and a share `each` of `count` accepted (n_device,) devices."""
 
     node: IntArray
     count: int
@@ -175,7 +175,7 @@ def _argmin_where(score: FloatArray, able: BoolArray) -> int:
 
 
 def _fullest(fit: BoolArray, count: int, left: IntArray, layout: ShareLayout) -> IntArray:
-    """Return the (count,) fitting devices with the least left; on ties, devices of plentiful types first."""
+    """Return the (count,) fitting devices with the least room left; on ties, devices of plentiful types come first."""
     there = np.flatnonzero(fit)
     key = left[there] * (len(fit) + 1) + layout.rank[there]
     if count < len(there):

@@ -1,8 +1,8 @@
 """Rack placement on nodes with different amounts of local memory; `RackPlacement` uses it if nodes differ.
 
 A job needs max(0, memory - local memory) MiB of remote memory on each node. It prefers nodes on which it needs the least, then
-those with the fewest further resources, such as GPUs, then those with the least local memory. Nodes with more are thus left to
-the jobs that need them.
+those with the fewest further resources, such as GPUs, then those with the least local memory. Nodes with more resources are
+thus left to the jobs that need them.
 """
 
 from __future__ import annotations
@@ -79,11 +79,11 @@ class MixedRacks:
         return sorted(groups, key=lambda g: (self.remote(g), self._others(g), int(self.layout.local[g]), g))
 
     def _others(self, group: int) -> int:
-        """Return the amount of further resources that a node brings, such as GPUs."""
+        """Return the amount of further resources of a node, such as GPUs."""
         return sum(int(brought[group]) for brought in self.layout.others.values())
 
     def _take(self, n: int, groups: list[int]) -> Choice:
-        """Take up to n nodes of groups in their order; in scope "rack" no more than their pool can serve."""
+        """Take up to n nodes from groups, in their given order; in scope "rack", at most as many as their pool can serve."""
         taken, left = [], self.pool[groups[0]]
         for g in groups:
             count, each = min(n, self.free[g]), self.remote(g)

@@ -29,9 +29,9 @@ class RackPlacement(PlacementPolicy):
     and the offer is the free nodes. Among racks whose offer holds the whole job, the one with the most free nodes is chosen,
     then the lowest index. Otherwise racks are filled by (offer, free nodes) in descending order, then by index. In scope
     "system" the pool of a node's own rack is used first, then the pools with the most free memory (lowest index), split freely.
-    Overcommitted resources count as zero. On nodes that differ in local memory, jobs prefer those on which they need least
-    remote memory, then the smallest (`MixedRacks`). A job that requests more of a further resource per node, such as GPUs, than
-    any node has is refused.
+    Overcommitted resources count as zero. If nodes differ in local memory, jobs prefer the nodes on which they need the least
+    remote memory, then the smallest nodes (`MixedRacks`). A job that requests more of a further resource per node, such as
+    GPUs, than any node has is refused.
 
     Parameters
     ----------
@@ -152,7 +152,7 @@ class RackPlacement(PlacementPolicy):
 
 
 def _spread(n: int, offer: list[int], free: list[int]) -> list[int] | None:
-    """Return the nodes to take from each rack, None if the offers do not add up to n."""
+    """Return the number of nodes to take from each rack; None if the offers do not add up to n."""
     nodes = [0] * len(offer)
     whole = [r for r, k in enumerate(offer) if k >= n]
     if whole:
@@ -166,7 +166,7 @@ def _spread(n: int, offer: list[int], free: list[int]) -> list[int] | None:
 
 
 def _borrow(wanted: list[int], pool: list[int]) -> list[int]:
-    """Return the MiB from each pool if any pool may serve any node: first each rack's own, then those with most memory left."""
+    """Return the MiB from each pool if any pool may serve any node: each rack's own first, then those with the most left."""
     own = [min(w, max(p, 0)) for w, p in zip(wanted, pool, strict=True)]
     rest = sum(wanted) - sum(own)
     for r in sorted(range(len(pool)), key=lambda r: (-(pool[r] - own[r]), r)):

@@ -16,8 +16,8 @@ from poolwise.policies.placement.nodes.placement import CandidateNodes, NodePlac
 class BusyNodes(NodePlacement):
     """First fit among nodes of one weight: on nodes in use first, then on idle ones.
 
-    If nodes in use hold the last part, the first idle node of their weight that could hold a part without a memory pool is
-    chosen in addition: Slurm reserves one node more than the job requests.
+    If nodes in use hold the last part, one more node is chosen: the first idle node of their weight that could hold a part
+    without a memory pool. Slurm thus reserves one node more than the job requests.
 
     Source: slurm.conf(5) of Slurm 22.05, "bf_busy_nodes"; and the choices of Slurm 22.05.8 (`tests/live`).
 

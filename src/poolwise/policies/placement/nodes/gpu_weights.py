@@ -55,7 +55,7 @@ class GpuWeights:
 
     Attributes
     ----------
-    gpus : (n_node,) GPUs per node that the job tested last on each node requests; 0 once the weight is restored
+    gpus : (n_node,) GPUs per node that are requested by the last job tested on each node; 0 once the weight is restored
     """
 
     def __init__(self, machine: Machine) -> None:
@@ -70,7 +70,7 @@ class GpuWeights:
     def lower(self, job: Job, free: IntArray, reserved: BoolArray) -> None:
         """Lower the weights of nodes on which a job with GPUs is tested.
 
-        These are nodes with enough free memory and GPUs, whatever cores are free. Nothing changes if too few nodes have enough
+        These are nodes with enough free memory and GPUs, regardless of free cores. Nothing changes if too few nodes have enough
         memory for its parts.
 
         Parameters

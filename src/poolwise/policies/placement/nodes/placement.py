@@ -35,13 +35,13 @@ class CandidateNodes:
 
     Attributes
     ----------
-    able : nodes that can hold a part with the memory left in their pool, except those that are certainly not needed because
-        enough other nodes need less pool memory, or as much and have a lower weight
+    able : nodes that can hold a part with the memory left in their pool, except nodes that are certainly not needed because
+        enough others need less pool memory, or need the same and have a lower weight
     lack : MiB that a part would take from the pool
     cores : free cores
-    rack : rack
+    rack : rack of each node
     parts : number of parts to place
-    weight : rank of its weight
+    weight : rank of each node's weight
     requested : cores of a part
     devices : whether a part requests devices, or countable resources other than cores and memory
     """
@@ -66,7 +66,7 @@ class NodePlacement(PlacementPolicy):
         return node_layout(machine)
 
     def node_order(self, nodes: CandidateNodes) -> IntArray:
-        """Return sort keys, (n_node,), applied among nodes equal in required pool memory and weight; ties by index."""
+        """Return sort keys, (n_node,), for nodes equal in required pool memory and weight; ties are broken by index."""
         raise NotImplementedError
 
     def check(self, machine: Machine, jobs: JobTable) -> None:
@@ -211,7 +211,7 @@ def _why_not(job: Job, eligible: BoolArray, free: IntArray, layout: NodeLayout) 
 @register("placements", "first_fit")
 @dataclass(frozen=True)
 class FirstNodes(NodePlacement):
-    """First fit: the first nodes that hold a part each."""
+    """First fit: the first nodes that can each hold a part."""
 
     def rule(self) -> NodeRule:
         """Return the rule with which kernels make the same placements."""
@@ -225,7 +225,7 @@ class FirstNodes(NodePlacement):
 @register("placements", "best_fit")
 @dataclass(frozen=True)
 class FullestNodes(NodePlacement):
-    """Best fit: the nodes with the fewest free cores that hold a part each, so that empty nodes stay empty."""
+    """Best fit: the nodes with the fewest free cores that can each hold a part, so that empty nodes stay empty."""
 
     def rule(self) -> NodeRule:
         """Return the rule with which kernels make the same placements."""
@@ -350,7 +350,7 @@ class ConsecutiveNodes(NodePlacement):
 
     @staticmethod
     def _next(groups: list[IntArray], nodes: CandidateNodes, left: int) -> int:
-        """Return the number of the sequence to use next for the remaining parts, found as Slurm does, by a scan in order."""
+        """Return the number of the sequence to use next for the remaining parts, found by a scan in order, as in Slurm."""
         best, best_cores, sufficient = -1, 0, False
         for number, group in enumerate(groups):
             cores, enough = int(nodes.cores[group].sum()), len(group) >= left

@@ -73,8 +73,8 @@ def refused(job: Job) -> Refusal | None:
 def joinable_groups(need: CompositionRequest, view: Compositions, late_shares: bool) -> list[Candidate]:
     """Return the groups of compositions in use where a workload has room and meets its deadline.
 
-    A late workload has no deadline left to meet, so it may join all of them. Without `late_shares` it may join none: a passed
-    deadline cannot be met anywhere, which reproduces the published sharing ratios of overloaded machines.
+    A late workload has no deadline left to meet, so it may join all of them. Without `late_shares`, it may join none, since a
+    passed deadline cannot be met anywhere; this reproduces the published sharing ratios of overloaded machines.
     """
     if need.late and not late_shares:
         return []
@@ -89,8 +89,8 @@ def no_cores(need: CompositionRequest, view: Compositions) -> Refusal:
 def no_devices(need: CompositionRequest, view: Compositions, single_device: bool) -> Refusal:
     """Return the shortage of the free devices that a node with enough cores can attach: of storage, bandwidth or the fabric.
 
-    A workload that cannot join a composition starts once the stated amount is available, on one of the devices that have most
-    of it or, unless `single_device`, on any device of the location that has most of it.
+    A workload that cannot join a composition starts once the stated amount is available: on one of the devices with the most of
+    it or, unless `single_device` is set, on any device of the location with the most.
     """
     places = [k for k, home in enumerate(view.layout.inside) if home < 0 or view.free_cores(home) >= need.cores]
     sizes = [size for place in places for size in view.free.offers(place, single_device)]

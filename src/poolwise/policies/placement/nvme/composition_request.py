@@ -39,7 +39,7 @@ class Sharing:
         return cls(NvmeSharing(), False)
 
     def table(self, kind: str) -> SharingTable | None:
-        """Return the table of a kind, None if the kind takes its base time."""
+        """Return the table of a kind; None if runs of the kind take their base time."""
         if kind not in self.tables:
             self.tables[kind] = self.model.table(kind)
         return self.tables[kind]
@@ -56,12 +56,12 @@ class CompositionRequest:
 
     Attributes
     ----------
-    kind : its kind if that has a table, else "": all unmodeled kinds share in the same way
+    kind : kind of the workload if it has a table, else ""; all unmodeled kinds share in the same way
     bandwidth : MB/s, base demand
     storage : MiB
     peak : MB/s beyond which more bandwidth is of no use
     requested : ns, base time
-    duration : ns of work that the table's times are relative to, as the scheduler knows it
+    duration : ns of work to which the table's times are relative, as known to the scheduler
     deadline : ns, `NEVER` without one
     late : whether its deadline has passed, so that it no longer constrains anything
     """
@@ -98,12 +98,12 @@ class CompositionRequest:
         )
 
     def at(self, now: int) -> CompositionRequest:
-        """Return the need at a time: without a deadline once that has passed."""
+        """Return the need at a time: without its deadline once the deadline has passed."""
         return self if now < self.deadline else replace(self, deadline=NEVER, late=True)
 
     @property
     def nvme(self) -> bool:
-        """True if the workload needs devices at all."""
+        """True if the workload needs any devices."""
         return self.bandwidth > 0 or self.storage > 0
 
     def slowdown(self, devices: int, sharers: int) -> float:
@@ -115,7 +115,7 @@ class CompositionRequest:
         return with_slowdown(float(self.requested), self.slowdown(devices, sharers))
 
     def shares_with(self, kinds: frozenset[str], sharing: Sharing) -> bool:
-        """Return whether it may share with residents of these kinds: its own, mutual partners, or all unmodeled kinds."""
+        """Return whether it may share with residents of these kinds: its own kind, mutual partners, or all unmodeled kinds."""
         if kinds == {self.kind}:
             return True
         if self.table is None:

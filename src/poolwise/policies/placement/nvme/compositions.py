@@ -109,7 +109,8 @@ class Compositions:
     def refresh(self, snapshot: Snapshot, owners: Iterable[int]) -> bool:
         """Advance to a later state that differs only in `owners`.
 
-        Return whether the devices may admit more workloads than before: some were read again, or a closed composition reopened.
+        Return whether the devices may admit more workloads than before, because some were read again or a closed composition
+        reopened.
         """
         self.snapshot, self.now = snapshot, snapshot.now
         devices: set[int] = set()
@@ -333,7 +334,7 @@ class Compositions:
         return None
 
     def _safe(self, composition: Composition) -> bool:
-        """Return whether every resident on track to meet its deadline still would with one more sharer from now on."""
+        """Return whether all residents on track to meet their deadline would still meet it with one more sharer from now on."""
         if not self.sharing.changes:
             return True
         size, sharers = composition.key.size, composition.key.sharers
@@ -387,7 +388,7 @@ class Compositions:
         return int(self.layout.nodes[k]) if self.cores[k] >= cores else -1
 
     def emptiest_node(self, cores: int) -> int:
-        """Return the node with room and the least beta = 1 - free / installed cores (eq. 3), the lowest on ties, or -1."""
+        """Return the node that has room and the least `beta` (eq. 3), the lowest node on ties; -1 if none has room."""
         k = int(np.where(self.cores >= cores, self._share, -1.0).argmax())
         return int(self.layout.nodes[k]) if self.cores[k] >= cores else -1
 
