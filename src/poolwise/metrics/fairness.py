@@ -20,7 +20,7 @@ from poolwise.metrics.window import check_same_jobs
 def waiting_benefit_s(outcomes: Outcomes, baseline: Outcomes) -> FloatArray:
     """Return (n_job,) b = baseline wait - wait, seconds; NaN for jobs that did not finish in both runs.
 
-    Raises InputError if the runs are not of the same jobs.
+    Raises InputError if the runs do not have the same jobs.
     """
     check_same_jobs(outcomes, baseline)
     return wait_s(baseline) - wait_s(outcomes)

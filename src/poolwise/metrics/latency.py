@@ -3,8 +3,8 @@
 Source: VineSim, sections 4.5 and 5.2.2; specs of the accelerators, "Outputs". A job is the set of workload rows with the same
 "parent"; without that column each row is a job.
 
-Latencies count from the arrival of the job, also in task graphs: they contain the time in which a task waits for others, as in
-the report ("average job latency may even increase, as tasks of the same job may wait for another", section 7.1).
+Latencies count from the arrival of the job, even in task graphs: they include the time that a task waits for others, as in the
+report ("average job latency may even increase, as tasks of the same job may wait for another", section 7.1).
 """
 
 from __future__ import annotations

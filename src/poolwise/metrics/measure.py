@@ -29,7 +29,7 @@ class Metric(NamedTuple):
     description : a few words, as tables show them
     unit : "s", "jobs", "fraction", ...; "" without one
     better : "lower", "higher" or "neither"
-    per : kind of part that has a number of its own, such as "resource" or "pool"; "" for a single number
+    per : kind of part that has a separate number, such as "resource" or "pool"; "" for a single number
 
     Examples
     --------
@@ -55,7 +55,7 @@ class MeasuredRun:
     outcomes : outcome of every job
     population : (n_job,) measured jobs, without the warm-up
     window : time window of throughput and utilization, which count all jobs
-    warm_up : number of first submitted jobs that are not measured
+    warm_up : number of jobs, the first submitted, that are not measured
     baseline : the same jobs under FCFS without backfilling with the same memory configuration
     memory_baseline : the same jobs under the same scheduler on the reference machine for memory dollars
     tau_s : bound of the bounded slowdown, seconds
@@ -124,7 +124,7 @@ class MeasuredRun:
 class Measure(Protocol):
     """Interface of a measure: one metric or several that are computed together.
 
-    A class in a file of its own needs no registration; `@register("metrics", NAME)` gives it a name.
+    A class in your own file needs no registration; `@register("metrics", NAME)` gives it a name.
 
     Attributes
     ----------

@@ -39,7 +39,7 @@ def stalled_node_hours(schedule: Schedule) -> float:
 def pool_memory(schedule: Schedule, window: Window) -> tuple[float, float]:
     """Return the shares of all pool memory that runs hold, and that they need, averaged over a window.
 
-    A run needs pool memory for its use above the memory of its nodes, also while it is stalled because it lacks that memory.
+    A run needs pool memory for its use above the memory of its nodes, even while it is stalled for lack of that memory.
     The shares are NaN without pools and for an empty window.
     """
     machine, memory = schedule.machine, schedule.machine.resource("memory")

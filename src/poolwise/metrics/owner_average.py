@@ -109,7 +109,7 @@ def _shares(window: Window, installed: int, held: _Steps, taken: _Steps, total: 
     """Return the mean used share of an owner's resource, and the mean share that is free but out of reach.
 
     Of the `total` nodes or cores that give jobs access to the resource, `taken` are in use. If `many`, each gives access to its
-    own part, else to all of it.
+    own part, otherwise to the whole resource.
     """
     times = np.unique(np.concatenate([[window.begin, window.end], *held[:2], *taken[:2]]))
     times = times[(times >= window.begin) & (times <= window.end)]

@@ -100,10 +100,10 @@ def summarize(
 ) -> dict[str, float]:
     """Compute every metric of `METRICS`, then those of further measures; NaN where undefined or not applicable.
 
-    `population` selects the jobs, (n_job,), whose waits, slowdowns, fairness and degradation are measured, whatever the window;
-    the first `warm_up` submitted jobs and unfinished ones are excluded, and `measured_jobs` counts the rest. Jobs that did not
-    finish in the `baseline` are excluded from fairness, and `compared_jobs` counts the rest. The other arguments are the
-    attributes of `MeasuredRun`. Returns name -> value, the names of `METRICS` first.
+    `population` selects the jobs, (n_job,), whose waits, slowdowns, fairness and degradation are measured, regardless of the
+    window. The first `warm_up` submitted jobs and unfinished jobs are excluded, and `measured_jobs` counts the rest. Jobs that
+    did not finish in the `baseline` are excluded from fairness, and `compared_jobs` counts the rest. The other arguments are
+    the attributes of `MeasuredRun`. Returns name -> value, the names of `METRICS` first.
     """
     measured = population & after_warm_up(outcomes, warm_up)
     run = MeasuredRun(outcomes, measured, window, warm_up, baseline, memory_baseline, tau_s, dollars_per_gb, workload, schedule)

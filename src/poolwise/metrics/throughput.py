@@ -14,7 +14,7 @@ from poolwise.quantities import SECOND
 
 
 def throughput_per_100s(outcomes: Outcomes, window: Window) -> float:
-    """Return the jobs that end in the window (begin excluded, end included) per 100 s of it; NaN for an empty window.
+    """Return the number of jobs that end in the window (begin excluded, end included) per 100 s; NaN for an empty window.
 
     All jobs count, including the warm-up, because throughput is a property of the machine.
     """

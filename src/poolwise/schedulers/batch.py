@@ -279,7 +279,7 @@ def _shortage(problem: Problem) -> Refusal | None:
 
 
 def whole_mib(solution: Solution, rows: IntArray, module: int, free: int) -> dict[int, int]:
-    """Return local MiB of (k,) workloads on one module: rounded, at least the slowdown bound, together at most `free`.
+    """Return rounded local MiB of (k,) workloads on one module: each at least its slowdown bound, together at most `free`.
 
     If the rounded minimum shares alone exceed `free`, the last workload is omitted.
     """

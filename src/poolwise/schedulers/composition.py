@@ -111,7 +111,7 @@ class CompositionDispatcher(Dispatcher):
         return Decisions(tuple(decisions), reasons=reasons)
 
     def _refreshed(self, snapshot: Snapshot, changes: Changes) -> Compositions:
-        """Update the index: only owners touched by starts, ends and capacity changes are read again.
+        """Update the index; only owners affected by starts, ends and capacity changes are read again.
 
         Earlier refusals still hold unless resources were released, a start was not applied, a composition became safe to join,
         or the policy takes the whole queue into account.
@@ -158,7 +158,7 @@ class CompositionDispatcher(Dispatcher):
         """Start a job if it fits; otherwise return why not, and block its class until something else starts on devices.
 
         A class contains jobs with the same request that are all late or all not late (`like` is twice the shape, plus 1 if
-        late). A job that is not late blocks its class only if it would not fit without its deadline either.
+        late). A job that is not late blocks its class only if it would not fit even without its deadline.
         """
         need = view.need(job)
         placement = self.placement.choose(need, view)

@@ -23,7 +23,7 @@ def place_by_stopping(
     Candidates stop in the order of the policy until the job fits. The last of them moves to the front, followed by those on
     the most nodes of the placement, and the search repeats, so that small gaps do not cost many runs.
 
-    Returns None if the job does not fit even without all candidates; raises PolicyError for runs that do not run.
+    Returns None if the job does not fit even with all candidates stopped; raises PolicyError for runs that are not running.
     """
     order = _candidates(policy, cycle, job)
     if not order or isinstance(_place(cycle, job, snapshot.without(stop.run for stop in order)), Refusal):
@@ -53,7 +53,7 @@ def place_by_stopping(
 
 
 def _candidates(policy: PreemptionPolicy, cycle: SchedulingPass, job: int) -> list[Stop]:
-    """Return the stops that the policy allows, without those of runs that have just started; raise PolicyError."""
+    """Return the stops that the policy allows, except of runs that have just started; raise PolicyError for invalid stops."""
     started = {run.id: run.start for run in cycle.snapshot.runs() if run.id >= 0}
     allowed = {stop.run: stop for stop in policy.stops(job, cycle) if stop.run >= 0}
     for number in allowed:
@@ -67,7 +67,7 @@ def _place(cycle: SchedulingPass, job: int, state: Snapshot) -> Placement | Refu
 
 
 def _reordered(order: list[Stop], stopped: list[Stop], placement: Placement, snapshot: Snapshot, strict: bool) -> list[Stop]:
-    """Return the candidates with the last stopped one first, then those on the most nodes of the placement."""
+    """Return the candidates, first the one stopped last, then those on the most nodes of the placement."""
     *earlier, last = stopped
     if not strict:
         machine, nodes = snapshot.machine, used_nodes(placement, snapshot.machine)

@@ -47,8 +47,8 @@ class TaskQueues:
 
     Attributes
     ----------
-    waiting : row -> number of tasks that wait in a lane, or have left it without having started
-    hopeless : row -> reason why no unit may run its tasks; these are in no lane
+    waiting : row -> number of tasks that wait in a lane, or have left it but not started
+    hopeless : row -> reason why no unit may run its tasks, which are in no lane
     """
 
     def __init__(self, order: QueuePolicy, columns: Sequence[str], judge: Callable[[int], Refusal | None]) -> None:
@@ -82,7 +82,7 @@ class TaskQueues:
             del self.waiting[task.job]
 
     def serve(self, take: Callable[[TaskQueueTurn, Task], bool]) -> None:
-        """Offer the head of each lane to `take`, by turn; continue with the next task of the lane if `take` accepts it."""
+        """Offer the head of each lane to `take`, by turn; if `take` accepts it, continue with the lane's next task."""
         heads = [(*tasks[0], lane) for lane, tasks in self._lanes.items()]
         heapq.heapify(heads)
         while heads:

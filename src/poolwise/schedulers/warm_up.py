@@ -66,7 +66,7 @@ class WarmUp(Scheduler):
         return _WarmUpDispatcher(self.jobs, self.first.open(machine, seed), self.then.open(machine, seed))
 
     def check(self, machine: Machine, jobs: JobTable) -> None:
-        """Check both schedulers against the machine and the jobs."""
+        """Check the machine and the jobs with both schedulers."""
         self.first.check(machine, jobs)
         self.then.check(machine, jobs)
 
@@ -121,14 +121,14 @@ def _parts(queue: Queue, early: BoolArray) -> tuple[Queue, Queue]:
 
 
 def _of(changes: Changes, which: BoolArray) -> Changes:
-    """Return the changes with only the selected arrivals."""
+    """Return the changes, but with only the selected arrivals."""
     return replace(changes, arrived=tuple(job for job in changes.arrived if which[job]))
 
 
 def warm_up_end(jobs: int, starts: np.ndarray) -> int:
     """Return the time (ns) at which the last of the first `jobs` jobs started.
 
-    `starts` (n_job,) is -1 for jobs that never did.
+    `starts` (n_job,) is -1 for jobs that never started.
     """
     warm = starts[:jobs]
     return int(warm.max()) if len(warm) and int(warm.max()) >= 0 else 0

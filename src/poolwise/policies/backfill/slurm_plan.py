@@ -168,7 +168,7 @@ class BackfillPlan:
         return (self._until > begin) & (self._begin <= end)
 
     def _first_decrease(self, begin: int, end: int, area: BoolArray) -> int | None:
-        """Return when less of an owner in `area`, (n_owner,), is reserved than its maximum from `begin` on; None for never."""
+        """Return when reservations on an owner in `area`, (n_owner,), first fall below their maximum since `begin`, or None."""
         ahead, met, held = self._until > begin, self._reserved(begin, end), self._held[:, area]
         most = np.maximum.accumulate(np.where(met[:, None, None], held, 0))
         less = np.flatnonzero(ahead[:-1] & (held[1:] < most[:-1]).any(axis=(1, 2)))

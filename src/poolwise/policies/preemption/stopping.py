@@ -31,11 +31,12 @@ class StoppingPolicy(PreemptionPolicy):
     Parameters
     ----------
     mode
-        "requeue", "cancel" or "off", for runs without a mode of their own.
+        "requeue", "cancel" or "off", for runs whose group has no mode.
     exempt_s
         Seconds for which a run cannot be stopped after its start.
     youngest_first
-        Stop the runs that started last first. By default, runs of the lowest rank stop first, then runs on the fewest nodes.
+        Stop the most recently started runs first. By default, runs of the lowest rank stop first, then runs on the fewest
+        nodes.
     reorder_count
         Number of times that the candidates are reordered to stop fewer of them.
     strict_order
@@ -75,7 +76,7 @@ class StoppingPolicy(PreemptionPolicy):
 
     @abstractmethod
     def yields(self, group: str | int, other: str | int) -> bool:
-        """Return whether jobs of the group `other` may stop runs of a group, whatever their mode and exempt time."""
+        """Return whether jobs of the group `other` may stop runs of a group, regardless of mode and exempt time."""
         ...
 
     @abstractmethod

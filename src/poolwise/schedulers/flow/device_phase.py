@@ -1,4 +1,4 @@
-"""Device phases of flow scheduling, one per kind of device: each requested device is a sub-task of its own.
+"""Device phases of flow scheduling, one per kind of device: each requested device is a separate sub-task.
 
 A sub-task prefers devices of the node where the node phase placed its task, and may use any other device over the network.
 Slots are units, so these phases are exact. Source: Amaral et al., DRMaestro, Figure 2b and 2c.

@@ -104,7 +104,7 @@ def _outside(machine: Machine, device: int, outside: dict[tuple[int, int], int])
 
 
 def room(free: IntArray, demand: IntArray, most: int) -> IntArray:
-    """Return (n_class, n_place) tasks with demand (n_class, n_resource) that fit (n_place, n_resource), at most `most`."""
+    """Return how many tasks with (n_class, n_resource) demand fit (n_place, n_resource), (n_class, n_place), up to `most`."""
     values = np.full((len(demand), len(free)), most, dtype=np.int64)
     for k in np.flatnonzero(demand.any(axis=0)).tolist():
         required = demand[:, k]

@@ -70,7 +70,7 @@ class Graph:
     ----------
     supply : (n_group,) number of tasks of each group
     group_class : (n_group,) equivalence class of a group's tasks
-    wait : (n_group,) cost of leaving one of its tasks unscheduled
+    wait : (n_group,) cost of leaving one of the group's tasks unscheduled
     n_class : number of classes
     capacity : (n_place,) maximum number of tasks of each place
     drain : (n_place,) place that contains this one, -1 if it drains into the sink

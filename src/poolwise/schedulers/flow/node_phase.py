@@ -2,7 +2,7 @@
 
 A flow cannot model several resources at once. An arc therefore leads only to machines on which the task fits with every
 resource, and its capacity is the number of such tasks that fit. Tasks that do not fit together are detected when machines are
-assigned, and solved again. Source: specs of the flow placement, "Graph per phase".
+assigned; the flow is then solved again for them. Source: specs of the flow placement, "Graph per phase".
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ def node_graph(state: Round, job: IntArray, free: IntArray) -> NodeGraph:
 
 @dataclass
 class _Places:
-    """Machine classes, and for every preferred offer a sub-place of each: the machines with free local devices."""
+    """Machine classes and, for every preferred offer, a sub-place of each class: the machines with free local devices."""
 
     n: int
     capacity: list[IntArray] = field(default_factory=list)
@@ -269,7 +269,7 @@ def _assign_nodes(built: NodeGraph, flow: IntArray, free: IntArray) -> dict[int,
 
 
 def _evenly(room: IntArray, tasks: int) -> IntArray:
-    """Return the (n,) numbers of tasks that (n,) nodes receive, as balanced as their room allows, filling first nodes first."""
+    """Return the (n,) numbers of tasks that (n,) nodes receive, as balanced as their room allows; earlier nodes fill first."""
     share = np.zeros_like(room)
     left = min(tasks, int(room.sum()))
     while left:

@@ -28,7 +28,7 @@ KeyColumns = Sequence[NDArray[np.generic]]
 
 
 def admit(demand: IntArray, free: IntArray, rule: Admission) -> BoolArray:
-    """Admit jobs, longest waiting first, while they fit the free amounts in total.
+    """Admit jobs, those that have waited longest first, while they fit the free amounts in total.
 
     Parameters
     ----------

@@ -63,7 +63,7 @@ class FreeDevices:
         return min(first_devices, default=-1)
 
     def offers(self, place: int, single_device: bool) -> list[DeviceSize]:
-        """Return the sizes of the free devices of a location: of each if `single_device`, else of all of them together."""
+        """Return the sizes of the free devices of a location: one per device if `single_device`, else their total size."""
         if single_device:
             return [size for size, devices in self._free[place].items() if devices]
         bandwidth, storage = (sum(size[k] * len(devices) for size, devices in self._free[place].items()) for k in (0, 1))
@@ -82,8 +82,8 @@ class FreeDevices:
     def covers(self, place: int, need: CompositionRequest, *, any_fabric: bool = False) -> Iterator[tuple[int, ...]]:
         """Yield sets of devices that cover a need together: a smallest set first, then one device more each time.
 
-        Among sets of one size the least surplus is chosen. With `any_fabric` the limits of fabrics are ignored. On a location
-        with several device sizes, all combinations of sizes are tried; with one size there is only one.
+        Among sets of one size, the set with the least surplus is chosen. With `any_fabric`, the limits of fabrics are ignored.
+        If a location has several device sizes, all combinations of sizes are tried.
         """
         sizes = sorted(size for size, devices in self._free[place].items() if devices)
         largest = [max((size[k] for size in sizes), default=0) for k in (0, 1)]

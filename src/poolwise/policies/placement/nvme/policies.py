@@ -129,7 +129,7 @@ def _ratio(need: int, free: int) -> float:
 class NvmeMaximizeComposition(Composer):
     """Join the composition that outlives the workload longest.
 
-    Otherwise compose devices as long as each one shortens its run time.
+    Otherwise, compose devices as long as each one shortens its run time.
 
     Candidates are the compositions in use where the workload meets its deadline and makes no resident miss its own. They are
     ranked by TTL(job) - TTL(composition), then by fitness, ascending. A new composition takes free devices for as long as each
@@ -139,8 +139,8 @@ class NvmeMaximizeComposition(Composer):
     Parameters
     ----------
     max_extension
-        Prefer a new composition, if possible, to a candidate whose life the workload would extend by more than this fraction
-        of its time; None never does (Algorithm 1 as printed).
+        Prefer a new composition, if possible, to a candidate whose life the workload would extend by more than this fraction of
+        its time; None never prefers one (Algorithm 1 as printed).
     smallest_k_meeting_deadline
         Compose the fewest devices that meet the deadline instead of the fastest composition.
     late_shares
@@ -263,7 +263,7 @@ class NvmeDisaggregationAware(CompositionPolicy):
         return self.count_waiting
 
     def choose(self, need: CompositionRequest, view: Compositions) -> Placement | Refusal:
-        """Choose by the policy that the present load selects."""
+        """Choose by the policy that the current load selects."""
         bandwidth, storage = view.demand
         if self.count_waiting:
             if view.waiting is None:

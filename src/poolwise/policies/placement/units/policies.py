@@ -110,7 +110,7 @@ class EarliestFinish(UnitPolicy):
     queues_tasks: ClassVar[bool] = True
 
     def choose(self, task: Task, units: Units) -> int:
-        """Choose among the first idle and the first available busy unit of each offer."""
+        """Choose among the units of all offers: the first idle unit and the busy unit that is available first."""
         best, chosen = (NEVER, NEVER), WAIT
         for response, ranges in units.offers(task.job):
             if units.now + response > best[0]:
@@ -130,13 +130,13 @@ class Delay(UnitPolicy):
     """Choose the idle unit with the least transfer + compute time; wait a bounded time if a busy unit would be better.
 
     Counted from its arrival, a task waits at most `patience` times the extra time that the best idle unit takes over the best
-    unit of all. It therefore never loses more than that factor of the possible saving. Ties are broken by (x, y), then by the
+    unit of all. It therefore never loses more than `patience` times the possible saving. Ties are broken by (x, y), then by the
     order of the deployment. Source: delay scheduling (Zaharia et al. 2010), with a bound proportional to the saving.
 
     Parameters
     ----------
     patience
-        0 takes an idle unit at once; 1 waits for as long as the better unit would save.
+        0 takes an idle unit at once; 1 waits for as long as the time that the better unit would save.
     """
 
     patience: float = 1.0

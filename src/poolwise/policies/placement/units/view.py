@@ -63,7 +63,7 @@ class Units(Choices):
         return self.snapshot.now
 
     def run_on(self, leaf: int) -> Run | None:
-        """Return the run that occupies a leaf, None if there is none. Runs that only depend on the leaf do not count."""
+        """Return the run that occupies a leaf, None if there is none. Runs that merely depend on the leaf do not count."""
         owner = int(self.layout.owner[leaf])
         for number in self.snapshot.occupants(owner):
             run = self.snapshot.run(number)
@@ -89,12 +89,12 @@ class Units(Choices):
         self.until.set_leaf(leaf, end)
 
     def occupy(self, leaf: int, response: int = 0) -> None:
-        """Start a task on an idle leaf, for `response` ns where that is known."""
+        """Start a task on an idle leaf, for `response` ns if the response is known."""
         self.idle.set_leaf(leaf, False)
         self._busy_until(leaf, self.now + response if response else NEVER)
 
     def release(self, leaf: int) -> tuple[Task, int] | None:
-        """End the task of a leaf now; return the first task of its queue, which starts there, with the leaf."""
+        """End the task of a leaf now; return the first task of its queue, which then starts there, and the leaf."""
         line = self.line.get(leaf)
         if not line:
             self.idle.set_leaf(leaf, True)
