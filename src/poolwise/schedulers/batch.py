@@ -239,7 +239,7 @@ class BatchDispatcher(Dispatcher):
         return {job: why for job, why in reasons if why}
 
     def _starts(self, jobs: IntArray, queue: Queue, solution: Solution, free: IntArray) -> list[Start]:
-        """Return starts of the placed jobs in queue order, with memory in whole MiB; one without room after rounding waits."""
+        """Return starts of placed jobs in queue order, with memory in whole MiB; a job without room after rounding waits."""
         layout, placed = self.layout, solution.assignment.placed
         pool = int(free[layout.pool, layout.memory]) if layout.pool >= 0 else 0
         starts: dict[int, Start] = {}

@@ -42,11 +42,11 @@ _MAX_TOKENS = 2**24
 class AzureLLM(TraceFormat):
     """Azure LLM inference trace, CSV (plain or gzip), for a machine of units with Splitwise's affinities.
 
-    A request is a job of two tasks that may run on different units. Its prompt takes as long as the next larger prompt that
-    was measured (task types prompt-128, prompt-256, ...) and yields the first token. The remaining tokens are one task of type
-    "token". The token task does not wait for its prompt: it arrives when the prompt would finish on the fastest idle unit, not
-    when it does finish. The transfer of the KV cache between units is not modeled. Requests that exceed the largest
-    prompt, or have no tokens, are excluded and counted.
+    A request is a job of two tasks that may run on different units. Its prompt takes as long as the next larger prompt that was
+    measured (task types prompt-128, prompt-256, ...) and yields the first token. The remaining tokens are one task of type
+    "token". The token task does not wait for its prompt: it arrives when the prompt would finish on the fastest idle unit, even
+    if the prompt actually finishes later. The transfer of the KV cache between units is not modeled. Requests that exceed the
+    largest prompt, or have no tokens, are excluded and counted.
 
     Parameters
     ----------

@@ -49,8 +49,8 @@ class JobCells:
     """Columns of a table, addressed by the field that a map assigns to them.
 
     `local` is the time zone of dates without an offset; `in_seconds` collects the time fields without a unit, read as seconds,
-    and `repeated` counts the times in the hour that a clock repeats when summer time ends. `dated` states whether any column
-    has dates.
+    and `repeated` counts the ambiguous times in the hour that a clock repeats when summer time ends. `dated` states whether any
+    column has dates.
     """
 
     source: Source
@@ -118,7 +118,7 @@ class JobCells:
         return mebibytes
 
     def wholes(self, name: str) -> IntArray | None:
-        """Return whole numbers, or None if any cell is not one."""
+        """Return whole numbers, or None if any cell is not a whole number."""
         words = self.texts(name).tolist()
         try:
             return wholes(words)

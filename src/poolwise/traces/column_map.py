@@ -81,7 +81,7 @@ _TICKS = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)?\s*([A-Za-z/]+)")
 
 
 class MappedColumn(NamedTuple):
-    """A column and the unit of its values; an empty unit if the cells state it, an empty column for an ignored field."""
+    """A column and the unit of its values; the unit is empty if the cells state it, the column if the field is ignored."""
 
     column: str
     unit: str = ""

@@ -48,16 +48,16 @@ class Demand:
     partition: NDArray[np.str_] | None = None
 
     def filter_rows(self, keep: BoolArray) -> Demand:
-        """Return the jobs for which (n_job,) `keep` is true."""
+        """Return the demand of the jobs for which (n_job,) `keep` is true."""
         partition = None if self.partition is None else self.partition[keep]
         return Demand(self.parts[keep], self.cpu_milli[keep], self.memory[keep], self.gpu_milli[keep], partition)
 
     def within_exclusive_nodes(self, machine: Machine, requested: IntArray) -> tuple[Demand, dict[str, int]]:
         """Return the demand of jobs whose log contains all CPUs of their nodes, as in exclusive partitions.
 
-        Also return the counts of changes. Such a job has, on each node, at most the cores of the smallest node of its
-        partition, or the CPUs that it requested if these are more. `requested` (n_job,) are the requested CPUs of all parts, 0
-        if unknown.
+        Also return the counts of changes. On each node, such a job gets at most the cores of the smallest node of its
+        partition, or the CPUs that it requested if there are more of these. `requested` (n_job,) are the requested CPUs of all
+        parts, 0 if unknown.
         """
         exclusive = {part.name for part in machine.partitions if part.exclusive}
         if self.partition is None or "cores" not in machine.resources:
@@ -79,8 +79,8 @@ class Demand:
 
         On whole nodes, a job takes as many nodes as its CPUs and GPUs need, and on each node the share of its memory that
         belongs to the CPUs and GPUs there. These numbers refer to the smallest node that the job may use. However, if a part
-        has more CPUs than that node and no more than the largest, each part takes a node. If only some nodes have GPUs, jobs
-        with GPUs request "gpu" of each node.
+        has more CPUs than that node but no more than the largest node, each part takes one node. If only some nodes have GPUs,
+        jobs with GPUs request "gpu" of each node.
 
         On shared nodes, each part is a task that requests "cpu_milli" or else "cores", "memory", and "gpu_milli" or else "gpu",
         whichever the nodes or devices have; with `separate_nodes`, the parts of a job are the "nodes" of one task instead, and

@@ -182,8 +182,8 @@ def info(workload: Workload, machine: Machine | None = None) -> dict[str, Any]:
 
     `load` is the node-seconds of the jobs that fit the machine, divided by the node-seconds that it offers between the first
     and the last submission. It is None if all jobs are submitted at once, and is missing for a machine without whole nodes.
-    `memory_known` is the share of jobs whose memory the trace contains. Quantiles of memory are per node and of those jobs;
-    quantiles of `requests` (for other resources, such as cores and gpu) are per task and of all jobs.
+    `memory_known` is the share of jobs whose memory the trace contains. Quantiles of memory are per node and cover these jobs;
+    quantiles of `requests` (other resources, such as cores and gpu) are per task and cover all jobs.
     """
     known = workload.attributes.get("memory_known", workload.memory > 0).astype(np.bool_)
     content: dict[str, Any] = {

@@ -145,7 +145,7 @@ def check_width(rows: SacctRows) -> None:
 
 
 def delimiter_of(line: str) -> str | None:
-    """Return the delimiter of a header of sacct; None for another line. One without "|" must have all required columns."""
+    """Return the delimiter of a header of sacct; None for other lines. A header without "|" must have all required columns."""
     for delimiter in DELIMITERS:
         names = {*_header(line, delimiter)}
         required = ((REQUIRED[0], ("State",)) if delimiter == "|" else REQUIRED) if delimiter in line else ()
@@ -235,8 +235,8 @@ def used_mib(words: Sequence[str]) -> FloatArray:
 def requested_mib(words: Sequence[str]) -> tuple[FloatArray, NDArray[np.str_]]:
     """Parse ReqMem to MiB; raise NotANumber for text, and for numbers without a unit, which may be bytes or MB.
 
-    An amount is 0 if empty, 0 (all memory of a node), or marked "?" as a number that sacct could not write. It is "n" per node,
-    "c" per CPU, or "" for the whole job, as Slurm 21.08 and later write it.
+    An amount is 0 if the cell is empty, 0 (all memory of a node), or marked "?" as a number that sacct could not write. The
+    amount is per node ("n"), per CPU ("c"), or for the whole job (""), as in Slurm 21.08 and later.
     """
     return _memory(words, lambda match: bool(match[2]) or float(match[1]) == 0)
 

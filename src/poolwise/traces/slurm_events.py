@@ -338,7 +338,7 @@ def _whole(text: str, name: str, least: int) -> int:
 
 
 def _request(events: list[_Event], memory: FloatArray, partition: NDArray[np.str_] | None, machine: Machine) -> Request:
-    """Return the requests of jobs; on whole nodes, a job has at least the nodes that its options state."""
+    """Return the requests of jobs; on whole nodes, a job gets at least the nodes that its options state."""
     parts, cpus, gpus = (
         np.array([getattr(event, name) for event in events], dtype=np.int64) for name in ("nodes", "cpus", "gpus")
     )
@@ -352,13 +352,13 @@ def _request(events: list[_Event], memory: FloatArray, partition: NDArray[np.str
 
 
 def _ids(events: list[_Event]) -> IntArray:
-    """Return (n_job,) ids: jobs without one are numbered above the others, in their order."""
+    """Return (n_job,) ids: jobs without an id get numbers above the others, in their order."""
     following = iter(range(max((event.id for event in events if event.id is not None), default=0) + 1, 2**62))
     return np.array([next(following) if event.id is None else event.id for event in events], dtype=np.int64)
 
 
 def _texts(events: list[_Event], machine: Machine) -> tuple[dict[str, NDArray[np.str_]], dict[str, int]]:
-    """Return the text columns that some job has, and counts of repaired values."""
+    """Return the text columns in which any job has a value, and counts of repaired values."""
     names = [name for name in events[0].texts if any(event.texts[name] for event in events)]
     texts = {name: np.array([event.texts[name] for event in events], dtype=np.str_) for name in names}
     if CONSTRAINT not in texts or not machine.node_sets:

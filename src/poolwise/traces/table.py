@@ -162,7 +162,7 @@ def _columns(workload: Workload) -> Mapping[str, NDArray[Any]]:
 
 
 def job_columns(jobs: JobTable, reserved: Collection[str] = ()) -> dict[str, NDArray[Any]]:
-    """Return the columns of jobs under their job table names; `reserved` are further names that attributes must not have.
+    """Return the columns of jobs under their names in job tables; `reserved` are further names that attributes must not have.
 
     Raises InputError for an attribute with the name of another column.
     """

@@ -21,7 +21,7 @@ MAX_NOTES = 3
 class UnreadableRows(InputError):
     """Some rows cannot be read; the message describes the first.
 
-    `bad` is an (n_row,) mask of these rows; None after the error has been passed to another process.
+    `bad` is an (n_row,) mask of these rows; None once the error has been passed to another process.
     """
 
     bad: BoolArray | None = None

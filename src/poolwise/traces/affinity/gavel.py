@@ -33,7 +33,7 @@ class Gavel:
     gpus
         GPUs per job; a unit represents this many GPUs.
     consolidated
-        Read the runs whose GPUs are in one server, rather than spread over servers.
+        Read the runs whose GPUs are in one server instead of spread over servers.
     """
 
     gpus: int = 1

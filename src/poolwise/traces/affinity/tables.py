@@ -42,7 +42,7 @@ class UnitTables:
         busy: Mapping[str, Mapping[str, float]] | None = None,
         idle: Mapping[str, float] | None = None,
     ) -> Self:
-        """Build from unit type -> task type -> operations per microsecond, and watts in the same form, in the order given."""
+        """Build from unit type -> task type -> operations per microsecond, and watts in the same form; the order is kept."""
         units = tuple(rates)
         tasks = tuple(dict.fromkeys(task for row in rates.values() for task in row))
         types = Types((*UNITS, *units), (*TASKS, *tasks))

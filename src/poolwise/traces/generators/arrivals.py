@@ -19,13 +19,13 @@ def poisson(seed: int, stream: str, job: IntArray) -> FloatArray:
 
 
 def since_first(gaps: FloatArray) -> FloatArray:
-    """Return (n,) arrival times from the (n,) gaps before each job; the gap before the first job is left out."""
+    """Return (n,) arrival times from the (n,) gaps before each job; the gap before the first job is ignored."""
     times: FloatArray = np.cumsum(np.concatenate([np.zeros(min(1, len(gaps))), gaps[1:]]))
     return times
 
 
 class DailyCycle:
-    """Daily cycle of the arrival rate, from relative rates > 0 in each bucket of the day (BUCKETS,), from midnight.
+    """Daily cycle of the arrival rate: relative rates > 0 in each bucket of the day (BUCKETS,), starting at midnight.
 
     Arrivals occur at a constant rate in operational time, which passes faster at busy hours of the day. A day has the same
     length in both times, and both start at midnight.

@@ -1,8 +1,8 @@
 """Generator of rigid jobs after Lublin and Feitelson, for machines without memory.
 
-Source: U. Lublin, D. G. Feitelson, The workload on parallel supercomputers: modeling the characteristics of rigid jobs,
-J. Parallel Distrib. Comput. 63(11), 2003, 1105-1122. All constants are those that the authors fitted to all jobs of their
-three logs together, batch and interactive, and published in the program that accompanies the paper.
+Source: U. Lublin, D. G. Feitelson, The workload on parallel supercomputers: modeling the characteristics of rigid jobs, J.
+Parallel Distrib. Comput. 63(11), 2003, 1105-1122. The authors fitted all constants to the jobs of their three logs together,
+batch and interactive, and published them in the program that accompanies the paper.
 """
 
 from __future__ import annotations

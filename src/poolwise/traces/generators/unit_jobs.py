@@ -28,7 +28,7 @@ NO_DEADLINE = 2**62
 
 
 class _UnitGenerator(Generator):
-    """Base of generators whose jobs depend on the units: a job's duration is that on the fastest unit."""
+    """Base of generators whose jobs depend on the units: a job's duration is its time on the fastest unit."""
 
     @property
     def nodes(self) -> int:

@@ -1,6 +1,6 @@
 """Random variates of the distributions that workload models use, from counter-based random numbers.
 
-Every variate depends only on (seed, stream, job), so a job is the same whatever the number of jobs. Methods with rejection
+Every variate depends only on (seed, stream, job), so a job does not change with the number of jobs. Methods with rejection
 also use the number of the attempt.
 """
 

@@ -195,7 +195,7 @@ class NvmeMaximizeComposition(Composer):
         return None if best is None else best[1:]
 
     def _devices(self, need: CompositionRequest, view: Compositions, place: int) -> tuple[int, ...] | None:
-        """Return free devices of one location: as many as each reduce the time, or the fewest if that is still too late."""
+        """Return free devices of one location: added while each reduces the time, or the fewest if that is still too late."""
         if self.each_parameter and not need.late:
             return self._by_each_parameter(need, view, place)
         covers = view.free.covers(place, need)

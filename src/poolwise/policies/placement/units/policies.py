@@ -89,7 +89,7 @@ class CloserToData(TieredPolicy):
     key: ClassVar[tuple[str, ...]] = ("task_type", "data_x", "data_y")
 
     def tiers(self, job: int, choices: Choices) -> tuple[Tier, ...]:
-        """Return the tiers position, rack and all units. They may overlap: a tier counts only if no earlier one is idle."""
+        """Return three overlapping tiers: position, rack, all units. A tier counts only if no earlier one has an idle unit."""
         layout, able = choices.layout, choices.able(job)
         x, y = choices.attribute("data_x", job, 0), choices.attribute("data_y", job, 0)
         place = tuple(layout.of_place[k, x, y] for k in able if (k, x, y) in layout.of_place)

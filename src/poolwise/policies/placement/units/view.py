@@ -164,7 +164,7 @@ class Units(Choices):
         return next(offer.response for offer in self.offers(job) if any(low <= leaf < high for low, high in offer.ranges))
 
     def _distances(self, job: int) -> list[Tier]:
-        """Return the ranges of each type: all of it, or with data its position, the rest of its rack, and other racks."""
+        """Return the ranges of each type: all its units or, with data, those at its position, in its rack, and beyond."""
         layout = self.layout
         tiers: list[Tier] = []
         x, y = self.attribute("data_x", job, 0), self.attribute("data_y", job, 0)
