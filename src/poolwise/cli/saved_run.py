@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from poolwise.studies.description import RecordedRun
 
 SHOWN = 12
-"""Runs that an error lists."""
+"""Maximum number of runs that an error lists."""
 
 
 R = TypeVar("R", "Cell", "RecordedRun")

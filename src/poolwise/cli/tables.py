@@ -12,7 +12,7 @@ from poolwise.presentation.table import Table
 from poolwise.quantities import format_count
 
 MOST = 40
-"""Rows that a table shows unless all are requested."""
+"""Number of rows that a table shows unless all are requested."""
 _GAP = 2
 """Spaces between two columns."""
 _NUMBER = r"[-+]?[\d.,]*\d(e[-+]?\d+)?%?"

@@ -11,7 +11,7 @@ import typer
 UsageProblem: type[Exception] = typer.BadParameter.__mro__[2]
 
 _SHOWN = 3
-"""Commands that one error names."""
+"""Maximum number of commands that one error names."""
 
 
 def explain_usage(problem: Any) -> Any:

@@ -29,7 +29,7 @@ CHECKS: Mapping[str, tuple[tuple[str, ...], Callable[[Any], tuple[Check, ...]]]]
     "placing": (COST_PROMISES, check_cost),
     "open": (SCHEDULER_PROMISES, check_scheduler),
 }
-"""Method that identifies a kind of object -> its promises and check; schedulers are last, since backfills may have `open`."""
+"""Method that identifies a kind of object -> its contract and check; schedulers come last, since backfills may have `open`."""
 
 
 def check(thing: Any) -> tuple[Check, ...]:

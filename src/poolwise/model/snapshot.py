@@ -84,7 +84,7 @@ class Snapshot:
 
     Examples
     --------
-    A policy gets snapshots in its methods. This backfill prints what it sees:
+    Policies receive snapshots as arguments of their methods. This backfill prints what it sees:
 
     >>> import poolwise
     >>> class Watch(poolwise.policies.Easy):

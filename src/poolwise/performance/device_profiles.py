@@ -116,7 +116,7 @@ def device_profiles_csv(profiles: Iterable[DeviceProfile]) -> str:
 def learn_device_profiles(schedule: Schedule, profiles: Mapping[str, DeviceProfile]) -> dict[str, DeviceProfile]:
     """Replace the times in profiles with the mean times of finished jobs of each kind, for each location of their devices.
 
-    A kind keeps its time for a location where none of its jobs ran. The relative slowdown by a loaded network never changes.
+    A kind keeps its time for a location at which none of its jobs ran. The relative slowdown by a loaded network never changes.
     Jobs of unknown kinds are ignored: they have no goal, and their cost is the neutral 1.
 
     Source: "The inference engine" (mean completion time of a type in each state of the cluster).

@@ -38,7 +38,7 @@ class Prices:
 
     @property
     def ends(self) -> list[tuple[int, int]]:
-        """Pairs (size, end of its price range) that can change the answer; if there is only one price, its range cannot."""
+        """Pairs (size, end of its price range) that can change the answer; empty if there is only one price."""
         ranged = [k for k, size in enumerate(self.sizes) if size.price[LEAST] < size.price[MOST]]
         return [(k, end) for k in ranged for end in (LEAST, MOST)] if len(self.sizes) > 1 else []
 

@@ -79,7 +79,7 @@ def _slow(obstacle: Obstacle, runs: list[tuple[Cell, int]]) -> SlowRuns:
 
 
 def _obstacle(cell: Cell) -> tuple[Obstacle | None, int]:
-    """Return why no kernel supports a cell, and its number of jobs; the reason is None for short and for supported cells."""
+    """Return why no kernel supports a cell, and its number of jobs; the reason is None for short or supported cells."""
     try:
         with warnings.catch_warnings(action="ignore"):  # the run warns
             workload = workload_of(cell)

@@ -60,7 +60,7 @@ def placement_of(cluster: SlurmCluster) -> tuple[str, str]:
 
 
 def _note_upper_switches(cluster: SlurmCluster, topology: Path) -> None:
-    """Note switches between the leaves and the top as left out."""
+    """Record switches between the leaves and the top as omitted."""
     upper = upper_switches(topology)
     if len(upper) > 1:
         what = "a job uses the best-fitting leaf switches, even if no switch below the top connects them"

@@ -43,11 +43,12 @@ def comes_before(a: int, b: int, time: int, order: Order) -> bool:
 
 @step
 def precedes_until(a: int, b: int, time: int, order: Order) -> int:
-    """Return a time (ns) until which job a, which comes before job b now, certainly still does.
+    """Return a time (ns) until which job a, which now precedes job b, certainly still precedes it.
 
     The product of wait and rate, plus the offset if there is one, is linear in time. Job a leads by more than the margin while
     o_a + (t - s_a) * r_a - o_b - (t - s_b) * r_b - margin * (|o_a| + |o_b| + (t - s_a) * |r_a| + (t - s_b) * |r_b|) > 0, which
-    is linear in t, since waits are not negative. The margin is subtracted from each term by its size, whatever its sign.
+    is linear in t, since waits are not negative. The margin of each term is subtracted in proportion to the size of the term,
+    regardless of its sign.
     """
     if order.kind != LINEAR and order.kind != CUBIC and order.kind != AFFINE:
         return NEVER

@@ -39,7 +39,7 @@ def conservative_pass(state: RackState, profile: ProfileArrays) -> None:
 
     Reservations before the first that may have changed remain valid. The later ones are removed from the profile, recomputed if
     necessary, and added again one by one. This stops once no remaining job fits from now until its expected end: the other
-    reservations stay as they are, and the changes in front of them are noted.
+    reservations remain unchanged, and the changes in front of them are recorded.
     """
     jobs, rules, racks, now = state.jobs, state.rules, state.racks, state.now
     cache, waiting, at = profile.cache, now.waiting, 0

@@ -37,7 +37,7 @@ MAX_MOVES = 16
 
 @step
 def rank(order: Order, queue: QueueArrays, cache: ReservationCacheArrays, now: RackNow) -> None:
-    """Update the ranking of the waiting jobs, and note gains and losses of the jobs whose order changed."""
+    """Update the ranking of the waiting jobs, and record gains and losses of the jobs whose order changed."""
     _gather(queue, cache, now)
     moves, most = 0, MAX_MOVES * (now.waiting + MAX_MOVES)
     for k in range(now.waiting):

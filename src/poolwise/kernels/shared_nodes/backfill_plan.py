@@ -133,12 +133,12 @@ def place_now(job: int, state: SharedState, windows: WindowArrays, intervals: Sh
 
 @step
 def reserve(job: int, state: SharedState, windows: WindowArrays, intervals: SharedIntervals) -> None:
-    """Find the expected start of a job that does not start now, and reserve its nodes if that is in the window.
+    """Find the expected start of a job that does not start now, and reserve its nodes if the start is in the window.
 
-    Do nothing for jobs without reservations, see `IntervalRules.last_key` and `reserved_jobs`.
+    Do nothing for jobs without reservations; see `IntervalRules.last_key` and `reserved_jobs`.
 
-    A window that ends later, but within the same reservations, changes no other expected start in it: a job is only tried from
-    instants in the window, and later starts conflict with no reservation.
+    If the window ended later, but within the same reservations, no other expected start in it would change: a job is tried only
+    from instants in the window, and later starts conflict with no reservation.
     """
     rules, status, now, groups = intervals.rules, intervals.status, second(state.now), intervals.groups
     of = groups.partition[job]

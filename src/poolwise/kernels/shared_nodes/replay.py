@@ -159,7 +159,7 @@ def screen(kinds: KindArrays, nodes: NodeArrays, able: BoolArray) -> None:
 
 @inlined
 def _any_fits(state: SharedState) -> bool:
-    """Return whether some waiting job fits now; if none does, no order can start anything."""
+    """Return whether any waiting job fits now; if none does, nothing starts under any order."""
     for k in range(state.now.waiting):  # noqa: SIM110  # a loop is what compiles
         if finds_room(state.jobs.kind[state.queue.job[k]], state):
             return True

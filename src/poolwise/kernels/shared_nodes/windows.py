@@ -1,8 +1,8 @@
 """Windows in which some nodes are kept free: which of them block a job, and when a head can start despite them.
 
-A job that may not use a window cannot use its nodes from the time at which it would still run when the window begins, until the
-window ends. So fewer nodes are open to a job as a window approaches: its kind has a separate number for each set of groups of
-nodes that may be closed to it. Sources: `policies.placement.avoid_windows`, `policies.backfill.easy`.
+A job that may not use a window cannot use the window's nodes from the first start at which the job would still run when the
+window begins, until the window ends. So fewer nodes are open to a job as a window approaches: its kind has a separate number
+for each set of groups of nodes that may be closed to it. Sources: `policies.placement.avoid_windows`, `policies.backfill.easy`.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ def place(start: Start, job: PodJob, cache: ClusterCache, state: ClusterState, f
 def _other_domains(job: PodJob, cache: ClusterCache, state: ClusterState) -> list[list[str]]:
     """Return the nodes of each domain to which the affinity of a gang may bind its pods, none without affinity.
 
-    The first pod determines the domain of the others, and the domain of its own choice may be too small for all of them.
+    The first pod determines the domain of the others, and the domain that it would choose may be too small for all of them.
     """
     rules = (cache.pod_rules.get(key) for key in job.pods)
     keys = sorted({term.topology_key for rule in rules if rule is not None for term in rule.affinity})
@@ -124,7 +124,7 @@ class _Placing:
         self._rules: dict[str, PlacementRules | None] = {}  # key of a pod -> rules that concern it
 
     def place(self) -> Placed:
-        """Place all pods. A pod that a rule keeps away is placed after the others, which may then attract it."""
+        """Place all pods. A pod that a rule keeps away from its node is placed after the others, which may then attract it."""
         starts: dict[int, _PodPlaced] = {}
         names, waiting = self._nodes(), [*range(len(self.job.pods))]
         while waiting:
@@ -178,7 +178,7 @@ class _Placing:
         return Placed(pods, Placement.of(rows), tuple(self.held), self.moved)
 
     def _start(self, task: int, pod: Pod, name: str) -> _PodPlaced:
-        """Place a pod on its chosen node, or on the first that fits if rules or devices exclude that one."""
+        """Place a pod on its chosen node, or on the first node that fits if rules or devices exclude the chosen one."""
         key = request_key(self.job, task, self.cache)
         if why := self.failures.everywhere.get(key):
             raise DoesNotFit(why)

@@ -146,7 +146,7 @@ class PlacementRules:
 
     @cached_property
     def _domain_weights(self) -> dict[Domain, int]:
-        """Domain -> weight by affinity to the pods in it."""
+        """Domain -> weight that results from affinity to the pods in the domain."""
         own, placed = self._rules.preferred_pods, self._placed
         return domain_weights(self._pod, own, placed.all if own else (), placed.related, placed.namespaces)
 

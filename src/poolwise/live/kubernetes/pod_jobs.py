@@ -46,7 +46,7 @@ class PodMessages:
         self._due.pop(key, None)
 
     def pop_due(self) -> dict[str, str]:
-        """Return the reasons that are due, and request a pass for those that are not."""
+        """Return the reasons that are due, and request a pass for the others."""
         reported = {key: self.reasons[key] for key, due in sorted(self._due.items()) if due <= self._clock.now}
         for key in reported:
             del self._due[key]
@@ -143,7 +143,7 @@ class PodJobs:
         return changes
 
     def update_claims(self, claims: Iterable[str]) -> JobChanges:
-        """Update jobs after changes of claims: pods may wait for a claim, and shareable ones gain or lose their devices."""
+        """Update jobs after changes of claims: pods may wait for a claim, and shareable claims gain or lose their devices."""
         claims = list(claims)
         changes = self.update_pods({pod for claim in claims for pod in self._awaiting_claim.pop(claim, ())})
         for key in sorted({pod for claim in claims for pod in self._claim_users.get(claim, ())}):

@@ -1,4 +1,4 @@
-"""Fields of a pod that relate it to other pods, or that prefer nodes. Few pods have them, and the others cost nothing."""
+"""Fields of a pod that relate it to other pods, or that prefer nodes. Few pods have them; other pods cost nothing."""
 
 from __future__ import annotations
 

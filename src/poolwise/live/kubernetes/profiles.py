@@ -1,4 +1,4 @@
-"""Profiles: the pods of several schedulerNames, each with a scheduler of its own, on one cluster."""
+"""Profiles: the pods of several schedulerNames on one cluster, each with a separate scheduler."""
 
 from __future__ import annotations
 
@@ -29,25 +29,25 @@ class ProfileScheduler(Scheduler):
 
     @property
     def supports_partitions(self) -> bool:
-        """True if all of them respect node restrictions."""
+        """True if all schedulers respect node restrictions."""
         return all(scheduler.supports_partitions for scheduler in self.profiles.values())
 
     @property
     def resizes(self) -> bool:
-        """True if any of them may resize running jobs."""
+        """True if any scheduler may resize running jobs."""
         return any(scheduler.resizes for scheduler in self.profiles.values())
 
     @property
     def keeps_state(self) -> str:
-        """State that any of them keeps between passes."""
+        """State that any scheduler keeps between passes."""
         return ", ".join(dict.fromkeys(state for scheduler in self.profiles.values() if (state := scheduler.keeps_state)))
 
     def open(self, machine: Machine, seed: int) -> Dispatcher:
-        """Open all of them."""
+        """Open all schedulers."""
         return ProfileDispatcher({name: scheduler.open(machine, seed) for name, scheduler in self.profiles.items()})
 
     def check(self, machine: Machine, jobs: JobTable) -> None:
-        """Check the machine and the jobs with all of them: each models the same resources."""
+        """Check the machine and the jobs with all schedulers, since each models the same resources."""
         for scheduler in self.profiles.values():
             scheduler.check(machine, jobs)
 
@@ -73,7 +73,7 @@ class ProfileDispatcher(Dispatcher):
 
 
 def _decide(dispatcher: Dispatcher, queue: Queue, snapshot: Snapshot, changes: Changes) -> Decisions:
-    """Ask a dispatcher, and again without the jobs that it rejects: the loop repeats only passes in which nothing starts."""
+    """Ask a dispatcher, then again without the jobs that it rejects; the loop repeats only passes in which nothing starts."""
     decided = dispatcher.schedule(queue, snapshot, changes)
     if not decided.rejected or decided.starts:
         return decided

@@ -1,4 +1,4 @@
-"""Reconciliation: evict incomplete gangs, resolve doubly allocated devices, and retry devices after failed attachments."""
+"""Reconciliation: evict incomplete gangs, resolve devices allocated twice, and retry devices after failed attachments."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ class ClusterState:
     # Machine
 
     def rebuild_machine(self, jobs: Sequence[PodJob]) -> None:
-        """Rebuild machine, table and runs for the current jobs; jobs keep their rows, new ones get theirs."""
+        """Rebuild machine, table and runs for the current jobs; known jobs keep their rows, and new jobs get new rows."""
         before, constraint_sets = self.mapping, {job.demand.constraints for job in jobs}
         self.mapping = self._build_mapping(constraint_sets)
         self._allowed.clear()
@@ -186,7 +186,7 @@ class ClusterState:
         return changed
 
     def _is_unavailable(self, node: str) -> bool:
-        """Return whether no run holds a whole node or can get it."""
+        """Return whether a whole node is neither held by a run nor available to one."""
         if node in self.mapping.unschedulable:
             return node not in self.run_pods_on and not any(map(self.has_run, self.cache.on_node.get(node, ())))
         return self.used_by_others(node)
@@ -220,7 +220,7 @@ class ClusterState:
         return changed
 
     def _remaining(self, device: InventoryDevice, owner: int) -> IntArray:
-        """(n_resource,) free amounts of a device; minus the amounts that runs hold if it must not be used afterwards."""
+        """Return the (n_resource,) free amounts of a device; if it must not be used, minus the amounts that runs hold."""
         usage, none = self.cache.usage, np.zeros(self.capacity.shape[1], dtype=np.int64)
         has: IntArray = self.mapping.machine.capacity[owner].copy()
         if device.id in self.avoided or untolerated_taint(self.cache.inventory.taints(device), self._tolerated) is not None:

@@ -26,7 +26,7 @@ TIMEOUT_S = 10.0  # timeout of one call (s)
 
 
 class SlurmTimeoutError(PoolwiseError):
-    """Slurm did not answer in time or returned an error; the controller may be down or restarting."""
+    """Slurm did not respond in time or returned an error; the controller may be down or restarting."""
 
 
 def environment() -> dict[str, str]:
@@ -35,7 +35,7 @@ def environment() -> dict[str, str]:
 
 
 def run_client(*command: str, timeout: float = TIMEOUT_S) -> str:
-    """Return the output of a client; raises SlurmTimeoutError if it fails or is late, InputError if it is not installed."""
+    """Return the output of a client; raises SlurmTimeoutError if it fails or times out, InputError if it is not installed."""
     try:
         done = subprocess.run(
             command, env=environment(), capture_output=True, timeout=timeout, stdin=subprocess.DEVNULL, check=False

@@ -28,7 +28,7 @@ class SlurmLayout:
 
     Attributes
     ----------
-    machine : the machine with everything up
+    machine : the machine with all nodes and licenses available
     whole : whether jobs take whole nodes
     unit : MiB that one license of a memory pool represents
     owner : node -> owner; for whole nodes the owner of the equal nodes of its rack

@@ -233,7 +233,7 @@ class SlurmPlatform(ABC):
         return tuple(events)
 
     def _machine_changes(self) -> list[Event]:
-        """Rebuild the machine if nodes or licenses changed; if they form none, keep the old one without the changed nodes."""
+        """Rebuild the machine if nodes or licenses changed; if that fails, keep the old machine without the changed nodes."""
         if self.layout.matches(self.listing):
             return []
         racks = read_racks(self.listing.nodes)

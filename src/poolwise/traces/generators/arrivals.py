@@ -51,7 +51,7 @@ class DailyCycle:
         return _within_days(time, self._time, self._operational)
 
     def arrivals(self, operational: FloatArray, last: float | None = None) -> IntArray:
-        """Return (n,) arrivals in whole s at (n,) operational times, stretched so that the last is at `last` s if given."""
+        """Return (n,) arrivals in whole s at (n,) operational times; if `last` is given, stretch them to end at `last` s."""
         if last is not None and len(operational) and operational[-1] > 0:
             operational = operational * (float(self.to_operational(np.array([last]))[0]) / float(operational[-1]))
         return np.rint(self.to_time(operational)).astype(np.int64)
