@@ -92,7 +92,7 @@ def unsupported_by_all(
     dependent: bool = False,
     counts: bool = False,
 ) -> Obstacle | None:
-    """Return the feature of a run that no kernel supports, whatever its scheduler; None if there is none.
+    """Return the feature of a run that no kernel supports, regardless of its scheduler; None if there is none.
 
     The flags state what an engine supports. With `follows`, it supports node outages and access restrictions and checks them
     itself; with `changes`, it does so for changes of capacity only. With `restricted`, it runs jobs on node sets, but without

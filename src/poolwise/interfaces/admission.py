@@ -10,7 +10,7 @@ from poolwise.model import JobTable, Machine, Refusal, Snapshot
 
 
 class AdmissionPolicy(Protocol):
-    """Interface of an admission policy: which waiting jobs may be considered, whatever resources are free.
+    """Interface of an admission policy: which waiting jobs may be considered, regardless of free resources.
 
     It enforces limits of the machine, or rules of a site. A job that is not admitted is skipped and blocks no other job. A
     policy must not admit such a job merely because more runs have started.
@@ -41,7 +41,7 @@ class AdmissionPolicy(Protocol):
         return
 
     def never(self, job: int, snapshot: Snapshot) -> Refusal | None:
-        """Return why a job may never run, whatever other jobs run; None if it may. The answer must not change during a run.
+        """Return why a job may never run, even if no other job runs; None if it may. The answer must not change during a run.
 
         Parameters
         ----------

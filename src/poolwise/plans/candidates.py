@@ -214,7 +214,7 @@ class CandidateRuns:
         return self._today.get(self.cells(element)[seed].key)
 
     def paired(self, element: Element, seeds: int) -> list[PairedRun]:
-        """Pair the runs of a candidate with those of today, which `compare_with_today` must have simulated."""
+        """Pair the runs of a candidate with those of today's machine, which `compare_with_today` must have simulated."""
         today = [self.today(element, seed) for seed in range(seeds)]
         return [
             (self._outcomes(element, seed), None if cell is None else self.store.outcomes(cell), self.population(seed))
@@ -242,7 +242,7 @@ class CandidateRuns:
         return compare_cells_with_today(cells, self._today, self.store)
 
     def _run(self, element: Element, seeds: int) -> None:
-        """Simulate the first seeds of a candidate, and of the runs that it is compared with."""
+        """Simulate the first seeds of a candidate, and of the runs with which it is compared."""
         required: dict[str, Cell] = {}
         with_reference = [None] if self.relative else []
         for which in (element, self.largest, *with_reference):

@@ -104,7 +104,7 @@ class Deployment:
         return cells
 
     def answer(self, runner: TaskRunner[CellStore], tell: ReportProgress) -> Answer:
-        """Simulate all candidates, or search them if there are many, and choose the best."""
+        """Simulate all candidates, or search among them if there are many, and choose the best."""
         search = FrontSearch(UnitMeasurement(self.section.latency), self.cells, OBJECTIVES, runner, tell)
         search.search(self.elements, self.section.search)
         return deployment_answer(self.section, self.study, self.sizes, self.elements, self.left_out, search)

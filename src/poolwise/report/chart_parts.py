@@ -220,7 +220,8 @@ def spread_labels(values: Sequence[float], domain: tuple[float, float], height: 
     """Move n axis positions apart so that they are at least `gap` apart when drawn, in their original order.
 
     `domain` holds the ends of the axis, and `height` is its length in the unit of the gap. If n gaps exceed the height, the
-    labels share it equally. Each position stays within the axis, and as close to the desired one as the others allow.
+    labels share it equally. Each position stays within the axis, and as close to the desired position as the other positions
+    allow.
     """
     low, high = (math.log(end) if log else end for end in domain)
     if not values or high <= low:

@@ -32,7 +32,7 @@ from poolwise.studies.results import watts_and_dollars
 
 
 def cost_of(result: StudyResult, cell: CellResult, other: CellResult | None = None) -> Cost | None:
-    """Bill the machine of a run, and that of today or of an `other` run; None if the study has no prices."""
+    """Price the machine of a run, and that of today or of an `other` run; return None if the study has no prices."""
     here = result.simulated(cell)
     if here.costs.prices is None:
         return None

@@ -226,7 +226,7 @@ def _area(box: Box) -> float:
 
 
 def _lane_resource(machine: Machine) -> str | None:
-    """Return the resource of which each unit is a lane; None for a machine without nodes and cores."""
+    """Return the resource whose units are the lanes; None for a machine without nodes and cores."""
     return next((name for name in ("nodes", "cores") if name in machine.resources), None)
 
 

@@ -46,7 +46,7 @@ class Plot:
     def save(self, path: str | Path) -> Path:
         """Write the figure to a file, whose ending (.png, .svg or .pdf) determines the format.
 
-        Raises InputError for another.
+        Raises InputError for any other ending.
         """
         file = Path(path)
         kind = file.suffix.removeprefix(".").lower()
@@ -88,7 +88,7 @@ def plot_waiting(run: SimulatedRun, job: int | None = None) -> Plot:
 
 @register("plots", "gantt")
 def plot_gantt(run: SimulatedRun, job: int | None = None) -> Plot:
-    """Draw the jobs on the nodes that they held while one job waited, the one that waited longest if none is given."""
+    """Draw the jobs on the nodes that they held while one job waited; by default, the job that waited longest."""
     return Plot(_gantt(run, job))
 
 
@@ -142,7 +142,7 @@ def save_figures(result: Drawable, folder: str | Path) -> list[Path]:
     result
         As in `figures`.
     folder
-        Folder for the files; made if it does not exist.
+        Folder for the files; it is created if it does not exist.
 
     Returns
     -------

@@ -48,7 +48,7 @@ class Recommendation:
 
     Attributes
     ----------
-    series : the recommended order (with everything else that was varied)
+    series : the recommended order, with all other varied parameters
     at : position of the recommended size in the sweep
     value : mean bounded slowdown of the recommendation
     slowdown : (n_job,) bounded slowdown of the compared jobs in submission order
@@ -129,7 +129,7 @@ def choose(sweep: Sweep, jobs: Slowdowns) -> Recommendation | None:
 
 
 def _count_rejected(sweep: Sweep, at: int) -> int:
-    """Return the maximum number of jobs that a run at a size can never run."""
+    """Return the number of jobs that can never run at a size, maximum over its runs."""
     return max((sum(cell.rejected.values()) for s in sweep.series for cell in sweep.cells.get((s, at), ())), default=0)
 
 
@@ -145,7 +145,7 @@ def _compare(choice: FloatArray, label: str, other: FloatArray) -> Alternative:
 def slowdowns(result: StudyResult, sweep: Sweep, series: str, at: int) -> FloatArray:
     """Return (n_job,) bounded slowdown of each job of the common population.
 
-    If the seeds share their jobs (they draw only memory sensitivities), a job's value is its mean over the seeds. If each seed
+    If all seeds have the same jobs (and draw only memory sensitivities), a job's value is its mean over the seeds. If each seed
     draws its own workload, the seeds are concatenated.
     """
     cells = sweep.cells.get((series, at), ())

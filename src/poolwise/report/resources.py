@@ -132,7 +132,7 @@ def _slowdowns(result: StudyResult, cell: CellResult) -> FloatArray:
 
 
 def equals(ranked: Sequence[CombinationResult]) -> list[CombinationResult]:
-    """Return the combinations whose mean slowdown is not distinguishable from the best one's; empty without intervals."""
+    """Return the combinations whose mean slowdown is not distinguishable from that of the best; empty without intervals."""
     return [combination for combination in ranked[1:] if combination.behind(ranked[0]).low <= 0]
 
 

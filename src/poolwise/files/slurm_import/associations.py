@@ -112,7 +112,7 @@ def limit_line(cluster: SlurmCluster, place: str, owner: str, scope: str, limits
 
 
 def _note_others(cluster: SlurmCluster, dump: Path, associations: list[SlurmAssociation], why: str) -> None:
-    """Note once each kind of limit that is not applied; `why` states why none is, and is empty if some are."""
+    """Record each kind of limit that is not applied, once; `why` states why none is applied, and is empty if some are."""
     for column in LIMITS:
         applied = column in (WALL, *SCOPES)
         if (why or not applied) and (having := [each for each in associations if column in each.limits]):

@@ -232,7 +232,7 @@ class SlurmCluster:
         return len({self.sizes[hosts[0]].weight for hosts in self.types.values()}) > 1
 
     def leave_out(self, text: str) -> None:
-        """Note a setting that is left out although it would change schedules."""
+        """Record a setting that is omitted although it would change schedules."""
         add(self.omitted.affecting, text)
 
 

@@ -144,7 +144,7 @@ def _parameters(cluster: SlurmCluster) -> dict[str, Any]:
 
 
 def _note_unused(cluster: SlurmCluster) -> None:
-    """Note keys that have no effect without preemption."""
+    """Record keys that have no effect without preemption."""
     sections: list[tuple[str, ConfSection]] = [(key, cluster.conf) for key in (*KEYS[1:], "JobRequeue")]
     sections += [(key, section) for section in cluster.conf.partitions.values() for key in ("PreemptMode", "GraceTime")]
     for key, section in sections:

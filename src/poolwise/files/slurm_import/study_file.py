@@ -88,7 +88,7 @@ def _known_partitions(cluster: SlurmCluster, log: str, partitions: np.ndarray, u
 
 
 def _note_unknown_licenses(cluster: SlurmCluster, log: Path) -> None:
-    """Note the licenses that jobs of a log request but slurm.conf does not define."""
+    """Record the licenses that jobs of a log request but slurm.conf does not define."""
     requested = [{*_LICENSES.findall(line)} - {*cluster.licenses} for line in read_text(log).split("\n")]
     if lacking := sorted(set[str]().union(*requested)):
         count = f"{sum(map(bool, requested)):,} rows request them"

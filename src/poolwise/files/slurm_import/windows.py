@@ -73,7 +73,7 @@ def _problem(hosts: list[str], times: list[tuple[datetime, datetime]], first: da
 
 
 def _note_differences(cluster: SlurmCluster, place: str, reservation: SlurmReservation, hosts: int) -> None:
-    """Note how the windows made from a reservation differ from it."""
+    """Record how the windows made from a reservation differ from it."""
     label = f"{place}: reservation {reservation.name}"
     if hosts < len(reservation.nodes):
         missing, nodes = len(reservation.nodes) - hosts, format_count(len(reservation.nodes), "node")

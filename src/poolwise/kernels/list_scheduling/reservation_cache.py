@@ -112,14 +112,14 @@ def mark_current(job: int, cache: ReservationCacheArrays) -> None:
 
 @inlined
 def note_gain(job: int, begin: int, end: int, cache: ReservationCacheArrays) -> None:
-    """Note that more may be free for a job in an interval."""
+    """Record that more may be free for a job in an interval."""
     cache.gain_from[job] = min(cache.gain_from[job], begin)
     cache.gain_until[job] = max(cache.gain_until[job], end)
 
 
 @inlined
 def note_loss(job: int, begin: int, end: int, on: int, cache: ReservationCacheArrays) -> None:
-    """Note that less may be free for a job in an interval, on some racks (bits)."""
+    """Record that less may be free for a job in an interval, on some racks (bits)."""
     cache.loss_from[job] = min(cache.loss_from[job], begin)
     cache.loss_until[job] = max(cache.loss_until[job], end)
     cache.loss_on[job] |= on

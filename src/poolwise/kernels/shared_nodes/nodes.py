@@ -37,7 +37,7 @@ def set_free(n: int, free: IntArray, up: bool, nodes: NodeArrays) -> None:
 
 @inlined
 def note_released(n: int, nodes: NodeArrays, now: SharedNow) -> None:
-    """Note that capacity of a node was released."""
+    """Record that capacity of a node was released."""
     nodes.released[now.released % nodes.released.size] = n
     now.released += 1
 

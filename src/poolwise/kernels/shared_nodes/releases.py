@@ -125,7 +125,7 @@ def _touches(k: int, state: SharedState, intervals: SharedIntervals) -> bool:
 
 @step
 def write_ends(kind: int, state: SharedState, windows: WindowArrays, intervals: SharedIntervals) -> None:
-    """Write when each node can hold a part of a kind to `trial.fits_after`, `trial.able` and `trial.ready`."""
+    """Record in `trial.fits_after`, `trial.able` and `trial.ready` when each node can hold a part of a kind."""
     trial, releases, status = intervals.trial, intervals.releases, intervals.status
     row = _row_of(kind, state, windows, intervals)
     status.able = 0

@@ -109,7 +109,7 @@ def _next(head: int, last: int, state: SharedState, windows: WindowArrays | None
 
 @inlined
 def _may_contain_candidate(row: IntArray, state: SharedState, windows: WindowArrays | None) -> bool:
-    """Return whether any job at or below a node of the tree may fit, and end by the shadow time where that is required."""
+    """Return whether any job at or below a node of the tree may fit and, if required, end by the shadow time."""
     kinds, now = state.kinds, state.now
     short = row[LENGTH] <= now.window
     if row[MINOR] > state.nodes.top[1, CORES] or not (short or state.rules.backfill == EASY):

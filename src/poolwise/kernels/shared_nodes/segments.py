@@ -125,7 +125,7 @@ def _holds_more(row: int, other: int, area: IntArray, segments: SharedSegments) 
 
 @step
 def write_held(kind: int, met: int, end: int, intervals: SharedIntervals) -> None:
-    """Write the nodes that a job of a kind cannot use in the segments from `met` to an end (ns) to `trial.held`."""
+    """Record in `trial.held` the nodes that a job of a kind cannot use in the segments from `met` to an end (ns)."""
     trial, held, segments, s = intervals.trial, intervals.trial.held, intervals.segments, met
     for word in range(held.size):
         held[word] = trial.never[trial.class_of[kind], word]

@@ -122,7 +122,7 @@ def demand_of(pod: Pod) -> PodDemand:
 
 
 def claim_keys(pod: Pod) -> tuple[str, ...] | str:
-    """Return the keys of a pod's claims, or, as a sentence, why they are incomplete: a template's claim does not exist yet."""
+    """Return the keys of a pod's claims, or a sentence that states which template's claim does not exist yet."""
     made = {status.name: status.resource_claim_name for status in pod.status.resource_claim_statuses}
     keys = []
     for claim in pod.spec.resource_claims:
