@@ -286,7 +286,7 @@ class Stated(Easy):
 )
 def test_backfill_with_a_wrong_rule_is_detected(rule: BackfillRule) -> None:
     assert not failed(check_backfill(Stated()))
-    only(check_backfill(Stated(said=rule)), "follows the rule that it states", "starts at another time")
+    only(check_backfill(Stated(said=rule)), "follows the rule that it states", "starts at a different time")
 
 
 @dataclass(frozen=True)
