@@ -34,7 +34,7 @@ class Affinity(SimpleModel):
     """
 
     def slowdown(self, run: Run, snapshot: Snapshot) -> float:
-        """Return the time on the run's slowest unit / work, minus 1. Raises InputError if a unit cannot run the task."""
+        """Return the time on the slowest unit divided by the work, minus 1. Raises InputError if a unit cannot run the task."""
         table = rates(snapshot.machine)
         if not len(table) or "operations" not in snapshot.table.attributes:
             return 0.0

@@ -278,7 +278,7 @@ class CandidateRuns:
         return self.store.outcomes(self.cells(element)[seed])
 
     def population(self, seed: int) -> BoolArray:
-        """Return a mask of the measured jobs, (n_job,): after the warm-up, and finished by largest candidate and reference."""
+        """Return the jobs after the warm-up that finish under the largest candidate (and the reference), as a mask (n_job,)."""
         if seed not in self._common:
             runs = [self._outcomes(self.largest, seed)]
             if self.relative:

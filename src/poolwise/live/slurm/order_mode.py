@@ -29,7 +29,7 @@ REORDER_INTERVAL = 30 * SECOND  # interval (ns) after which priorities that depe
 
 @dataclass(frozen=True)
 class Ranking(Scheduler):
-    """Scheduler that only applies the queue order of another one: it starts no job, and lists the waiting jobs in order."""
+    """Scheduler that applies only the queue order of another scheduler: it lists the waiting jobs, and starts none."""
 
     order: QueuePolicy
 
