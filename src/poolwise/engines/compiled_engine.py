@@ -178,7 +178,7 @@ REFERENCE_LOOP_S = 0.008
 
 @cache
 def slowness() -> float:
-    """Return the shortest of three times of a fixed loop, as a multiple of its time on the reference computer."""
+    """Run a fixed loop three times; return the shortest time as a multiple of that on the reference computer."""
     times = []
     for _ in range(3):
         begun, total = time.perf_counter(), 0

@@ -44,7 +44,7 @@ def compile_in_background(folder: str, kind: str, load: Loader) -> None:
 
 
 def wait_for_background(folder: str, kind: str) -> None:
-    """Wait for the background process, started here, that compiles a kernel. If it fails, loading compiles the kernel."""
+    """Wait until the background process that this process started for a kernel ends. If it failed, loading compiles."""
     if (folder, kind) in _background:
         _background.pop((folder, kind)).wait()
 

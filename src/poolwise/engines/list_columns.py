@@ -108,7 +108,7 @@ class ListColumns:
         return zeros_of(RunArrays, n, offset=blank(n + 1), owner=blank(rows), resource=blank(rows), amount=blank(rows))
 
     def check(self, priority: FloatArray, jobs: IntArray) -> FloatArray:
-        """Return the keys of jobs (k,), their negative priorities; raise PolicyError as the reference engine does."""
+        """Return the keys (negative priorities) of jobs, (k,); raise PolicyError as the reference engine does."""
         return -checked_priorities(self.scheduler.order, priority, len(jobs))
 
     def order(self, order: QueuePolicy, able: BoolArray) -> Order:
@@ -143,7 +143,7 @@ class ListColumns:
         return queue
 
     def _columns(self, order: AgingOrder | AffineOrder, able: BoolArray) -> tuple[FloatArray, FloatArray]:
-        """Return the pace and weight, or offset and slope, of the jobs that may ever wait, (n_job,) each; 1 for the others."""
+        """Return the pace and weight, or offset and slope, of the jobs that may ever wait, (n_job,) each; 1 for all others."""
         columns_of = order.aging if isinstance(order, AgingOrder) else order.lines
         first, second, jobs = np.ones(len(able)), np.ones(len(able)), np.flatnonzero(able)
         for rows in blocks(len(jobs)):

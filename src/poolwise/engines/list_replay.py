@@ -60,7 +60,7 @@ def run_to_end(
 def start_from(initial: Initial, workload: Workload, state: RackState | SharedState, resume: Callable[[], bool]) -> None:
     """Start a new replay from initial runs.
 
-    `resume` restores their placements, and returns False if a run would have ended before; in that case, raise InputError.
+    `resume` restores their placements. If it returns False, a run would have ended before the start; this raises InputError.
     """
     jobs, queue, runs, now = state.jobs, state.queue, state.runs, state.now
     count = len(initial.runs)

@@ -46,7 +46,7 @@ class ProgressListener(Protocol):
         ...
 
     def advance(self, share: float, seconds: float) -> None:
-        """Handle progress: a share of the events in (0, 1] took this many seconds."""
+        """Handle progress: the share of events processed so far, in (0, 1], took this many seconds."""
         ...
 
 

@@ -20,7 +20,7 @@ T = TypeVar("T", bound=np.generic)
 
 
 def with_more_rows(runs: RunArrays, started: int, rows: int) -> RunArrays:
-    """Return the runs with space for at least `rows` placement rows, and twice as many as before; `started` runs use some."""
+    """Return the runs with at least `rows` placement rows, and at least twice the old number; keep rows of `started` runs."""
     used = int(runs.offset[started])
     larger = {name: blank(max(rows, 2 * len(runs.owner))) for name in ("owner", "resource", "amount")}
     for name, column in larger.items():  # untouched pages use no memory

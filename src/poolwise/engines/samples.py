@@ -43,7 +43,7 @@ class PlainSampler:
 
 @dataclass(frozen=True, eq=False)
 class _ExclusiveSampler:
-    """Replays variants of a workload with exclusive jobs; the variants are given without the resource that keeps them apart."""
+    """Replays variants of a workload with exclusive jobs; adds the resource that keeps these apart to each variant."""
 
     sampler: Sampler
     alone: ExclusiveNodes

@@ -153,7 +153,7 @@ def _with_file(kind: Any, value: Any, change: Callable[[str], str]) -> Any:
 
 
 def _alternatives(kind: Any) -> tuple[Any, ...]:
-    """Return the members of a union; other types are their only member."""
+    """Return the members of a union; for any other type, the type itself."""
     return get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
 
 

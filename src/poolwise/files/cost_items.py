@@ -26,7 +26,7 @@ class CostItem:
     ----------
     name : name of one unit: "thin node", "memory pool", "GiB of memory", "rack's fabric", "kWh of power"
     amount, unit : quantity and its unit, such as 8192 "GiB"; parts have an empty unit
-    least, likely, most : price of one unit, $
+    least, likely, most : lowest, likely and highest price of one unit, $
     """
 
     name: str

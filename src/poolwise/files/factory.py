@@ -164,7 +164,7 @@ def models_of(section: PerformanceSection, seed: int) -> tuple[PerformanceModel,
 
 
 def _seeded(model: Any, component: Component, seed: int) -> Any:
-    """Return a model, and each of its nested `models`, with the cell's seed if it has a seed and none is configured."""
+    """Give a model and its nested `models` the cell's seed, if they take a seed and none is configured."""
     fields = getattr(model, "__dataclass_fields__", {})
     if "models" in fields and "models" in component.settings:
         parts = [Component.model_validate(part) for part in component.settings["models"]]

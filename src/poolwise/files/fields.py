@@ -56,7 +56,7 @@ License = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.@-]*$")]
 
 
 class FileName(NamedTuple):
-    """Annotation of a field that is a file, relative to the file that contains it.
+    """Annotation of a field that names a file, relative to the file that contains the field.
 
     Attributes
     ----------

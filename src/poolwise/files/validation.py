@@ -102,7 +102,7 @@ def _named(
 
 
 def _checked(model: type[T], value: Any, table: Any, path: FieldPath, problems: Problems) -> T:
-    """Validate a resolved table; raises InputError after collecting every problem but the last."""
+    """Validate a resolved table; raises the last problem as an InputError and collects all others in `problems`."""
     try:
         return model.model_validate(value)
     except ValidationError as error:

@@ -2,7 +2,7 @@
 
 A platform yields events and commits decisions. The dispatcher of a scheduler decides from the queue and a snapshot. A list
 scheduler consists of a queue order, a backfill, a placement and an admission policy, and may have a preemption policy. A
-performance model says how long a run takes at its placement. All of them are small frozen dataclasses whose `__init__` only
+performance model states how long a run takes at its placement. All of them are small frozen dataclasses whose `__init__` only
 stores settings, so that they can be compared, pickled, swept and named in a study file.
 """
 

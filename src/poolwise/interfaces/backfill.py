@@ -43,7 +43,7 @@ class BackfillPolicy(Protocol):
 
     @property
     def keeps_state(self) -> str:
-        """State that it keeps from pass to pass and that the queue and the snapshot do not contain; empty for none."""
+        """State that the policy keeps from pass to pass in addition to the queue and the snapshot; empty for none."""
         return ""
 
     @property

@@ -18,7 +18,7 @@ MOST_AREA = 2**40
 
 
 class CappedOrder(PreparedOrder):
-    """A queue order with the priorities of another order, except that jobs beyond an age limit come first, oldest in front.
+    """Queue order with the priorities of another order, except that jobs beyond an age limit come first, by age.
 
     The limit is `patience_s` seconds plus `backlogs` times the age of the backlog, which is the time that the machine would
     need to work off the requests of the waiting jobs (`node_seconds`). The limit thus follows the load, and few jobs exceed it.
@@ -58,7 +58,7 @@ class CappedOrder(PreparedOrder):
 
     @final
     def priority(self, queue: Queue, snapshot: Snapshot) -> FloatArray:
-        """Return (n_queued,) priorities; infinity for jobs beyond the limit, which come first, in order of submission."""
+        """Return the priorities, (n_queued,); infinity for jobs beyond the limit, which come first, in order of submission."""
         priority = self.order.priority(queue, snapshot)
         backlog = int(node_seconds(queue.table)[queue.jobs].sum())
         submitted_by = snapshot.now - cap(self, backlog, machine_nodes(snapshot.machine))

@@ -115,7 +115,7 @@ class RecalculatedOrder(QueuePolicy):
 
     @final
     def priority(self, queue: Queue, snapshot: Snapshot) -> FloatArray:
-        """Return (n_queued,) priorities as of the last recalculation."""
+        """Return the priorities as of the last recalculation, (n_queued,)."""
         return self.at(self.last(snapshot.now), queue.jobs, snapshot.accounting())
 
 
@@ -179,11 +179,11 @@ class AgingOrder(QueuePolicy):
     kind: ClassVar[OrderKind] = "linear"
 
     def pace(self, jobs: IntArray, table: JobTable, machine: Machine) -> FloatArray:
-        """Return (k,) seconds, not 0, for rows (k,) of the job table. A job's pace must not depend on time or other jobs."""
+        """Return the paces of the jobs in (k,) rows (s), never 0. A job's pace must not depend on time or other jobs."""
         return np.ones(len(jobs))
 
     def weight(self, jobs: IntArray, table: JobTable, machine: Machine) -> FloatArray:
-        """Return (k,) numbers, for rows (k,) of the job table. A job's weight must not depend on time or other jobs."""
+        """Return the weights of the jobs in (k,) rows. A job's weight must not depend on time or other jobs."""
         return np.ones(len(jobs))
 
     @final
@@ -223,11 +223,11 @@ class AffineOrder(QueuePolicy):
     kind: ClassVar[OrderKind] = "affine"
 
     def offset(self, jobs: IntArray, table: JobTable, machine: Machine) -> FloatArray:
-        """Return (k,) priorities at submission, for rows (k,) of the job table; independent of time and other jobs."""
+        """Return the priorities at submission of the jobs in (k,) rows of the job table; independent of time and other jobs."""
         return np.zeros(len(jobs))
 
     def slope(self, jobs: IntArray, table: JobTable, machine: Machine) -> FloatArray:
-        """Return (k,) gains per second, for rows (k,) of the job table; independent of time and other jobs."""
+        """Return the gains per second of the jobs in (k,) rows of the job table; independent of time and other jobs."""
         return np.ones(len(jobs))
 
     @final

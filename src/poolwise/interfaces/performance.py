@@ -105,7 +105,7 @@ class PerformanceModel(Estimate, Protocol):
     def fixed(self, table: JobTable, rows: slice, machine: Machine) -> FixedSlowdown | None:
         """Return the slowdowns of some rows of the job table on racks, if nothing else takes time and neighbors do not matter.
 
-        The default, None, states that this does not describe the model. A subclass inherits it unless it overrides a method
+        The default, None, means that no fixed slowdowns describe the model. A subclass inherits it unless it overrides a method
         (`fixed_slowdown`).
         """
         return None

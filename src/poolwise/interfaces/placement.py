@@ -81,7 +81,7 @@ class PlacementPolicy(Protocol):
         return np.ones(np.broadcast_shapes((len(jobs),), (len(free),)), dtype=np.bool_)
 
     def signatures(self, machine: Machine, table: JobTable) -> IntArray | None:
-        """Return (n_job,) signatures, equal only for jobs that `place` treats the same way in every state; None for none.
+        """Return the jobs' signatures, (n_job,), equal only if `place` treats jobs the same way in every state; None for none.
 
         A job keeps its signature when others arrive. Callers use `signatures_of`: a subclass may override only `place`.
         """
@@ -99,5 +99,5 @@ def states_signatures(policy: PlacementPolicy) -> bool:
 
 
 def signatures_of(policy: PlacementPolicy, machine: Machine, table: JobTable) -> IntArray | None:
-    """Return (n_job,) signatures, equal only for jobs that a placement treats the same way; None if it has no signatures."""
+    """Return the jobs' signatures, (n_job,), equal only if a placement treats jobs the same way; None if it has none."""
     return policy.signatures(machine, table) if states_signatures(policy) else None

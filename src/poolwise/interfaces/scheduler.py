@@ -81,7 +81,7 @@ class Scheduler(Protocol):
         return
 
     def rule(self) -> ListRule | None:
-        """Return its description as list scheduling, for compiled engines (`rule_of`); None for another algorithm."""
+        """Return the scheduler's rule as list scheduling, for compiled engines (`rule_of`); None for other algorithms."""
         return None
 
 

@@ -29,8 +29,8 @@ class SchedulingPass:
     placement : placement policy of the scheduler
     explain : rows of the waiting jobs whose wait is to be explained; empty in ordinary passes
     reasons : row -> reason recorded so far; if there are several reasons for one job, the last counts
-    preempt : procedure by which jobs that do not fit stop runs; None without preemption
-    stops : row -> stops that the latest placement of the job by `place` needs; the scheduler adds them before the start
+    preempt : function that finds runs to stop for a job that does not fit; None without preemption
+    stops : row -> stops that the job's latest placement by `place` requires; the scheduler adds them before the start
 
     Examples
     --------
@@ -83,7 +83,7 @@ class SchedulingPass:
         return answer
 
     def prefilter(self, jobs: IntArray, snapshot: Snapshot) -> BoolArray:
-        """Return (k,) False for jobs, (k,) rows, that surely do not fit in a state; True for jobs to explain (see `place`)."""
+        """Return a mask of jobs, (k,): False for those that surely do not fit in a state, unless they must be explained."""
         able = self.placement.prefilter(jobs, snapshot.free[None], snapshot)
         return able | np.isin(jobs, list(self.explain)) if self.explain else able
 

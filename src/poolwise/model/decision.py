@@ -110,12 +110,12 @@ class Reject:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Give the reason why a job is left waiting. A job without any decision waits too, unexplained.
+    """Give the reason why a job is left waiting. A job without any decision also waits, but without a reason.
 
     Attributes
     ----------
     job : row of the job table
-    refusal : what was short
+    refusal : why the job cannot be placed
 
     Examples
     --------

@@ -27,7 +27,7 @@ _NOTHING = ("", "-1")  # SWF numbers the partitions, and writes -1 for none
 
 
 def eligible_sets(machine: Machine, table: JobTable) -> Kinds:
-    """Assign each job the number of its set of eligible nodes; `eligible_owners(machine, *value)` returns a set.
+    """Assign each job a numbered set of eligible nodes; `eligible_owners(machine, *value)` returns the nodes of a set.
 
     A job's attribute "partition" names one or more of the machine's `node_sets`, separated by commas: its nodes may be in any
     of them. "constraint" names sets joined by "&": its nodes must be in all of them. A job that names no set may run anywhere,
@@ -38,14 +38,14 @@ def eligible_sets(machine: Machine, table: JobTable) -> Kinds:
 
 
 def _named(machine: Machine, table: JobTable, rows: slice) -> tuple[Column, Column]:
-    """Return the partitions that accept each of some rows, (k,), and the constraints of the rows, (k,), as text."""
+    """Return the partitions that accept the job in each row, and its constraint, (k,) each, as text."""
     constraint = table.attributes.get(CONSTRAINT) if machine.node_sets else None
     empty = np.full(len(table.submit[rows]), "")
     return taking_partitions(machine, table, rows), empty if constraint is None else constraint[rows].astype(np.str_)
 
 
 def taking_partitions(machine: Machine, table: JobTable, rows: slice) -> Column:
-    """Return the partitions that accept each of some rows, (k,), as text; `NO_PARTITION` for a job that no partition accepts.
+    """Return the partitions that accept the job in each row, (k,), as text; `NO_PARTITION` if no partition accepts it.
 
     Raises UnknownNameError for a partition that the machine does not have.
     """

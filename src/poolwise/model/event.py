@@ -122,7 +122,7 @@ class Changes:
     capacity, joined, left : owners whose capacity changed, owners that joined, and owners that left
     woke : whether the wake-up time that a pass set has come
     resized : numbers of the runs whose placement the platform changed
-    explain : rows of waiting jobs whose wait the decisions shall explain (`Decisions.reasons`); empty in ordinary passes
+    explain : rows of waiting jobs whose wait the decisions must explain (`Decisions.reasons`); empty in ordinary passes
 
     Examples
     --------

@@ -13,7 +13,7 @@ from poolwise.errors import InputError
 
 @dataclass(frozen=True, eq=False)
 class Fabric:
-    """Links between vertices, and the vertex of each owner. Links are owners too, so that contention finds them by number.
+    """Links between vertices, and the vertex of each owner. Links are owners too, so that models can refer to them by number.
 
     Attributes
     ----------

@@ -28,7 +28,7 @@ class Failures:
 
     Attributes
     ----------
-    outages : the given ones
+    outages : given outages
     owners : nodes for which outages are drawn, independently for each node
     mtbf, mttr : mean time (ns) from the repair of a node to its next failure, and from a failure to its repair; both are
         exponentially distributed

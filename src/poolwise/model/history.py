@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class RunHistory:
     """Runs that ended, in the order of their ends. The platform writes it, snapshots read it; it only grows.
 
-    Its columns have equal length. A platform that gives rows to later jobs keeps no history.
+    Its columns have equal length. A platform that reuses rows for later jobs keeps no history.
     """
 
     def __init__(self) -> None:

@@ -35,8 +35,8 @@ class JobTable:
 
     A row identifies a job for as long as the job exists, but does not define its position: jobs are ordered by submission, then
     id, then name (`order_key`). On a real cluster, later jobs reuse the rows of jobs that are gone: the platform then replaces
-    the table by another, in which all other jobs keep their rows (`recycled`). Within one table, information about a row that a
-    job has used therefore stays valid. The table contains neither real durations nor jobs that have not arrived.
+    the table by another, in which all other jobs keep their rows (`recycled`). Within one table, a row that a job
+    has used therefore always refers to this job. The table contains neither real durations nor jobs that have not arrived.
 
     A job has one or more identical tasks. A task that requests `nodes` gets that many, and its other requests are per
     node: whole nodes, or parts of different nodes if nodes are shared. Any other task gets one node.
@@ -130,7 +130,7 @@ class JobTable:
         return ShownColumns(self._attributes, self.__len__)
 
     def request(self, resource: str) -> IntArray:
-        """Return (n_job,) requested amounts of a resource, zeros if no job requests it."""
+        """Return the requested amounts of a resource, (n_job,); zeros if no job requests it."""
         column = self._requests.get(resource)
         if column is None:
             return self.derived("zeros", lambda table, rows: np.zeros_like(table.tasks[rows]))
@@ -197,7 +197,7 @@ class JobTable:
         return numbered
 
     def _standard(self, key: str, make: Callable[[JobTable, slice], NDArray[Scalar]]) -> NDArray[Scalar]:
-        """Return one of the columns below, cached as by `derived`; a table that is part of another takes it from that table."""
+        """Return one of the columns below, cached as in `derived`; a table that shows part of another reads it from there."""
         view: NDArray[Scalar]
         _, done, view, refills = self._derived.get(key, _NOTHING)
         if done == self._length and refills == len(self._refilled):  # called many times per pass

@@ -243,7 +243,7 @@ class Machine:
         return bool(self.node_sets or self.partitions or self.qos or self.associations or self.windows)
 
     def of_kind(self, kind: Kind) -> IntArray:
-        """Return (k,) owners of a kind, ascending."""
+        """Return the owners of a kind, (k,), ascending."""
         return np.flatnonzero(self.kind == kind)
 
     def summary(self) -> dict[str, str]:

@@ -194,7 +194,7 @@ class MachineBuilder:
         return self._column(lambda owner: owner.per_node.get(name, 0))
 
     def _attribute(self, name: str) -> FloatArray:
-        """Return (n_owner,) values; NaN for owners without the attribute, which no model can mistake for a number."""
+        """Return the values, (n_owner,); owners without the attribute get NaN, which no model can mistake for a number."""
         return np.array([owner.attributes.get(name, np.nan) for owner in self.owners], dtype=np.float64)
 
     def _capacity(self, resources: Sequence[str]) -> IntArray:

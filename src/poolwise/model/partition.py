@@ -60,8 +60,8 @@ class AssociationLimits:
     """Limits on the jobs of an account, or of a user in an account, as in Slurm's accounting.
 
     The limits in `total` of an account also count the jobs of the accounts below it. Any other limit of an account applies to a
-    job only if no association between the account and the job's user, that of the user included, limits the same amount. Limits
-    of a job's QOS take precedence over all of these.
+    job only if no association below it, down to that of the job's user, limits the same amount. Limits of a job's QOS take
+    precedence over all of these.
 
     Attributes
     ----------

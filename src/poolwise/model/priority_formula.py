@@ -44,7 +44,7 @@ class ShareRanking(NamedTuple):
 class UsageShares(NamedTuple):
     """Fair shares by usage that decays: a term of a `PriorityFormula`.
 
-    At each recalculation, all usage decays. Each run that has not ended before it adds usage to its user and to all accounts
+    At each recalculation, all usage decays. Each run that lasts until then adds usage to its user and to all accounts
     above: its seconds since the last recalculation, times the fraction that remains after these seconds, times its billing.
 
     Attributes

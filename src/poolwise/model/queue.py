@@ -14,7 +14,7 @@ from poolwise.quantities import SECOND
 class Queue:
     """Jobs with waiting tasks. Schedulers read the queue; only the scheduling loop changes it.
 
-    The order is always (submit, id, name), whatever the rows. It is therefore the tie rule of every queue order (earlier
+    The order is always (submit, id, name), whatever the row numbers. It is therefore the tie rule of every queue order (earlier
     submission, then lower id), and a requeued job returns to its old position.
 
     Attributes
@@ -76,7 +76,7 @@ class Queue:
         return tuple(range(int(self.table.tasks[job]))) if tasks is None else tuple(tasks)
 
     def waiting(self) -> IntArray:
-        """Return (n_queued,) the number of waiting tasks of each job."""
+        """Return the number of waiting tasks of each job, (n_queued,)."""
         waiting = self.table.tasks[self.jobs]
         if self._tasks:
             position = {job: k for k, job in enumerate(self._rows)}
@@ -90,7 +90,7 @@ class Queue:
         return Job(self.table, job, None if tasks is None else tuple(tasks))
 
     def waited_s(self, now: int) -> FloatArray:
-        """Return (n_queued,) seconds since submission (specs, queue order: w)."""
+        """Return the seconds since submission of each job, (n_queued,) (specs, queue order: w)."""
         waited: FloatArray = (now - self.table.submit[self.jobs]) / SECOND
         return waited
 
@@ -111,7 +111,7 @@ class Queue:
     # Used by the scheduling loop
 
     def add(self, job: int, tasks: tuple[int, ...] | None = None, passes: int = 0) -> None:
-        """Add a job, or requeue some of its tasks; `passes` counts those that it waited before the run was continued."""
+        """Add a job, or requeue some of its tasks; `passes` counts the passes that it waited before the run was continued."""
         if job in self._passes:
             if tasks is not None and job in self._tasks:
                 merged = sorted({*self._tasks[job], *tasks})
@@ -131,7 +131,7 @@ class Queue:
         self._jobs = None
 
     def remove_tasks(self, job: int, tasks: tuple[int, ...] | None = None) -> None:
-        """Remove a job, or only its tasks that were started."""
+        """Remove the started tasks of a job, and the job itself once no task waits; by default all tasks."""
         if tasks is not None and (job in self._tasks or len(tasks) < int(self.table.tasks[job])):
             rest = sorted(set(self.tasks(job)) - set(tasks))
             if rest:

@@ -44,7 +44,7 @@ class Reason:
     nodes, fitting : number of nodes that must each have the needed amount, and number of nodes that have it, as in `Refusal`
     blocker_needs : whether `needed` and `nodes` state the need of the blocker instead of the job's own
     blocker : row of the job that blocked it, None without one
-    reserved : ns at which the blocker's reservation begins, None without one
+    reserved : time (ns) at which the blocker's reservation begins, None without one
     ahead : number of waiting jobs of higher priority
 
     Examples

@@ -44,7 +44,7 @@ def free_after_releases(
     Yields
     ------
     ends : (k,) distinct times, ascending
-    free : (k, n_owner, n_resource) free amounts from each of them on, if nothing else starts
+    free : (k, n_owner, n_resource) free amounts from each of these times on, if nothing else starts
     """
     shape = free.shape
     imagined_ends = np.array([run.expected_end for run in imagined], dtype=np.int64)

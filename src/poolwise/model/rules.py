@@ -27,8 +27,8 @@ class PassTimes(NamedTuple):
 
     Attributes
     ----------
-    begun, interval : time of a backfill pass, and the time between two of them
-    looked, every : time of a pass of the main scheduler, and the time between two; `every` is 0 if it runs at each event
+    begun, interval : time of one backfill pass, and the time between two passes
+    looked, every : the same for passes of the main scheduler; `every` is 0 if it runs at each event
     depth : number of jobs that a backfill pass tests
     window, resolution : planning horizon and time resolution of the reservations
     considered : number of jobs that a pass of the main scheduler considers, `NEVER` for all
@@ -37,7 +37,7 @@ class PassTimes(NamedTuple):
     groups : pairs (attributes, limit): a backfill pass tests at most that many jobs with equal values of these attributes
     least_priority : priority below which a job gets no reservation and blocks no other jobs; -inf for no such limit
     reserved_jobs : number of jobs of each partition for which a backfill pass makes reservations, 0 for all
-    groups_ends : whether a backfill pass groups the ends of runs instead of trying a job after each
+    groups_ends : whether a backfill pass groups the ends of runs instead of trying a job after each end
 
     Examples
     --------
@@ -117,7 +117,7 @@ class NodeRule(NamedTuple):
     ----------
     prefers : order of the nodes that hold a part of a job: "first" (by number), "fullest" (fewest free cores), "emptiest",
         "packed" (few racks), or, as Slurm does, "tree" (few racks) or "consecutive" (consecutive numbers)
-    weighs_gpus : whether the backfill `slurm` prefers nodes that it has tested for jobs with GPUs; kernels do not
+    weighs_gpus : whether the backfill `slurm` prefers nodes that it has tested for jobs with GPUs; unsupported by kernels
 
     Examples
     --------

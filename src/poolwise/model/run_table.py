@@ -87,14 +87,14 @@ class RunTable:
         return np.array([self._slot[run] for run in runs], dtype=np.int64)
 
     def released(self, slots: IntArray) -> IntArray:
-        """Return (k, n_cell) amounts that the runs in (k,) slots release when they end."""
+        """Return the amounts, (k, n_cell), that the runs in (k,) slots release when they end."""
         out = np.zeros((len(slots), self.n_cell), dtype=np.int64)
         cells = np.arange(len(slots))[:, None] * self.n_cell + self._cell[slots]
         np.add.at(out.reshape(-1), cells.reshape(-1), self._amount[slots].reshape(-1))
         return out
 
     def add_released(self, slots: IntArray, free: IntArray) -> None:
-        """Add the amounts that the runs in (k,) slots release when they end to (n_cell,) free amounts."""
+        """Increase the free amounts, (n_cell,), by those that the runs in (k,) slots release when they end."""
         np.add.at(free, self._cell[slots].reshape(-1), self._amount[slots].reshape(-1))
 
     def add(self, run: Run, cells: IntArray, sensitive: Iterable[int]) -> None:

@@ -411,7 +411,7 @@ class Snapshot:
         Yields
         ------
         ends : (k,) distinct expected ends, and ends of windows, ascending
-        free : (k, n_owner, n_resource) free amounts from each of them on, if nothing else starts
+        free : (k, n_owner, n_resource) free amounts from each of these times on, if nothing else starts
         """
         ends, slots = self._ending()
         return free_after_releases(self._runs, ends, slots, self._extra, self._window_ends(), self.free, block)

@@ -117,7 +117,7 @@ class MachineState:
         self.free()
 
     def free(self) -> IntArray:
-        """Return (n_owner, n_resource) free amounts; raises InputError if the runs hold more than the capacity."""
+        """Return the free amounts, (n_owner, n_resource); raises InputError if the runs hold more than the capacity."""
         free = self.machine.capacity.copy()
         for run in self.running:
             run.placement.take_from(free)

@@ -63,7 +63,7 @@ class TaskGraph:
 
     @cached_property
     def order(self) -> list[int]:
-        """Rows in an order in which each follows the rows that it waits for, without rows in a cycle or behind one."""
+        """Rows in an order in which each follows the rows that it waits for, without rows in a cycle or downstream of one."""
         left, after = self.counts.tolist(), self.reversed
         offset, successor = after.offset.tolist(), after.before.tolist()
         ordered = [row for row, count in enumerate(left) if not count]

@@ -47,7 +47,7 @@ class Workload:
     ----------
     id : (n_job,) int64, unique; id in the trace
     submit : (n_job,) int64, ns since the trace began
-    duration : (n_job,) int64, ns of work of one task at reference speed, all memory local
+    duration : (n_job,) int64, ns of work of one task at reference speed with all memory local
     requested : (n_job,) int64, ns; requested time, which the scheduler knows in place of the duration
     tasks : (n_job,) int64, tasks per job
     requests : resource name -> (n_job,) int64, base units ("nodes", "memory" MiB, "cores", "bandwidth" MB/s, ...)
@@ -244,7 +244,7 @@ class Workload:
         return TraceJob(self.table, index, duration=int(self.duration[index]))
 
     def request(self, resource: str) -> IntArray:
-        """Return (n_job,) requested amounts of a resource, zeros if no job requests it."""
+        """Return the requested amounts of a resource, (n_job,); zeros if no job requests it."""
         return self.table.request(resource)
 
     @property
@@ -274,7 +274,7 @@ class Workload:
 
 
 def _column(name: str, values: Amounts, dimension: Dimension, length: int | None = None) -> IntArray:
-    """Return (n_job,) amounts in base units; a single value is repeated `length` times, or kept once if `length` is None."""
+    """Return amounts in base units, (n_job,); a single value is repeated `length` times, or kept once if `length` is None."""
     if isinstance(values, str | int):
         return np.full(1 if length is None else length, _amount(name, values, dimension), dtype=np.int64)
     if not isinstance(values, np.ndarray):

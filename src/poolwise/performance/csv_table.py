@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 def read_once(kind: str, reference: str | Path, read: Callable[[Path], T], what: str, field: str | None = None) -> T:
-    """Read a file, or the shipped file "catalog:NAME" of a kind, once for each time that it is modified.
+    """Read a file, or the shipped file "catalog:NAME" of a kind; read it again only after a modification.
 
     Raises InputError if the file, named `what` in the message, does not exist.
     """

@@ -27,7 +27,7 @@ class DeviceNetwork(PerformanceModel):
     """Slowdown relative to an exclusive run with local devices, whose duration is drawn from the local times of a profile.
 
     1 + slowdown is the co-location factor. If a device is remote, it is multiplied by remote_s / local_s * (1 + sensitivity *
-    load). The load is that which other runs cause on the more loaded of the two links on the path. The co-location factor is 1
+    load), where the load is that of other runs on the more loaded of the two links on the path. The co-location factor is 1
     plus the profile's sensitivities times the fractions in use of the node's other cores and of the device nodes' other
     devices. A job's kind names its profile; jobs of kinds without a profile always take their duration.
 

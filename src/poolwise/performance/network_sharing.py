@@ -125,7 +125,7 @@ def _names(machine: Machine, path: tuple[int, ...], capacity: IntArray) -> list[
 
 
 def max_min_shares(demand: FloatArray, capacity: FloatArray, flow: IntArray, link: IntArray) -> FloatArray:
-    """Return the (n_flow,) rates of max-min fair sharing: no flow can gain unless a flow with no higher rate loses.
+    """Return the rates of max-min fair sharing, (n_flow,): no flow can gain unless a flow with no higher rate loses.
 
     Progressive filling: the rates of all flows rise together; a flow stops when it has its demand or when a link on its path is
     full. Each round fixes at least one flow. Flow `flow[k]` crosses link `link[k]`, (n_hop,); each pair occurs once. Demands

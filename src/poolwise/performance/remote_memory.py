@@ -279,7 +279,7 @@ class RemoteMemory(SimpleModel):
         return factor
 
     def _mixed(self, near: float, far: float, inside: float) -> float:
-        """Return the slowdown with a fraction `inside` of the remote memory near and the rest far."""
+        """Return the slowdown if a fraction `inside` of the remote memory is near and the rest far."""
         if inside == 1.0:
             return near
         return far if self.spread == "paper" else inside * near + (1 - inside) * far

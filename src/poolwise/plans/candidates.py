@@ -121,7 +121,7 @@ class CandidateRuns:
     simulated: dict[str, Cell] = field(default_factory=dict, init=False)
 
     def without(self, ids: tuple[int, ...]) -> CandidateRuns:
-        """Return runs of the same candidates without some jobs; progress reports state only the number of removed jobs."""
+        """Return runs of the same candidates without some jobs; progress lines state only how many are removed."""
         self.report(f"repeating the search without {len(ids)} of the largest jobs")
         return replace(self, runner=replace(self.runner, progress=None), report=lambda line: None, left_out=ids)
 

@@ -20,7 +20,7 @@ from poolwise.studies.cells import Cell
 
 
 def packing_answer(cells: Sequence[Cell], results: Sequence[Json], device: str) -> Answer:
-    """Compare the first combination with all others; each is the mean over its seeds."""
+    """Compare the first combination with all others, by means over their seeds."""
     runs: dict[str, list[Json]] = {}
     parameters: dict[str, Mapping[str, Any]] = {}
     for cell, result in zip(cells, results, strict=True):

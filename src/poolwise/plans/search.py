@@ -59,7 +59,7 @@ def search(runs: CandidateRuns, cost: FloatArray, share: float, checks: int, oth
     cost
         (n_1, ..., n_d) cost of each candidate, $.
     share
-        Share of their bounds by which targets are tightened and loosened for the sensitivity; 0 for no sensitivity.
+        Fraction of its bound by which each target is tightened and loosened for the sensitivity; 0 for no sensitivity.
     checks
         Number of candidates to judge although the monotonicity assumption rules them out; the most expensive ones below the
         best come first.

@@ -58,7 +58,7 @@ def _drawn(machine: Machine) -> list[tuple[int, int]]:
 
 
 def _in_use(schedule: Schedule, owner: int, column: int, edges: FloatArray) -> FloatArray:
-    """Return (n - 1,) mean amount that runs hold between n instants (ns)."""
+    """Return the mean amount that runs hold between n successive instants (ns), (n - 1,)."""
     rows = schedule.holdings
     mine = (rows.owner == owner) & (rows.resource == column)
     return mean_over_parts(rows.begin[mine], rows.end[mine], rows.amount[mine].astype(np.float64), edges)
@@ -231,13 +231,13 @@ def _lane_resource(machine: Machine) -> str | None:
 
 
 def _on_lanes(machine: Machine, rows: Holdings) -> BoolArray:
-    """Return (n_row,) rows to draw: whole nodes, or cores of shared nodes."""
+    """Return a mask of the rows to draw, (n_row,): whole nodes, or cores of shared nodes."""
     column = machine.resource(_lane_resource(machine) or "")
     return np.asarray((machine.kind[rows.owner] == Kind.NODE) & (rows.resource == column))
 
 
 def _lanes(machine: Machine) -> IntArray:
-    """Return (n_owner + 1,) first lane of each owner: a lane is a whole node, or a core of a shared node."""
+    """Return the first lane of each owner, (n_owner + 1,): a lane is a whole node, or a core of a shared node."""
     column = machine.resource(_lane_resource(machine) or "")
     count = np.where(machine.kind == Kind.NODE, machine.capacity[:, column], 0)
     return np.concatenate([[0], np.cumsum(count)])

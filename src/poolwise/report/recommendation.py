@@ -143,7 +143,7 @@ def _compare(choice: FloatArray, label: str, other: FloatArray) -> Alternative:
 
 
 def slowdowns(result: StudyResult, sweep: Sweep, series: str, at: int) -> FloatArray:
-    """Return (n_job,) bounded slowdown of each job of the common population.
+    """Return the bounded slowdown of each job of the common population, (n_job,).
 
     If all seeds have the same jobs (and draw only memory sensitivities), a job's value is its mean over the seeds. If each seed
     draws its own workload, the seeds are concatenated.

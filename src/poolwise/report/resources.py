@@ -104,7 +104,7 @@ class CombinationResult:
 def standings(result: StudyResult, sweep: Sweep) -> list[CombinationResult]:
     """Return all combinations, best first; empty if a run has no resource measurements, or if sizes are varied.
 
-    Among the policies on the best machine that no others are shown to beat, those that add the least wait come first.
+    Among the policies that no others on the best machine are shown to beat, those that add the least wait come first.
     """
     combinations = []
     for series in sweep.series if len(sweep.x) == 1 else ():

@@ -72,19 +72,19 @@ def occupancy(result: StudyResult, cell: CellResult, name: str) -> Iterator[Curv
 
 
 def nodes_in_use(outcomes: Outcomes, edges: FloatArray) -> FloatArray:
-    """Return (n - 1,) mean number of nodes that finished jobs use between n instants (ns)."""
+    """Return the mean number of nodes that finished jobs use between n successive instants (ns), (n - 1,)."""
     done = outcomes.finished
     return mean_over_parts(outcomes.start[done], outcomes.end[done], outcomes.nodes_held[done], edges)
 
 
 def jobs_waiting(outcomes: Outcomes, edges: FloatArray) -> FloatArray:
-    """Return (n - 1,) mean number of waiting jobs between n instants (ns); only jobs that finished count."""
+    """Return the mean number of waiting jobs between n successive instants (ns), (n - 1,); only finished jobs count."""
     done = outcomes.finished
     return mean_over_parts(outcomes.submit[done], outcomes.start[done], np.ones(int(done.sum())), edges)
 
 
 def mean_over_parts(begin: IntArray, end: IntArray, weight: FloatArray, edges: FloatArray) -> FloatArray:
-    """Return (n - 1,) mean total weight of the spans [begin, end) that cover an instant, between n edges (ns)."""
+    """Return the mean total weight of the spans [begin, end) that cover an instant, between n edges (ns), (n - 1,)."""
 
     def until(times: IntArray) -> FloatArray:
         """Return the integral, up to each edge, of the total weight of the spans whose `times` have passed."""

@@ -30,7 +30,7 @@ class Sweep:
     noun : noun phrase of x, such as pool memory in each rack
     choice : word for one of the series: "order", or "setting" if the study varies settings of one scheduler
     series : labels of the combinations of all other varied parameters, in study order
-    cells : (series, position of x) -> one cell per seed; of cells that share a run (only watts and dollars differ), the first
+    cells : (series, position of x) -> one cell per seed; only the first of cells that share a run
     """
 
     x_name: str

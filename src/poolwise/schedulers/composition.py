@@ -40,8 +40,8 @@ from poolwise.short_repr import short_repr
 class CompositionScheduler(Scheduler):
     """Tries every waiting job in queue order in each pass; a job that does not fit does not block the others.
 
-    It decides like `ListScheduler(order, Skip(), placement)`. Instead of reading the whole machine for each job, it looks up
-    candidates in an index that starts and ends update, and evaluates identical jobs only once.
+    It makes the same decisions as `ListScheduler(order, Skip(), placement)`. Instead of reading the whole machine for each job,
+    it looks up candidates in an index that starts and ends update, and evaluates identical jobs only once.
     """
 
     __repr__ = short_repr
@@ -180,7 +180,7 @@ _SHAPE = ("cores", "bandwidth", "storage")
 
 
 def _shapes(table: JobTable) -> IntArray:
-    """Return (n_job,) shape numbers; jobs have equal numbers if they differ only in id, submission and deadline."""
+    """Return the jobs' shape numbers, (n_job,), equal for jobs that differ only in id, submission and deadline."""
 
     def columns(table: JobTable, rows: slice) -> list[NDArray[np.generic]]:
         requests: list[NDArray[np.generic]] = [table.request(name)[rows] for name in _SHAPE]
@@ -191,7 +191,7 @@ def _shapes(table: JobTable) -> IntArray:
 
 
 def _late(table: JobTable, jobs: IntArray, now: int) -> IntArray:
-    """Return (k,) 1 for jobs past their deadline, else 0."""
+    """Return 1 for each job past its deadline, else 0, (k,)."""
     deadline = table.attributes.get("deadline")
     if deadline is None:
         return np.zeros(len(jobs), dtype=np.int64)

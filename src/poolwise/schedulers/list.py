@@ -268,7 +268,7 @@ class ListDispatcher(Dispatcher):
         return replace(cycle.reasons[job], ahead=int(ahead))
 
     def _priority(self, queue: Queue, snapshot: Snapshot) -> FloatArray:
-        """Return (n_queued,) priorities, with ranks by tier and priority if partitions have different tiers."""
+        """Return the priorities, (n_queued,); ranks by tier and priority if partitions have different tiers."""
         order, n = self.scheduler.order, len(queue)
         priority = checked_priorities(order, order.priority(queue, snapshot), n)
         if has_tiers(snapshot.machine):

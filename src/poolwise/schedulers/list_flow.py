@@ -84,7 +84,7 @@ class _InNode(Requests):
         return self.seen
 
     def amounts(self, table: JobTable, name: str, rows: Rows) -> IntArray:
-        """Return (k,) amounts as in the job table, but only the required local memory; zeros for requests outside the view."""
+        """Return the amounts in the job table, (k,), with only required local memory; zeros for requests outside the view."""
         if name == "memory":
             return self.placement.least(table.memory[rows])
         return table.request(name)[rows] if name in self.seen else np.zeros_like(table.tasks[rows])

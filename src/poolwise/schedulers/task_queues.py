@@ -106,7 +106,7 @@ class TaskQueues:
 
 
 def _priorities(order: QueuePolicy, queue: Queue, snapshot: Snapshot) -> FloatArray:
-    """Return (n_queued,) priorities; raise PolicyError for NaN or a wrong shape."""
+    """Return the priorities, (n_queued,); raise PolicyError for NaN or a wrong shape."""
     priority = order.priority(queue, snapshot)
     if priority.shape != queue.jobs.shape or bool(np.isnan(priority).any()):
         raise PolicyError(f"{type(order).__name__} must return {len(queue)} numeric priorities, got {priority!r}", by=order)
@@ -121,7 +121,7 @@ def keeps_arrivals(order: QueuePolicy, machine: Machine, table: JobTable) -> boo
 
 
 def lanes_of(table: JobTable, columns: Iterable[str]) -> IntArray:
-    """Return the (n_job,) lane number of each job; jobs with equal values in the columns share a lane."""
+    """Return the lane number of each job, (n_job,); jobs with equal values in the columns share a lane."""
     present = [table.attributes[name] for name in columns if name in table.attributes]
     if not present or not len(table):
         return np.zeros(len(table), dtype=np.int64)

@@ -106,7 +106,7 @@ class _WarmUpDispatcher(Dispatcher):
         return Decisions((*decisions, *rejects, *rest), rest.next_wakeup, reasons)
 
     def _early(self, table: JobTable) -> BoolArray:
-        """Return (n_job,) True for the first jobs submitted, by submission and id."""
+        """Return a mask of the first jobs by submission and id, (n_job,)."""
         if len(self._first) < self.jobs:
             ids = table.id[np.lexsort((table.id, table.submit))].tolist()
             new = [job for job in ids if job not in self._first]
@@ -121,7 +121,7 @@ def _parts(queue: Queue, early: BoolArray) -> tuple[Queue, Queue]:
 
 
 def _of(changes: Changes, which: BoolArray) -> Changes:
-    """Return the changes, but with only the selected arrivals."""
+    """Return the changes with only the selected arrivals."""
     return replace(changes, arrived=tuple(job for job in changes.arrived if which[job]))
 
 

@@ -82,7 +82,7 @@ class Program:
 
     Attributes
     ----------
-    mib : scale of the memory columns, per MiB: 1 over the largest module
+    mib : scale of the memory columns, per MiB: 1 over the memory of the largest module
     outside : row of the remote memory
     far : coefficient of the memory columns in this row: the inverse of its limit
     """

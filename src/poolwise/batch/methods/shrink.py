@@ -17,7 +17,7 @@ Attempt = Callable[[Problem], Solution | None]
 
 
 def place_most(problem: Problem, attempt: Attempt, *, one_by_one: bool = False) -> Solution:
-    """Place all workloads, or the largest set that can be placed and whose workloads have higher priority than the others.
+    """Place all workloads; if that fails, place as many of those with the highest priority as possible.
 
     Workloads that could not run even alone are dropped first, whatever their priority. `attempt` returns None if it finds no
     placement. The set is found by bisection, which assumes that fewer workloads are never harder to place. With `one_by_one`,

@@ -214,7 +214,7 @@ class Problem:
 
     @cached_property
     def pace(self) -> FloatArray:
-        """P^f, (n, g): completion time on a module of the group over that at the requested frequency, all memory local."""
+        """P^f, (n, g): completion time on a module of the group, relative to the requested frequency, with local memory."""
         pace = np.empty((len(self.batch), len(self.groups)))
         for profile, rows in self.batch.kinds:
             pace[rows] = profile.pace(self.batch.frequency[rows, None], self.groups.frequency)

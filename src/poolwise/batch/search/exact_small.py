@@ -29,8 +29,8 @@ class Content(NamedTuple):
 def pack_few(costs: FillCosts, remote: float) -> BinPacking | None:
     """Pack all items at least cost; return None if no packing keeps within `remote` MiB of remote memory.
 
-    `costs` must not charge for remote memory. Branch and bound: the next bin contains the first remaining item. If a bin's cost
-    is divided evenly over its items, the bound of an item is its smallest share in any bin.
+    `costs` must not charge for remote memory. Branch and bound: the next bin contains the first remaining item. Each
+    bin's cost is divided evenly over its items; the bound of an item is its smallest share in any bin.
     """
     n = len(costs.load)
     contents = _contents(costs)

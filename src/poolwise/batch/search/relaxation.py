@@ -41,7 +41,7 @@ class Relaxation:
     assign : (n, g) column of y, -1 where the workload must not run
     active : (g,) column of z
     cover : (n,) rows of (4b); cores, room : (g,) rows of (4c) and (4d); outside : row of (4g)
-    core, mib : coefficients of a core and a MiB in the rows: 1 over the largest module, so that coefficients are near 1
+    core, mib : coefficients of a core and a MiB in the rows: 1 over that of the largest module, so that coefficients are near 1
     """
 
     program: LinearProgram = field(default_factory=LinearProgram)

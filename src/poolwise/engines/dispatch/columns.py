@@ -151,7 +151,7 @@ def _compute(workload: Workload, machine: Machine) -> IntArray | None:
 
 
 def _transfers(workload: Workload, machine: Machine, model: Transfer | None) -> IntArray:
-    """Return the transfer times (ns) of each job to the position of its data, within the rack and across racks, (n_job, 3)."""
+    """Return the transfer times (ns) of each job's data within its position, within its rack and across racks, (n_job, 3)."""
     times = np.zeros((len(workload), 3), dtype=np.int64)
     size = _column(workload, "data_size")
     if model is None or not size.any():

@@ -85,7 +85,7 @@ def _unsupported_model(model: PerformanceModel) -> str:
 
 
 def _unsupported_network(workload: Workload, machine: Machine, model: PerformanceModel) -> str:
-    """Return why transfer times depend on more than whether they leave the position and the rack; empty if they do not."""
+    """Return why transfer times depend on more than whether data leaves its position or rack; empty if they do not."""
     if not any(isinstance(part, Transfer) for part in model_parts(model)):
         return ""
     size = workload.attributes.get("data_size")

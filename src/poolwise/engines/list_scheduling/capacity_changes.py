@@ -58,7 +58,7 @@ def capacity_after(machine: Machine, disturbances: Iterable[Disturbance], count:
 
 
 def peak(machine: Machine, disturbances: Sequence[Disturbance]) -> tuple[IntArray, IntArray]:
-    """Return the most nodes that each rack, and the most MiB that its pool has at any time, (n_rack,) each."""
+    """Return the peak over time of each rack's number of nodes, and of its pool's memory (MiB), (n_rack,) each."""
     capacity = machine.capacity.copy()
     max_request = capacity.copy()
     for change in in_order(disturbances):

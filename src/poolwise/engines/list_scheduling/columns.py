@@ -54,7 +54,7 @@ class ListArrays(NamedTuple):
     partitions: RackHeadArrays | None
 
     def with_state(self, **arrays: Any) -> ListArrays:
-        """Return the arguments with other arrays of the state."""
+        """Return the arguments with the arrays of the state replaced."""
         return self._replace(state=self.state._replace(**arrays))
 
     def with_trees(self, tree: Tree, heads: Tree) -> ListArrays:
@@ -236,7 +236,7 @@ class RunColumns(ListColumns):
         return zeros_of(interval_state.SegmentArrays, size, **racks)
 
     def refusals(self, jobs: IntArray, after: IntArray | None = None) -> dict[int, str]:
-        """Return why jobs (k,) do not fit the empty machine after (k,) capacity changes; computed once per size of job."""
+        """Return row -> why the job does not fit on the empty machine after `after` changes of capacity, (k,) each."""
         reasons: dict[tuple[int, ...], str] = {}
         out: dict[int, str] = {}
         mixed, table, limits = is_mixed(self.machine, self.workload.table), self.workload.table, MachineLimits()

@@ -117,7 +117,7 @@ def _unsupported_machine(machine: Machine) -> Obstacle | None:
 
 
 def _is_supported_model(model: PerformanceModel, spec: RunSpec) -> bool:
-    """Return whether the kernels support a model; on nodes of different sizes, it must slow down each node, or nothing."""
+    """Return whether the kernels support a model; on nodes of different sizes, only slowdowns per part, or none."""
     table, machine = spec.workload.table, spec.machine
     slowdown = fixed_slowdown(model, table, slice(0, 0), machine)
     if slowdown is None or slowdown.per_part or machine.racks.uniform:

@@ -30,7 +30,7 @@ class SharedArrays(NamedTuple):
     heads: HeadArrays | None
 
     def with_state(self, **arrays: Any) -> SharedArrays:
-        """Return the arguments with other arrays of the state."""
+        """Return the arguments with the arrays of the state replaced."""
         return self._replace(state=self.state._replace(**arrays))
 
     @property
@@ -46,6 +46,6 @@ class SharedArrays(NamedTuple):
 
 
 def with_steps(profile: ProfileSteps, size: int) -> ProfileSteps:
-    """Return an empty profile with a number of rows for steps."""
+    """Return an empty profile with space for `size` steps."""
     profile.kept.status.version = -1
     return profile._replace(time=blank(size), free=blank(size, profile.free.shape[1]))

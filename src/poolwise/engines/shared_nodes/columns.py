@@ -136,7 +136,7 @@ class SharedColumns(ListColumns):
         return isinstance(self.scheduler.order, RecalculatedOrder) and rule is not None and rule.times is not None
 
     def _formula(self) -> PriorityFormula | None:
-        """Return the priorities as a sum that the kernel recalculates; None if it cannot, as with different tiers."""
+        """Return the priorities as a sum that the kernel recalculates; None if it cannot, for example if tiers differ."""
         order = self.scheduler.order
         if not (isinstance(order, RecalculatedOrder) and self.recalculates) or has_tiers(self.machine):
             return None
@@ -206,14 +206,14 @@ class SharedColumns(ListColumns):
         )
 
     def _counters(self) -> CounterArrays:
-        """Return the counters by which the machine limits concurrent use; none if it does not."""
+        """Return the counters for the machine's limits on concurrent use; empty if it has none."""
         demands = counter_demands(self.machine, self.workload.table)
         columns: Any = {name: read_only(column) for name, column in demands._asdict().items()}
         admitted = np.zeros(len(self.workload), dtype=np.bool_)
         return zeros_of(CounterArrays, len(demands.capacity), admitted=admitted, **columns)
 
     def _partition_nodes(self, nodes: NodeArrays) -> BoolArray:
-        """Return the nodes in the partitions of the jobs that share a set of nodes, for each set, (n_set, n_node)."""
+        """Return the nodes in the partitions of each set of eligible nodes, whatever its constraint, (n_set, n_node)."""
         sets, n = eligible_sets(self.machine, self.workload.table).value, len(nodes.owner)
         return np.array([eligible_owners(self.machine, name, "")[nodes.owner] for name, _ in sets]).reshape(-1, n)
 
@@ -398,7 +398,7 @@ class SharedColumns(ListColumns):
 
 
 def _blocks(of_set: BoolArray) -> BlockArrays:
-    """Return arrays for the nodes that jobs which do not fit block during a pass, given the sets of nodes, (n_set, n_node)."""
+    """Return arrays for the nodes blocked during a pass by jobs that do not fit, given the sets of nodes, (n_set, n_node)."""
     sets, n = of_set.shape
     return BlockArrays(read_only(of_set), np.zeros(n, dtype=np.bool_), blank(sets), blank(sets), blank(0, 0), blank(0))
 

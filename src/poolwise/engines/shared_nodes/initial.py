@@ -91,7 +91,7 @@ def resume_nodes(initial: Initial, held: NodeHoldings, workload: Workload, state
 
 
 def take_counters(state: SharedState, counters: CounterArrays | None) -> None:
-    """Set the counters, with which a replay from a state begins, to the amounts that the current runs use."""
+    """Initialize the counters of a replay from a state with the amounts that the current runs use."""
     if counters is None:
         return
     jobs = state.runs.job[state.runs.ending[: state.now.running]]

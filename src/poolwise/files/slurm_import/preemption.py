@@ -58,7 +58,7 @@ def preemption_line(cluster: SlurmCluster) -> str:
 
 
 def _mode(cluster: SlurmCluster, words: tuple[str, ...], place: str) -> tuple[str, str]:
-    """Return the mode that the words of a PreemptMode set, and why it is not applied; note the other words."""
+    """Return the mode that a PreemptMode selects, and why it is not applied; note words that are left out."""
     for word in words:
         if word in _WORDS:
             cluster.leave_out(f"{place}: PreemptMode={word}: {_WORDS[word]}")

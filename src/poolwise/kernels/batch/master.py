@@ -1,6 +1,6 @@
 """Restricted master problem of column generation over the contents of bins, solved by the revised simplex method.
 
-Each of the first rows requires that an item is covered once. One row per kind of bin then limits the number of bins, and the
+Each of the first rows requires that one item be covered once. One row per kind of bin then limits the number of bins, and the
 last row limits the size beyond the room. Columns are stored where pricing writes them: passing them to GLOP with warm starts
 and reading its results took five to nine times as long (`benchmarks/NOTEBOOK.md`). No proof depends on its numbers: the bound
 of column generation holds for any duals.
@@ -268,7 +268,7 @@ def _rebuild(m: Master) -> None:
 
 @entry
 def levels(m: Master, out: FloatArray) -> tuple[float, float]:
-    """Write the primal value of each column to `out` (k,); return the objective, and the largest value of an uncovered item."""
+    """Write each column's primal value to `out` (k,); return the objective, and the largest value of an uncovered item."""
     out[:] = 0.0
     total, most = 0.0, 0.0
     for i in range(len(m.level)):

@@ -22,7 +22,7 @@ TAKEN = 20
 
 @step
 def worth(c: FillCosts, g: int, prize: FloatArray, price: float, out: FloatArray) -> None:
-    """Write (n,) the prize of each item minus its cost at a price of room; -inf if it is not allowed on the bin."""
+    """Write each item's prize minus its cost at a price of room, (n,); -inf if the item is not allowed on the bin."""
     for w in range(len(prize)):
         if not c.allowed[g, w]:
             out[w] = -np.inf

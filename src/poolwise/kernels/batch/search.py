@@ -65,7 +65,7 @@ def fits(c: FillCosts, b: Bins, s: int, without: int, extra: int) -> bool:
 
 @step
 def changed(c: FillCosts, b: Bins, s: int, without: int, extra: int) -> float:
-    """Return the cost of slot s without one item and with another (-1 for none)."""
+    """Return the cost of slot s with one item removed and another added (-1 for none)."""
     g, n, need, base, size = b.kind[s], b.n_item[s], b.need[s], b.base[s], b.size[s]
     if without >= 0:
         n, need, base, size = n - 1, need - c.need[g, without], base - c.base[g, without], size - c.size[without]

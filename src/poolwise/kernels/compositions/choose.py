@@ -185,7 +185,7 @@ def _fastest(shape: int, deadline: int, late: bool, first: int, state: Compositi
 
 @step
 def _helpful(place: int, shape: int, deadline: int, late: bool, state: CompositionState) -> int:
-    """Return how many free devices to compose: as many as each reduce the time, or the fewest if too late; 0 if too few."""
+    """Return how many free devices to compose: all that each reduce the time, or the fewest if too late; 0 if too few."""
     shapes, devices, rules, now = state.shapes, state.devices, state.rules, state.now.time
     fewest = _fewest(place, shape, devices, shapes)
     if fewest == 0 or late:

@@ -36,9 +36,9 @@ def begin_plan(state: RackState, intervals: IntervalArrays) -> None:
 def holds(state: RackState, intervals: IntervalArrays) -> bool:
     """Return whether a new pass would begin with the plan of the last one: time and ranking have not changed it.
 
-    With the same runs, the passing of time changes the plan in five cases: an expected end has passed; the interval of a
-    planned job, counted from now, reaches a further segment; an expected start has come into the window; a reservation has
-    passed whose rounded end precedes its start; or the window now ends later within a reservation.
+    If the runs stay the same, time changes the plan in five cases: an expected end has passed; the interval of a planned job,
+    counted from now, reaches another segment; an expected start has entered the window; a reservation whose rounded end
+    precedes its start has passed; or the window now ends later within a reservation.
     """
     rank, status = intervals.rank, intervals.status
     if state.now.time >= status.holds_until:
@@ -291,7 +291,7 @@ def _touches(run: int, state: RackState, releases: ReleaseArrays) -> bool:
 
 @step
 def _fits_after(ended: int, met: int, last: int, job: int, state: RackState, intervals: IntervalArrays) -> bool:
-    """Return whether a job fits after `ended` ends in addition to segments `met` to `last` - 1; place it in `racks` if so.
+    """Return whether a job fits after `ended` ends, in addition to segments `met` to `last` - 1; if so, place it in `racks`.
 
     Free capacity grows with each end. So only the largest amounts reserved up to that end matter, and the least capacity free
     after it.

@@ -65,7 +65,7 @@ def _best(offers: IntArray) -> int:
 
 @step
 def _take_cheapest(n: int, job: int, mixed: MixedArrays, free: IntArray, take: IntArray) -> int:
-    """Take n nodes, those that need the least remote memory first; return the total remote memory, -1 with too few nodes."""
+    """Take n nodes, those that need the least remote memory first; return the total remote memory, -1 for too few nodes."""
     needed, level, eligible = 0, mixed.level[job], mixed.eligible[job]
     for i in range(free.size):
         g = mixed.by_preference[level, i]

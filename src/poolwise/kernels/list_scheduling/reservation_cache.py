@@ -189,7 +189,7 @@ def release_early(state: RackState, profile: ProfileArrays) -> None:
 
 @step
 def note_start_behind(job: int, before: int, now: RackNow, cache: ReservationCacheArrays) -> None:
-    """Record that a job whose reservation begins now is a run for the jobs in front of a position.
+    """Record, for the jobs ahead of a position, that a job whose reservation begins now has become a run.
 
     The job fitted together with their reservations. A job on the same rack is placed elsewhere only if that rack loses its lead
     over the other racks.

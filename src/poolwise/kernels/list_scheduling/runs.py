@@ -112,7 +112,7 @@ def first_due(time: int, count: int, state: RackState) -> int:
 
 @inlined
 def _insert_due(k: int, state: RackState) -> None:
-    """Insert the last run, k, latest expected end first: the earliest are removed first, from the end."""
+    """Insert the last run, k, in descending order of expected ends: the earliest are removed first, from the end."""
     due, last = state.due.run, state.now.running - 1
     low = first_due(state.runs.expected[k], last, state)
     for i in range(last, low, -1):

@@ -57,12 +57,12 @@ def begin_plan(state: SharedState, intervals: SharedIntervals) -> None:
 def holds(state: SharedState, intervals: SharedIntervals) -> bool:
     """Return whether a new pass would begin with the plan of the last one: time and ranking have not changed it.
 
-    With the same runs, the passing of time changes the plan in five cases: an expected end has passed; the interval of a
-    planned job, counted from now, reaches a further segment; an expected start has come into the window; a reservation has
-    passed whose rounded end precedes its start; or the window has come to its end. Otherwise, only the end of the window moves.
+    If the runs stay the same, time changes the plan in five cases: an expected end has passed; the interval of a planned job,
+    counted from now, reaches another segment; an expected start has entered the window; a reservation whose rounded end
+    precedes its start has passed; or the window has reached the end of a reservation. Otherwise, only the window's end moves.
 
-    With a minimum priority of jobs with reservations, it also changes with the priorities. With a limit on the number of
-    reservations, the result is False.
+    If only jobs above a minimum priority get reservations, the plan also changes with the priorities. If the number of
+    reservations is limited, the result is False.
     """
     line, status, rules = intervals.line, intervals.status, intervals.rules
     same_keys = state.order.kind == STATIC and status.renewal == state.now.renewal
@@ -135,10 +135,10 @@ def place_now(job: int, state: SharedState, windows: WindowArrays, intervals: Sh
 def reserve(job: int, state: SharedState, windows: WindowArrays, intervals: SharedIntervals) -> None:
     """Find the expected start of a job that does not start now, and reserve its nodes if the start is in the window.
 
-    Do nothing for jobs without reservations; see `IntervalRules.last_key` and `reserved_jobs`.
+    Do nothing for jobs that get no reservation; see `IntervalRules.last_key` and `reserved_jobs`.
 
-    If the window ended later, but within the same reservations, no other expected start in it would change: a job is tried only
-    from instants in the window, and later starts conflict with no reservation.
+    As long as the end of the window moves only within the same reservations, no other expected start in it changes: a job is
+    tried only from instants in the window, and later starts conflict with no reservation.
     """
     rules, status, now, groups = intervals.rules, intervals.status, second(state.now), intervals.groups
     of = groups.partition[job]

@@ -95,7 +95,7 @@ def _by_cores(kind: int, ascending: bool, kinds: KindArrays, nodes: NodeArrays) 
 def _by_rack(kind: int, tree: bool, kinds: KindArrays, nodes: NodeArrays) -> bool:
     """Choose the rack with the fewest fitting nodes that suffice, else several racks, most fitting nodes first.
 
-    In a tree, the rack with the fewest nodes that suffice is used for the remaining parts, too.
+    With `tree`, the remaining parts go to the rack with the fewest nodes that suffice, as soon as there is one.
     """
     wanted = kinds.parts[kind]
     if kinds.request[kind, CORES] > nodes.top[1, CORES] or nodes.with_cores[kinds.request[kind, CORES]] < wanted:

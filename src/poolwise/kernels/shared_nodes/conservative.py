@@ -80,7 +80,7 @@ def conservative_pass(state: SharedState, ahead: NodeArrays, profile: ProfileSte
 
 @inlined
 def _line_up(state: SharedState, profile: ProfileSteps) -> int:
-    """Write the waiting jobs to `profile.line` in order; return the position of the first that has joined it."""
+    """Write the waiting jobs to `profile.line` in order; return the position of the first new one."""
     order, queue, now, line, status = state.order, state.queue, state.now, profile.line, profile.kept.status
     tested, lined, planned, first = profile.kept.tested, 0, 0, 0
     if status.last < 0:
@@ -174,7 +174,7 @@ def _choose_first(time: int, parts: int, nodes: NodeArrays, profile: ProfileStep
 
 @inlined
 def _last_able(k: int, reserved: int, state: SharedState, profile: ProfileSteps) -> int:
-    """Return the last position up to `k` of a job without a reservation that can start now; `reserved` is the last with one."""
+    """Return the last position up to `k` of a job without a reservation that can start now; job `reserved` got the last one."""
     while k >= profile.kept.status.planned and not _may_start(profile.line[k], reserved, state, profile):
         k -= 1
     return k

@@ -87,7 +87,7 @@ def _reserve(head: int, k: int, state: SharedState, windows: WindowArrays, heads
 
 @inlined
 def _write_shortest(count: int, state: SharedState, windows: WindowArrays, heads: HeadArrays) -> None:
-    """Write for each set of nodes how long a job may run to end by the shadow times of all heads with which it competes."""
+    """For each set of nodes, write how long a job may run if it must end by the shadow times of all competing heads."""
     for of in range(heads.shortest.size):
         heads.shortest[of] = NEVER
         for k in range(count):
@@ -103,7 +103,7 @@ def _set_of(kind: int, state: SharedState, windows: WindowArrays) -> int:
 
 @inlined
 def _any_starts(size: int, count: int, state: SharedState, windows: WindowArrays, heads: HeadArrays) -> bool:
-    """Return whether any candidate may start now: the first of them does so before the machine changes."""
+    """Return whether any candidate may start on the machine as it is now; if not, none starts in this pass."""
     for k in range(size):  # noqa: SIM110  # a loop is what compiles
         if _may_start(heads.line[k], count, state, windows, heads):
             return True
@@ -181,7 +181,7 @@ def _is_lost(n: int, kind: int, k: int, state: SharedState, heads: HeadArrays) -
 
 @inlined
 def _subtract(job: int, kind: int, count: int, state: SharedState, heads: HeadArrays) -> None:
-    """For each head beyond whose shadow time a starting job runs, remove the nodes that the head loses to the job."""
+    """For each head whose shadow time precedes the end of a starting job, remove the nodes that it loses to the job."""
     for k in range(count):
         if state.jobs.length[job] <= heads.window[k]:
             continue

@@ -93,7 +93,7 @@ def rebuild(count: int, nodes: NodeArrays) -> None:
 
 @inlined
 def _may_hold(t: int, kind: int, skip: int, kinds: KindArrays, nodes: NodeArrays) -> bool:
-    """Return whether a node below may hold a part in all dimensions but `skip`; exact at a leaf."""
+    """Return whether a node below a tree node may hold a part in all dimensions but `skip`; exact at a leaf."""
     if not nodes.open[kinds.eligible[kind], t]:
         return False
     for d in range(nodes.top.shape[1]):  # noqa: SIM110  # a loop is what compiles
@@ -152,7 +152,7 @@ def next_with_cores(cores: int, only: bool, n: int, end: int, kind: int, kinds: 
 
 @inlined
 def _word(cores: int, only: bool, word: int, nodes: NodeArrays) -> int:
-    """Return the nodes of a word with at least, or exactly, this number of free cores, one bit per node."""
+    """Return the nodes of a word with at least, or exactly, a given number of free cores, one bit per node."""
     return int(nodes.bits[cores, word] & ~nodes.bits[cores + 1, word] if only else nodes.bits[cores, word])
 
 

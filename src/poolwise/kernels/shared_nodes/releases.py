@@ -142,7 +142,7 @@ def write_ends(kind: int, state: SharedState, windows: WindowArrays, intervals: 
 
 @step
 def _row_of(kind: int, state: SharedState, windows: WindowArrays, intervals: SharedIntervals) -> int:
-    """Return the row of `trial.needed` for a kind; compute it for the nodes whose runs have other kinds since."""
+    """Return the row of `trial.needed` for a kind; recompute it for nodes whose runs have changed kinds since."""
     trial, nodes, kinds = intervals.trial, state.nodes, state.kinds
     changed_at, sorts = intervals.releases.changed_at, intervals.releases.sorts[0]
     row, leaves = (kind >> windows.coming.shape[1]) % trial.kind.size, nodes.top.shape[0] // 2

@@ -1,4 +1,4 @@
-"""Reservations of conservative backfilling, kept from pass to pass as long as nothing changes in front of them.
+"""Reservations of conservative backfilling, kept from pass to pass as long as nothing ahead of them changes.
 
 A reservation depends on the runs and on the reservations of jobs of higher priority. So a pass notes the nodes on which either
 has changed, and the interval in which they may have more free capacity; a start at the reserved time, or an end as expected,
@@ -175,7 +175,7 @@ def _compare_any(job: int, n: int, state: SharedState, profile: ProfileSteps) ->
 
 @inlined
 def move_part(profile: ProfileSteps, nodes: NodeArrays) -> int:
-    """Choose the node of a job of one part that moves under first fit, if changed nodes decide.
+    """Choose the new node of a job of one part under first fit, if the changed nodes determine it.
 
     Return when its reservation begins (ns), NEVER if all nodes have to be searched. If a changed node can hold the job earlier,
     or at the same time as a later node, no unchanged node can precede it.

@@ -1,6 +1,6 @@
 """Cache of the kinds of jobs that fit now, and of the first fitting node for jobs of one part.
 
-If a kind did not fit, only nodes with released capacity can change that; likewise for nodes before its first fitting one.
+If a kind did not fit, only nodes with released capacity can change that. Only such nodes can precede its first fitting node.
 """
 
 from __future__ import annotations

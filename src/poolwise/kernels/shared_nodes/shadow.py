@@ -1,4 +1,4 @@
-"""Shadow time of a head: when enough nodes can hold its parts, except in groups closed by windows; and how many can by a time.
+"""Shadow time of a head: when enough nodes outside groups closed by windows can hold its parts, and how many can by a time.
 
 Results are cached per set of closed groups while `timeline.evaluate_node` counts fewer nodes than parts before that time and
 enough nodes by then. Source: `policies.backfill.easy`.
@@ -15,7 +15,7 @@ from poolwise.quantities import NEVER
 
 @step
 def time_of_fit(kind: int, closed: int, state: SharedState) -> int:
-    """Return the first time (ns) at which the parts of kind `now.ready_kind` fit outside closed groups, NEVER if never."""
+    """Return the first time (ns) at which the parts of kind `now.ready_kind` fit outside closed groups, or NEVER."""
     kinds, nodes, timeline = state.kinds, state.nodes, state.timeline
     wanted, shadow = kinds.parts[kind], timeline.instant[closed]
     if shadow >= 0 and timeline.earlier[closed] < wanted and (wanted <= timeline.holding[closed] or shadow == NEVER):

@@ -34,7 +34,7 @@ def merged(*columns: NDArray[np.generic]) -> tuple[IntArray, IntArray]:
 
 
 def named(tag: int, *columns: NDArray[np.generic]) -> IntArray:
-    """Return (n,) 63-bit hashes of rows; rows with equal tag and values have equal hashes in every round."""
+    """Return 63-bit hashes of rows, (n,); rows with equal tag and values have equal hashes in every round."""
     state = np.zeros(len(columns[0]), dtype=np.uint64)
     for column in (np.full(len(state), tag), *columns):  # mix the tag as well: flipping its bits must not cancel a value
         state = mix(state, column.astype(np.float64 if column.dtype.kind == "f" else np.int64).view(np.uint64))
@@ -42,7 +42,7 @@ def named(tag: int, *columns: NDArray[np.generic]) -> IntArray:
 
 
 def rank_within(group: IntArray) -> IntArray:
-    """Return for each of (n,) rows the number of earlier rows with the same group number."""
+    """Return the number of earlier rows with the same group number as each row, (n,)."""
     order = np.argsort(group, kind="stable")
     ordered = group[order]
     begins = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]])) if len(group) else np.zeros(0, np.int64)

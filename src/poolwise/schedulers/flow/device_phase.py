@@ -126,7 +126,7 @@ def _columns(state: Round, home: IntArray, free: IntArray, load: FloatArray) -> 
 
 
 def _max_arc_cost(job: IntArray, through: Arcs, sub_class: IntArray, own_cost: FloatArray) -> FloatArray:
-    """Return for each of (n_sub,) sub-tasks the highest arc cost of any sub-task of its job."""
+    """Return the highest arc cost among all sub-tasks of each sub-task's job, (n_sub,)."""
     of_class = np.zeros(int(sub_class.max()) + 1)
     np.maximum.at(of_class, through.tail, through.cost)
     of_job = np.zeros(int(job.max()) + 1)
@@ -137,7 +137,7 @@ def _max_arc_cost(job: IntArray, through: Arcs, sub_class: IntArray, own_cost: F
 def _cost(
     state: Round, kind: str, shapes: IntArray, home_load: FloatArray, spots: IntArray, free: IntArray, preferred: bool
 ) -> FloatArray:
-    """Return the (n_class, n_place) cost of a device at a spot, either on the task's node or over the network."""
+    """Return the cost of a device at a spot, on the task's node or over the network, (n_class, n_place)."""
     total = np.bincount(state.layout.spot[kind], minlength=state.layout.n_spot)
     places = Places(
         free[spots][:, None],
@@ -153,7 +153,7 @@ def _cost(
 
 
 def _positions(state: Round) -> IntArray:
-    """Return the (n_spot, 2) positions of nodes; locations outside nodes have none (-1)."""
+    """Return the positions of the spots, (n_spot, 2); -1 for locations outside nodes."""
     position = np.full((state.layout.n_spot, 2), -1, dtype=np.int64)
     position[: len(state.layout.nodes)] = state.layout.position()
     return position
@@ -171,7 +171,7 @@ def _stock(state: Round, kind: str, built: DeviceGraph) -> list[IntArray]:
 
 
 def _at_home(state: Round, kind: str, node: IntArray) -> IntArray:
-    """Return (n_sub,) devices of the tasks' own nodes, -1 where a node has too few."""
+    """Return the devices of the tasks' own nodes, (n_sub,); -1 where a node has too few."""
     free = state.free_devices[kind]
     owners, spot = state.layout.owners[kind][free], state.layout.spot[kind][free]
     order = np.argsort(spot, kind="stable")

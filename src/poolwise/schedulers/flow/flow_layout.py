@@ -78,12 +78,12 @@ class FlowLayout(SharedNodes):
         return (*self.names, *self.kinds)
 
     def free_devices(self, free: IntArray, kind: str) -> BoolArray:
-        """Return (n_device,) True for the devices of a kind that are free in (n_owner, n_resource) amounts."""
+        """Return a mask of the free devices of a kind, (n_device,), given the free amounts, (n_owner, n_resource)."""
         is_free: BoolArray = free[self.owners[kind], self.device_column] > 0
         return is_free
 
     def amounts(self, free: IntArray) -> IntArray:
-        """Return (n_spot, n_resource + n_kind) free amounts of nodes and devices, from (n_owner, n_resource) amounts."""
+        """Return the free amounts of nodes and devices, (n_spot, n_resource + n_kind), given those of owners."""
         values = np.zeros((self.n_spot, len(self.resources)), dtype=np.int64)
         values[: len(self.nodes), : len(self.columns)] = free[np.ix_(self.nodes, self.columns)]
         for k, kind in enumerate(self.kinds):
@@ -104,7 +104,7 @@ def _outside(machine: Machine, device: int, outside: dict[tuple[int, int], int])
 
 
 def room(free: IntArray, demand: IntArray, most: int) -> IntArray:
-    """Return how many tasks with (n_class, n_resource) demand fit (n_place, n_resource), (n_class, n_place), up to `most`."""
+    """Return how many tasks of each class fit each place, (n_class, n_place), up to `most`, given demands and free amounts."""
     values = np.full((len(demand), len(free)), most, dtype=np.int64)
     for k in np.flatnonzero(demand.any(axis=0)).tolist():
         required = demand[:, k]

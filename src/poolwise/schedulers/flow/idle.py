@@ -41,7 +41,7 @@ class IdleMachine:
         return {job: self._never[job] for job in jobs.tolist() if job in self._never} if self._never else {}
 
     def _judge(self, queue: Queue, jobs: IntArray, tasks: IntArray, snapshot: Snapshot) -> None:
-        """Evaluate which of (k,) jobs could not start on the idle machine with their (k,) tasks at once."""
+        """Evaluate which jobs, (k,), could not start all of their tasks, (k,), at once on the idle machine."""
         number = self.shapes.of(queue.table, jobs)
         holds, demand = self._held_tasks(number, snapshot), self.shapes.demand(number)
         never = (demand[:, len(self.layout.columns) :] * tasks[:, None] > self._devices).any(axis=1) | (holds[:, 1] < tasks)
@@ -55,7 +55,7 @@ class IdleMachine:
             self._never[int(jobs[k])] = self._why(queue.table, jobs[k : k + 1], int(tasks[k]), demand[k], holds[k])
 
     def local(self, number: IntArray, tasks: IntArray, snapshot: Snapshot) -> BoolArray:
-        """Return (k,) True if the (k,) tasks of (k,) shapes would find their devices on their own nodes of the idle machine."""
+        """Return whether the tasks of each shape, (k,), would find their devices on their own nodes of the idle machine."""
         return self._held_tasks(number, snapshot)[:, 0] >= tasks
 
     def _why(self, table: JobTable, job: IntArray, tasks: int, demand: IntArray, holds: IntArray) -> Refusal:
@@ -73,7 +73,7 @@ class IdleMachine:
         return Refusal(f"its {tasks} tasks do not fit on the nodes of the idle machine{what}")
 
     def _held_tasks(self, number: IntArray, snapshot: Snapshot) -> IntArray:
-        """Return (k, 2) tasks of each of (k,) shapes that the idle machine holds, with and without their devices."""
+        """Return how many tasks of each shape the idle machine holds, with and without their devices, (k, 2)."""
         self._refresh(snapshot)
         most = int(number.max(initial=-1)) + 1
         if len(self._holds) < most:
@@ -108,7 +108,7 @@ class IdleMachine:
 
 
 def shortage(shapes: ShapeTable, shape: IntArray, tasks: int, amounts: IntArray, *, pooled: bool) -> Refusal | None:
-    """Find the shortage of tasks of one shape, (1,), in (n_spot, n_resource + n_kind) free amounts; None if all tasks fit.
+    """Find what tasks of one shape, (1,), lack in the free amounts, (n_spot, n_resource + n_kind); None if all tasks fit.
 
     The checks are, in this order: a resource that is short in total, a resource of nodes that is too fragmented, and several
     resources that are not free together on one node.

@@ -92,7 +92,7 @@ def place_on_nodes(state: Round, job: IntArray) -> IntArray:
 
 
 def _solve(state: Round, job: IntArray, free: IntArray) -> tuple[IntArray, int]:
-    """Return the (n_task,) nodes of pending tasks, -1 for none, and the number of tasks that did not fit; updates `free`."""
+    """Return the nodes of pending tasks, (n_task,), -1 for none, and the number that did not fit; updates `free`."""
     built = node_graph(state, job, free)
     answer = built.graph.solve(state.options.solver, state.clock, state.kept.get(NODES))
     placed = rank_within(built.group) < (built.graph.supply - answer.waiting)[built.group]
@@ -105,7 +105,7 @@ def _solve(state: Round, job: IntArray, free: IntArray) -> tuple[IntArray, int]:
 
 
 def node_graph(state: Round, job: IntArray, free: IntArray) -> NodeGraph:
-    """Build the graph for tasks (n_task,) of jobs on nodes with (n_node, n_resource + n_kind) free amounts."""
+    """Build the graph for tasks, (n_task,), of jobs on nodes with given free amounts, (n_node, n_resource + n_kind)."""
     shapes, task_class = np.unique(state.of[job], return_inverse=True)
     many = np.bincount(task_class, minlength=len(shapes))
     demand = state.shapes.demand[shapes]
@@ -144,7 +144,7 @@ class _Places:
     capacity: list[IntArray] = field(default_factory=list)
 
     def add(self, capacity: IntArray, *, part: bool) -> int:
-        """Add places for (n,) tasks of an offer; return the number of the first place that its arcs lead to."""
+        """Add places for the tasks of an offer, (n,); return the number of the first place to which its arcs lead."""
         if not self.capacity:
             self.capacity.append(np.zeros(self.n, dtype=np.int64))
         self.capacity[0] = np.maximum(self.capacity[0], capacity)
@@ -153,7 +153,7 @@ class _Places:
         return self.n * (len(self.capacity) - 1) if part else 0
 
     def columns(self) -> tuple[IntArray, IntArray]:
-        """Return the (n_place,) capacity and drain of each place."""
+        """Return the capacity and drain of each place, (n_place,) each."""
         parts = len(self.capacity) - 1
         drain = np.concatenate([np.full(self.n, -1), np.tile(np.arange(self.n), parts)])
         return np.concatenate(self.capacity), drain.astype(np.int64)
@@ -181,7 +181,7 @@ def _arcs(fit: IntArray, cost: FloatArray, count: IntArray, many: IntArray, base
 
 
 def _offers(state: Round, demand: IntArray) -> tuple[NodeOffer, ...]:
-    """Return the ways to place tasks on a machine, for classes with (n_class, n_resource + n_kind) demand."""
+    """Return the ways to place tasks on a machine, given each class's demand, (n_class, n_resource + n_kind)."""
     n = len(state.layout.columns)
     needs_devices: BoolArray = np.any(demand[:, n:], axis=1)
     every_class = np.ones(len(demand), dtype=np.bool_)
@@ -200,7 +200,7 @@ def _offers(state: Round, demand: IntArray) -> tuple[NodeOffer, ...]:
 
 
 def _columns(state: Round, shapes: IntArray, demand: IntArray, free: IntArray) -> list[NDArray[np.generic]]:
-    """Return the columns (n_node,) in which nodes must be equal to be merged."""
+    """Return the columns, (n_node,) each, in which nodes must be equal to be merged."""
     n = len(free)
     columns: list[NDArray[np.generic]] = [np.zeros(n, dtype=np.int64) if state.options.aggregated else np.arange(n)]
     if not state.options.aggregated:
@@ -225,7 +225,7 @@ def _columns(state: Round, shapes: IntArray, demand: IntArray, free: IntArray) -
 
 
 def _cost(state: Round, shapes: IntArray, offer: NodeOffer, first: IntArray, free: IntArray, copies: int) -> FloatArray:
-    """Return the (n_class, n_place, 1 or copies) cost of an offer on the machines that represent their class."""
+    """Return the cost of an offer on the machine that represents each class, (n_class, n_place, 1 or copies)."""
     layout = state.layout
     capacity = layout.machine.capacity[np.ix_(layout.nodes[first], layout.columns)]
     devices = np.zeros((len(first), len(layout.kinds)), dtype=np.int64)
@@ -269,7 +269,7 @@ def _assign_nodes(built: NodeGraph, flow: IntArray, free: IntArray) -> dict[int,
 
 
 def _evenly(room: IntArray, tasks: int) -> IntArray:
-    """Return the (n,) numbers of tasks that (n,) nodes receive, as balanced as their room allows; earlier nodes fill first."""
+    """Return the number of tasks for each node, (n,), as balanced as their room allows; earlier nodes fill first."""
     share = np.zeros_like(room)
     left = min(tasks, int(room.sum()))
     while left:

@@ -54,11 +54,11 @@ def solve_phases(state: Round, jobs: IntArray) -> RoundPlacement:
 
 
 def solve_gangs(state: Round, jobs: IntArray) -> tuple[RoundPlacement, BoolArray]:
-    """Solve until no job is placed in part; also return (n_job,) True for withdrawn jobs.
+    """Solve until no job is placed only in part; also return a mask of the withdrawn jobs, (n_job,).
 
     Each iteration withdraws only the partly placed job that has waited least (ties: highest id) and solves all phases again
-    without it, so that other jobs may complete with its nodes and devices. Withdrawing all partly placed jobs at once could
-    repeat forever with the same jobs; this is the behavior with `solve_again = False`.
+    without it, so that other jobs may complete with its nodes and devices. Withdrawing all partly placed jobs at once, as
+    with `solve_again = False`, could recur in every round with the same jobs.
     """
     withdrawn = np.zeros(len(state.jobs), dtype=np.bool_)
     outcome = solve_phases(state, jobs)

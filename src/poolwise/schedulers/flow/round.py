@@ -104,13 +104,13 @@ class Round:
     kept: Mapping[str, NamedFlow] = field(default_factory=dict)
 
     def waiting(self, jobs: IntArray, dearest: FloatArray, tasks: int) -> FloatArray:
-        """Return the (k,) cost of leaving one task of each of (k,) jobs waiting, given its most expensive arc."""
+        """Return the cost of leaving one task of each job waiting, (k,), given its most expensive arc."""
         return self.options.cost.waiting(Waiting(self.passes[jobs], self.waited_s[jobs], dearest, tasks))
 
     def asking(
         self, shapes: IntArray, resources: tuple[str, ...], demand: IntArray, load: FloatArray | None = None
     ) -> TaskClasses:
-        """Return the task classes of (k,) shapes with (k, n_resource) demand, as input of the cost model."""
+        """Return the task classes of shapes, (k,), with given demands, (k, n_resource), as input of the cost model."""
         table = self.shapes
         return TaskClasses(
             resources,
@@ -135,7 +135,7 @@ class Round:
         return merged(gang, wait, *columns)
 
     def names(self, groups: KeyColumns, classes: KeyColumns, places: Sequence[KeyColumns]) -> IntArray:
-        """Return (n_node,) names of a graph's nodes (see `Graph`): hashes that identify groups, classes and places.
+        """Return names of a graph's nodes, (n_node,), see `Graph`: hashes that identify groups, classes and places.
 
         The result is empty if no residual graph is kept, because only these use the names.
         """

@@ -255,7 +255,7 @@ class FlowDispatcher(Dispatcher):
         return [*starts(state, outcome), *waits]
 
     def _hopeless(self, state: Round, jobs: IntArray) -> BoolArray:
-        """Return (k,) True for the jobs that would miss their goal even on the idle machine."""
+        """Return a mask of the jobs, (k,), that would miss their goal even on the idle machine."""
         shapes = state.of[jobs]
         return self.options.cost.hopeless(state.asking(shapes, self.layout.resources, state.shapes.demand[shapes]))
 
@@ -285,7 +285,7 @@ class FlowDispatcher(Dispatcher):
         )
 
     def _load(self, snapshot: Snapshot) -> FloatArray:
-        """Return the (n_spot,) load of each spot's link, by requested traffic of running jobs or by measurement if higher."""
+        """Return the load of each spot's link, (n_spot,): requested traffic of running jobs, or measured traffic if higher."""
         machine, access = self.layout.machine, access_links(self.layout.machine)
         requested = snapshot.table.request("bandwidth")
         used = np.zeros(machine.n_owner)
@@ -310,7 +310,7 @@ class FlowDispatcher(Dispatcher):
         return np.where(access[owners] >= 0, each[access[owners]], 0.0)
 
     def _running(self, snapshot: Snapshot) -> IntArray:
-        """Return the (n_spot,) number of running tasks on each node."""
+        """Return the number of running tasks at each spot, (n_spot,)."""
         count = np.zeros(self.layout.machine.n_owner, dtype=np.int64)
         for run in snapshot.runs():
             here = np.unique(np.stack([run.placement.owner, run.placement.task]), axis=1)

@@ -30,7 +30,7 @@ class Requests:
         return table.requests
 
     def amounts(self, table: JobTable, name: str, rows: Rows) -> IntArray:
-        """Return the (k,) amounts of a resource that one task of each of (k,) jobs requests."""
+        """Return the amount of a resource that one task of each job requests, (k,)."""
         return table.request(name)[rows]
 
 
@@ -60,7 +60,7 @@ class Shapes:
     number: IntArray
 
     def names(self, shapes: IntArray) -> list[IntArray]:
-        """Return (k,) columns that identify (k,) shapes in every round of a dispatcher."""
+        """Return columns, (k,) each, that identify shapes in every round of a dispatcher."""
         return [self.number[shapes], self.tasks[shapes]]
 
 
@@ -89,21 +89,21 @@ class ShapeTable:
         return numbered.of[rows]
 
     def demand(self, number: IntArray) -> IntArray:
-        """Return the (k, n_resource + n_kind) demand of one task of each of (k,) shapes."""
+        """Return the demand of one task of each shape, (k, n_resource + n_kind)."""
         return self._key[number, : self._n]
 
     def pinned(self, number: IntArray) -> IntArray:
-        """Return the (k,) position of the node that each shape must run on, `ANYWHERE` or `NOWHERE`."""
+        """Return the position of the node on which each shape must run, (k,); `ANYWHERE` or `NOWHERE`."""
         positions: IntArray = self._key[number, self._n]
         return positions
 
     def foreign(self, number: IntArray) -> BoolArray:
-        """Return (k,) True for shapes that request a resource which the machine's nodes and devices lack."""
+        """Return a mask of the shapes, (k,), that request a resource which the machine's nodes and devices lack."""
         unknown: BoolArray = self._key[number, -1] >= 0
         return unknown
 
     def live(self, number: IntArray, tasks: IntArray) -> tuple[Shapes, IntArray]:
-        """Return the shapes of (k,) jobs with (k,) waiting tasks each, and (k,) the position of each job's shape."""
+        """Return the shapes of jobs with given numbers of waiting tasks, (k,), and the position of each job's shape, (k,)."""
         width = int(tasks.max(initial=0)) + 1
         pair, at = np.unique(number * width + tasks, return_inverse=True)
         number, tasks = np.divmod(pair, width)
@@ -175,7 +175,7 @@ class ShapeTable:
         ]
 
     def _node(self, owner: IntArray) -> IntArray:
-        """Return the (k,) node positions of (k,) owner numbers, `ANYWHERE` for -1 and `NOWHERE` for other owners."""
+        """Return the node positions of owners, (k,): `ANYWHERE` for -1, `NOWHERE` for owners that are not nodes."""
         n_owner = self.layout.machine.n_owner
         number = np.full(n_owner + 2, NOWHERE, dtype=np.int64)
         number[self.layout.nodes] = np.arange(len(self.layout.nodes))
@@ -184,6 +184,6 @@ class ShapeTable:
 
 
 def _pinned(table: JobTable, rows: Rows) -> IntArray:
-    """Return the (k,) owners that jobs are pinned to by the attribute "pinned", -1 for any."""
+    """Return the owners to which the attribute "pinned" pins jobs, (k,), -1 for any."""
     column = table.attributes.get("pinned")
     return np.full_like(table.tasks[rows], -1) if column is None else column[rows].astype(np.int64)
