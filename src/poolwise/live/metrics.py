@@ -96,7 +96,7 @@ class LiveMetrics:
         self._pools(snapshot)
 
     def _class_numbers(self, queue: Queue) -> IntArray:
-        """Return the (n_queued,) class numbers of the waiting jobs; the platform is asked once per job."""
+        """Return the class numbers of the waiting jobs, (n_queued,); the platform is asked once per job."""
         if self._table is not queue.table:
             self._class_of, self._table = np.zeros(0, dtype=np.int64), queue.table
         if len(self._class_of) < len(queue.table):

@@ -80,7 +80,7 @@ def mean_load(schedule: Schedule, resource: str, window: Window) -> float:
 
 
 def nodes_of(schedule: Schedule) -> IntArray:
-    """Return (n_run,) node that holds each run's cores, -1 for runs without cores."""
+    """Return the node that holds each run's cores, (n_run,), -1 for runs without cores."""
     machine = schedule.machine
     node = np.full(schedule.n_run, -1, dtype=np.int64)
     run = np.repeat(np.arange(schedule.n_run), np.diff(schedule.offset))
@@ -90,7 +90,7 @@ def nodes_of(schedule: Schedule) -> IntArray:
 
 
 def demand_before(schedule: Schedule, resource: str) -> FloatArray:
-    """Return (n_run,) base demand of the active runs just before each start / the devices' capacity of a resource.
+    """Return the base demand of the active runs just before each start / the devices' capacity of a resource, (n_run,).
 
     Ends at the same instant count as earlier; starts at the same instant count in the order in which they were decided.
     """
@@ -106,7 +106,7 @@ def demand_before(schedule: Schedule, resource: str) -> FloatArray:
 
 
 def _device_rows(schedule: Schedule) -> tuple[IntArray, IntArray, IntArray]:
-    """Return (k,) run and (k,) device of each distinct pair, and (n_run,) lowest device of each run, -1 for none."""
+    """Return the run and device of each distinct pair, (k,) each, and the lowest device of each run, (n_run,), -1 for none."""
     run = np.repeat(np.arange(schedule.n_run), np.diff(schedule.offset))
     rows = schedule.machine.kind[schedule.owner] == Kind.DEVICE
     n = schedule.machine.n_owner

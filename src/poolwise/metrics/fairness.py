@@ -18,7 +18,7 @@ from poolwise.metrics.window import check_same_jobs
 
 
 def waiting_benefit_s(outcomes: Outcomes, baseline: Outcomes) -> FloatArray:
-    """Return (n_job,) b = baseline wait - wait, seconds; NaN for jobs that did not finish in both runs.
+    """Return b = baseline wait - wait, (n_job,) seconds; NaN for jobs that did not finish in both runs.
 
     Raises InputError if the runs do not have the same jobs.
     """

@@ -76,7 +76,7 @@ def paired_block_bootstrap(
 
 
 def _resampled_means(series: FloatArray, length: int, count: int, draws: int, seed: int) -> FloatArray:
-    """Return (draws,) means of n values: `count` blocks of the circular series, the last one cut to reach exactly n."""
+    """Return the means of n values, (draws,): `count` blocks of the circular series, the last one cut to reach exactly n."""
     n = len(series)
     running = np.concatenate([[0.0], np.cumsum(np.concatenate([series, series[:length]]))])
     starts = (uniform(seed, "block_bootstrap", np.arange(draws)[:, None], np.arange(count)[None, :]) * n).astype(np.int64)

@@ -39,7 +39,7 @@ class LatencySummary:
 
 
 def parents(workload: Workload) -> tuple[IntArray, int]:
-    """Return (n_row,) job of each row, and the number of jobs."""
+    """Return the job of each row, (n_row,), and the number of jobs."""
     column = workload.attributes.get("parent")
     if column is None or not len(workload):
         return np.arange(len(workload)), len(workload)
@@ -47,7 +47,7 @@ def parents(workload: Workload) -> tuple[IntArray, int]:
 
 
 def job_latency_us(schedule: Schedule) -> FloatArray:
-    """Return (n_job,) last end - arrival, microseconds; NaN for jobs with a task that did not finish."""
+    """Return the last end - arrival of each job, (n_job,) microseconds; NaN for jobs with a task that did not finish."""
     workload = schedule.workload
     job, count = parents(workload)
     last, arrival = np.full(count, -1, dtype=np.int64), np.full(count, np.iinfo(np.int64).max, dtype=np.int64)
@@ -59,14 +59,14 @@ def job_latency_us(schedule: Schedule) -> FloatArray:
 
 
 def task_latency_us(schedule: Schedule) -> FloatArray:
-    """Return (n_task,) task end - job arrival, microseconds, of the finished tasks in start order."""
+    """Return task end - job arrival of the finished tasks in start order, (n_task,) microseconds."""
     runs = schedule.finished
     latency: FloatArray = (schedule.end[runs] - schedule.workload.submit[schedule.job[runs]]) / US
     return latency
 
 
 def response_us(schedule: Schedule) -> FloatArray:
-    """Return (n_task,) transfer + compute time = end - start, microseconds, of the finished tasks in start order."""
+    """Return transfer + compute time = end - start of the finished tasks in start order, (n_task,) microseconds."""
     runs = schedule.finished
     response: FloatArray = (schedule.end[runs] - schedule.start[runs]) / US
     return response

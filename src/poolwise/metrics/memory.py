@@ -93,7 +93,7 @@ def utilization_histogram(steps: Steps, bins: int = 10) -> Histogram:
 
 
 def degradation(outcomes: Outcomes) -> FloatArray:
-    """Return (n_job,) runtime / r - 1, where r is the runtime with local memory only; NaN for jobs that did not finish.
+    """Return runtime / r - 1, (n_job,), where r is the runtime with local memory only; NaN for jobs that did not finish.
 
     The runtime of a job whose tasks ran separately is the time from its first start to its last end.
     """
@@ -146,7 +146,7 @@ def _extra_ns(outcomes: Outcomes) -> IntArray:
 
 
 def _degradation_bins(outcomes: Outcomes) -> IntArray:
-    """Return (n_job,) floor(degradation / 5 %), in integer arithmetic so that a job at exactly 15 % is in the bin above.
+    """Return floor(degradation / 5 %), (n_job,), in integer arithmetic so that a job at exactly 15 % is in the bin above.
 
     The products fit into int64 for runs of up to 2.9 years.
     """

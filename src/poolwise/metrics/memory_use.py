@@ -16,7 +16,7 @@ def ran_out_of_memory(schedule: Schedule) -> BoolArray:
 
 
 def whole_nodes(schedule: Schedule, owners: IntArray | None = None) -> IntArray:
-    """Return (n_run,) number of whole nodes of each run, of all owners or of some."""
+    """Return the number of whole nodes of each run, (n_run,), counting all owners or only some."""
     rows = schedule.resource == schedule.machine.resource("nodes")
     if owners is not None:
         rows = rows & np.isin(schedule.owner, owners)

@@ -207,7 +207,7 @@ def _numbers(column: pl.Series, *, whole: bool) -> NDArray[Any]:
 
 
 def _nodes_held(schedule: Schedule) -> FloatArray:
-    """Return (n_job,) whole nodes held by a job's finished runs, weighted by each run's share of the time from start to end."""
+    """Return the whole nodes held by each job's finished runs, weighted by their shares of the time from start to end."""
     held = np.zeros(len(schedule.workload), dtype=np.float64)
     machine = schedule.machine
     if "nodes" not in machine.resources or not schedule.n_run:

@@ -40,7 +40,7 @@ def load_of(schedule: Schedule, window: Window) -> Load:
 
 
 def _covered(owner: np.ndarray, begin: np.ndarray, end: np.ndarray, count: int) -> FloatArray:
-    """Return (count,) ns covered by the union of each owner's intervals."""
+    """Return the time covered by the union of each owner's intervals, (count,) ns."""
     order = np.lexsort((begin, owner))
     owner, begin, end = owner[order], begin[order], end[order]
     first = np.searchsorted(owner, np.arange(count + 1))
@@ -54,7 +54,7 @@ def _covered(owner: np.ndarray, begin: np.ndarray, end: np.ndarray, count: int) 
 
 
 def _of_load(machine: Machine) -> FloatArray:
-    """Return (n_owner, n_resource) contribution of one unit of a resource to its owner's load; 0 for other resources."""
+    """Return the contribution of one unit of a resource to its owner's load, (n_owner, n_resource); 0 for other resources."""
     values = np.zeros(machine.capacity.shape)
     others = tuple(name for name in machine.resources if name not in ("memory", "storage"))  # allocated whole, or in shares
     loads = {Kind.NODE: (("cores",), ("nodes",)), Kind.POOL: (("memory",),), Kind.DEVICE: (("bandwidth",), others)}
@@ -70,7 +70,7 @@ def _of_load(machine: Machine) -> FloatArray:
 
 
 def multiplicity(machine: Machine) -> IntArray:
-    """Return the (n_owner,) numbers of identical units that each owner represents: the whole nodes of a rack are one owner."""
+    """Return the number of identical units that each owner represents, (n_owner,): the whole nodes of a rack are one owner."""
     whole = machine.capacity[:, machine.resource("nodes")] if "nodes" in machine.resources else 0
     return np.asarray(np.where((machine.kind == Kind.NODE) & (whole > 0), whole, 1), dtype=np.int64)
 

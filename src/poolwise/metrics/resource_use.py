@@ -45,7 +45,7 @@ def resource_use(schedule: Schedule, window: Window) -> tuple[ResourceUse, ...]:
 
 
 def owners_with(machine: Machine, name: str) -> tuple[IntArray, int]:
-    """Return (n_owner,) capacity of a requested name, a resource or a device type, and its column."""
+    """Return the capacity of a requested name, a resource or a device type, (n_owner,), and its column."""
     if name in machine.resources:
         column = machine.resource(name)
         return np.where(_counts(machine, name), machine.capacity[:, column], 0), column
@@ -57,7 +57,7 @@ def owners_with(machine: Machine, name: str) -> tuple[IntArray, int]:
 
 
 def _counts(machine: Machine, name: str) -> np.ndarray:
-    """Return (n_owner,) owners whose capacity jobs may hold: not links, and bandwidth only of devices."""
+    """Return a mask of the owners whose capacity jobs may hold, (n_owner,): no links, and bandwidth only of devices."""
     if name == "bandwidth":
         return np.equal(machine.kind, Kind.DEVICE)
     return np.not_equal(machine.kind, Kind.LINK)
@@ -86,7 +86,7 @@ def requested_amounts(workload: Workload, name: str) -> FloatArray:
 
 
 def _waits(schedule: Schedule, name: str, window: Window) -> tuple[IntArray, IntArray, FloatArray]:
-    """Return (k,) submission, start (or the window's end) and requested amount of each job that was not rejected."""
+    """Return submission, start (or the window's end) and requested amount of each job that was not rejected, (k,) each."""
     workload = schedule.workload
     begun = np.full(len(workload), window.end, dtype=np.int64)
     np.minimum.at(begun, schedule.job, schedule.start)

@@ -16,17 +16,17 @@ TAU_S = 10.0
 
 
 def wait_s(outcomes: Outcomes) -> FloatArray:
-    """Return (n_job,) w = start - submit, seconds; NaN for jobs that did not finish."""
+    """Return the waits w = start - submit, (n_job,) seconds; NaN for jobs that did not finish."""
     return np.where(outcomes.finished, (outcomes.start - outcomes.submit) / SECOND, np.nan)
 
 
 def runtime_s(outcomes: Outcomes) -> FloatArray:
-    """Return (n_job,) d = end - start, seconds; NaN for jobs that did not finish."""
+    """Return the durations d = end - start, (n_job,) seconds; NaN for jobs that did not finish."""
     return np.where(outcomes.finished, (outcomes.end - outcomes.start) / SECOND, np.nan)
 
 
 def bounded_slowdown(outcomes: Outcomes, tau_s: float = TAU_S) -> FloatArray:
-    """Return (n_job,) max((w + d) / max(d, tau), 1); NaN for jobs that did not finish.
+    """Return max((w + d) / max(d, tau), 1) of each job, (n_job,); NaN for jobs that did not finish.
 
     d is the actual runtime, so a job that remote memory slows down can look better than one that is not slowed down. Read it
     together with `bounded_slowdown_local`.
@@ -36,7 +36,7 @@ def bounded_slowdown(outcomes: Outcomes, tau_s: float = TAU_S) -> FloatArray:
 
 
 def bounded_slowdown_local(outcomes: Outcomes, tau_s: float = TAU_S) -> FloatArray:
-    """Return (n_job,) max((w + d) / max(r, tau), 1), r the runtime with local memory only; NaN for jobs that did not finish.
+    """Return max((w + d) / max(r, tau), 1), (n_job,), with r the runtime in local memory; NaN for jobs that did not finish.
 
     Degradation by remote memory raises it just as waiting does.
     """

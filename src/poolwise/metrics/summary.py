@@ -74,7 +74,7 @@ def metric_columns(measures: Iterable[Measure], rows: Collection[Iterable[str]])
 
 
 def metrics_named(measures: Iterable[Measure], names: Iterable[str]) -> dict[str, Metric]:
-    """Return name -> metric for names that `measure_run` returned; the description of a part includes its name."""
+    """Return name -> metric for names that `measure_run` returned; the description of "METRIC.PART" includes the part."""
     metrics = metrics_of(measures)
     named: dict[str, Metric] = {}
     for name in names:

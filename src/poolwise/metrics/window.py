@@ -49,7 +49,7 @@ class Window:
 
 
 def amounts_in_steps(times: IntArray, begin: IntArray, end: IntArray, amount: FloatArray) -> FloatArray:
-    """Return (n_time - 1,) sum of the amounts whose interval [begin, end) covers each step between ascending times (ns)."""
+    """Return the sum of amounts whose interval [begin, end) covers each step between ascending times (ns), (n_time - 1,)."""
     change = np.zeros(len(times) + 1)
     np.add.at(change, np.searchsorted(times, begin), amount)
     np.add.at(change, np.searchsorted(times, end), -amount)

@@ -121,7 +121,7 @@ def _workload(arrival: IntArray, prompt: IntArray, size: IntArray, rest: IntArra
 
 
 def _times(source: Source) -> IntArray:
-    """Return (n_row,) ns since the first second of the trace."""
+    """Return the times since the first second of the trace, (n_row,) ns."""
     whole, fraction = [], []
     for row, word in enumerate(source.texts("TIMESTAMP").tolist()):
         seconds, _, digits = word.strip().partition(".")

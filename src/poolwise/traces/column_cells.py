@@ -38,7 +38,7 @@ T = TypeVar("T")
 
 
 class Times(NamedTuple):
-    """Times of (n_row,) rows in ns, and a mask of the known ones; unknown times are 0."""
+    """Times of rows in ns, (n_row,), and a mask of the known ones; unknown times are 0."""
 
     ns: IntArray
     known: BoolArray
@@ -198,7 +198,7 @@ N = TypeVar("N", IntArray, FloatArray)
 
 
 def _fill_known(values: N, is_known: BoolArray) -> N:
-    """Return (n_row,) values at the known rows, 0 elsewhere."""
+    """Return the values at the known rows and 0 elsewhere, (n_row,)."""
     result = np.zeros_like(values, shape=len(is_known))
     result[is_known] = values
     return result

@@ -100,6 +100,6 @@ def _elapsed(start: Times, end: Times) -> Times:
 
 
 def _waits(submit: Times, start: Times | None, wait: Times | None) -> FloatArray | None:
-    """Return (n_row,) recorded waits in s, NaN where unknown; None if the table records none."""
+    """Return the recorded waits in s, (n_row,), NaN where unknown; None if the table records none."""
     waits = wait if wait is not None else None if start is None else _elapsed(submit, start)
     return None if waits is None else np.where(waits.known, waits.ns / SECOND, np.nan)

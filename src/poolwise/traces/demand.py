@@ -127,7 +127,7 @@ class Demand:
         return Request(np.ones_like(nodes), {"nodes": nodes, "memory": memory, **amounts}, repaired)
 
     def _node_sizes(self, machine: Machine, name: str) -> tuple[IntArray, IntArray]:
-        """Return the (n_job,) smallest and largest amounts of a resource among the whole nodes on which each job may run."""
+        """Return the smallest and largest amounts of a resource on the whole nodes on which each job may run, (n_job,)."""
         groups = machine.racks.nodes
         amounts = machine.per_node[name][groups]
         least, most = (np.full(len(self.parts), int(size)) for size in (amounts.min(), amounts.max()))
@@ -162,7 +162,7 @@ class Demand:
 
 
 def split_over_nodes(processors: IntArray, machine: Machine) -> tuple[IntArray, IntArray]:
-    """Return (n_job,) numbers of shared nodes for jobs with (n_job,) processors, and (n_job,) cores on each node.
+    """Return the number of shared nodes for each job's processors, and the cores on each node, (n_job,) each.
 
     A job that fits one node takes one. Larger jobs take ceil(processors / c) nodes with the same number of cores each, where c
     is the most common core count of the nodes, the largest in a tie. Raises InputError for nodes without cores.

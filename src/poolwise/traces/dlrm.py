@@ -126,7 +126,7 @@ class DLRM(TraceFormat):
 
 
 def _times(source: Source) -> tuple[IntArray, IntArray, IntArray, tuple[BoolArray, BoolArray]]:
-    """Return (n_row,) creation, scheduling and deletion in ns, and masks of the rows with a known creation and deletion."""
+    """Return creation, scheduling and deletion (ns), and masks of rows with a known creation and deletion, (n_row,) each."""
     created, began, ended = columns = [_round_noise(known_numbers(source, name)) for name in _TIMES]
     for name, column in zip(_TIMES, columns, strict=True):
         refuse(source, name, (column < 0) | (column > _LONGEST), "is not a time in seconds since the trace began")

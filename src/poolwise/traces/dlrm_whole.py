@@ -38,7 +38,7 @@ def whole_instances(
 
 
 def _running_sum(group: IntArray, value: FloatArray) -> FloatArray:
-    """Return (n,) sums of the values of each row and the earlier rows of its group."""
+    """Return the sum of the values of each row and the earlier rows of its group, (n,)."""
     order = np.argsort(group, kind="stable")
     total = np.cumsum(value[order])
     first = np.searchsorted(group[order], group[order])

@@ -158,7 +158,7 @@ class MappedTable(TraceFormat):
         )
 
     def _memory(self, cells: JobCells, counts: Mapping[str, IntArray]) -> tuple[FloatArray, bool]:
-        """Return (n_row,) MiB on each node of a job, 0 where unknown, and whether the table gives memory per node."""
+        """Return the MiB on each node of a job, (n_row,), 0 where unknown, and whether the table gives memory per node."""
         none = np.zeros(len(cells.source), dtype=np.float64)
         fields = [name for name in _MEMORY if name in cells]
         if len(fields) > 1:
@@ -210,7 +210,7 @@ def _require(source: Source, columns: ColumnMap, notes: list[str]) -> None:
 
 
 def _feedback(cells: JobCells) -> dict[str, NDArray[np.generic]]:
-    """Return (n_row,) predecessors, -1 for none, and think times after them in s, 0 where unknown."""
+    """Return predecessors, -1 for none, and the think times after them in s, 0 where unknown, (n_row,) each."""
     if "preceding" not in cells or "id" not in cells:
         lacking = "preceding" if "id" in cells else "id"
         problem = f"no column is mapped to {lacking}, which closed_loop requires to find each job's predecessor"
@@ -221,7 +221,7 @@ def _feedback(cells: JobCells) -> dict[str, NDArray[np.generic]]:
 
 
 def _ids(cells: JobCells, notes: _Notes) -> tuple[IntArray | None, dict[str, NDArray[np.generic]]]:
-    """Return (n_row,) ids, or None to number the kept rows; and the attribute job_name if the ids are not unique numbers."""
+    """Return ids, (n_row,), or None to number the kept rows; and the attribute job_name if the ids are not unique numbers."""
     if "id" not in cells:
         return None, {}
     column, ids = cells.column_map["id"].column, cells.wholes("id")

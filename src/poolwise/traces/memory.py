@@ -44,7 +44,7 @@ def parse_memory_unknown(unknown: str) -> int | None:
 
 
 def with_unknown(memory: IntArray, is_known: BoolArray, unknown: str, repaired: dict[str, int]) -> IntArray:
-    """Return (n_job,) MiB, with the substitute for unknown memory, and count these jobs as repaired."""
+    """Return the memory (MiB), (n_job,), with a substitute where unknown, and count these jobs as repaired."""
     amount = parse_memory_unknown(unknown)
     if amount is None or is_known.all():
         return memory

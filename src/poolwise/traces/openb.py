@@ -84,7 +84,7 @@ class OpenB(TraceFormat):
 
 
 def _times(source: Source) -> tuple[IntArray, FloatArray, FloatArray, BoolArray]:
-    """Return (n_pod,) creation in s, runtime and wait in s (NaN if unknown), and whether the pod was scheduled."""
+    """Return creation, runtime and wait in s (NaN if unknown), and whether the pod was scheduled, (n_pod,) each."""
     created = source.wholes("creation_time")
     deleted, began = (known_numbers(source, name) for name in ("deletion_time", "scheduled_time"))
     for name, column in (("creation_time", created.astype(np.float64)), ("deletion_time", deleted), ("scheduled_time", began)):

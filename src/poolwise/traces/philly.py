@@ -81,7 +81,7 @@ class Philly(TraceFormat):
 
 
 def _submit(source: Source, local: tzinfo) -> tuple[IntArray, int]:
-    """Return (n_job,) seconds since 1970, and how many are in the hour that a clock repeats when summer time ends."""
+    """Return seconds since 1970, (n_job,), and how many are in the hour that a clock repeats when summer time ends."""
     try:
         submit, repeated = time_of_day.seconds([word.strip() for word in source.texts("timestamp").tolist()], local)
     except NotANumber as error:

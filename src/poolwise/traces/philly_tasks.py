@@ -71,7 +71,7 @@ class PhillyTasks(TraceFormat):
         return replace(workload, excluded={**jobs.excluded, **excluded}, repaired=repaired, name=jobs.name)
 
     def _reference(self, machine: Machine) -> FloatArray:
-        """Return (n_task_type,) operations per microsecond of the reference unit."""
+        """Return the operations per microsecond of the reference unit, (n_task_type,)."""
         units = machine.of_kind(Kind.NODE).tolist()
         reference_unit = next((unit for unit in units if machine.type[unit] == self.reference), None)
         if reference_unit is None:

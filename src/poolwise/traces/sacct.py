@@ -170,7 +170,7 @@ class Sacct(TraceFormat):
         )
 
     def _memory(self, jobs: SacctRows, steps: SacctRows) -> tuple[FloatArray, dict[str, int]]:
-        """Return (n_job,) MiB on each node that a job had, 0 where unknown, and counts of repaired values."""
+        """Return the memory (MiB) on each node that a job had, (n_job,), 0 where unknown, and counts of repaired values."""
         memory = np.zeros(len(jobs), dtype=np.float64)
         repaired: dict[str, int] = {}
         used, requested = _FIELDS[self.memory_field]
@@ -185,7 +185,7 @@ class Sacct(TraceFormat):
 
 
 def _states(jobs: SacctRows) -> NDArray[np.str_]:
-    """Return (n_job,) states; "CANCELLED by 17" becomes "CANCELLED"."""
+    """Return the states, (n_job,); "CANCELLED by 17" becomes "CANCELLED"."""
     state = np.array([word.partition(" ")[0] for word in jobs.words("State")], dtype=np.str_)
     states = [*_WAITING, *_RUNNING, *_ENDED]
     jobs.refuse(~np.isin(state, states), "State", "unknown state '{value}'", f"known: {', '.join(sorted(states))}")
@@ -210,7 +210,7 @@ def _select(jobs: SacctRows, state: NDArray[np.str_]) -> tuple[BoolArray, dict[s
 
 
 def _used(jobs: SacctRows, steps: SacctRows) -> tuple[FloatArray, dict[str, int]]:
-    """Return (n_job,) MiB on a node, the largest of the job's own row and its steps, and counts of repaired values."""
+    """Return the MiB used on a node, (n_job,), the maximum over a job's row and its steps, and counts of repaired values."""
     most: dict[str, float] = {}
     repaired: dict[str, int] = {}
     job_ids = {*jobs.words("JobIDRaw")}
@@ -229,7 +229,7 @@ def _used(jobs: SacctRows, steps: SacctRows) -> tuple[FloatArray, dict[str, int]
 
 
 def _tasks(rows: SacctRows) -> tuple[IntArray, int]:
-    """Return (n_row,) tasks on the fullest node, and the number of rows without a number of tasks."""
+    """Return the number of tasks on the fullest node, (n_row,), and the number of rows without a number of tasks."""
     unknown = np.array([word in ("", "0") for word in rows.words("NTasks")], dtype=np.bool_)
     tasks = np.ones(len(rows), dtype=np.int64)
     counted = rows.filter_rows(~unknown)
@@ -242,7 +242,7 @@ def _tasks(rows: SacctRows) -> tuple[IntArray, int]:
 
 
 def _requested(jobs: SacctRows) -> FloatArray:
-    """Return (n_job,) requested MiB on each node that a job had, 0 where unknown."""
+    """Return the requested memory (MiB) on each node that a job had, (n_job,), 0 where unknown."""
     amount, per = jobs.read(
         "ReqMem", sacct_rows.requested_mib, "export it without --noconvert, in sacct's format: 4G, 2Gn, 2Gc"
     )
@@ -263,7 +263,7 @@ def _cpus(jobs: SacctRows) -> IntArray:
 
 
 def _requested_cpus(jobs: SacctRows) -> IntArray:
-    """Return the (n_job,) requested CPUs of all nodes, 0 where unknown."""
+    """Return the requested CPUs of all nodes, (n_job,), 0 where unknown."""
     if "ReqCPUS" not in jobs.names:
         return np.zeros(len(jobs), dtype=np.int64)
     cpus = jobs.read("ReqCPUS", lambda words: sacct_rows.counts([word or "0" for word in words]), "write a whole number")
@@ -279,7 +279,7 @@ def _demand(jobs: SacctRows, memory: FloatArray) -> Demand:
 
 
 def _times(jobs: SacctRows, machine: Machine, *, keep: bool = False) -> tuple[IntArray, IntArray, IntArray, dict[str, int]]:
-    """Return (n_job,) runtimes, requested times and recorded limits in ns, and counts of repaired requested times.
+    """Return runtimes, requested times and recorded limits, (n_job,) ns each, and counts of repaired requested times.
 
     A recorded limit that is missing is `units.UNKNOWN`. With `keep`, requested times are the recorded limits, or the limits of
     partitions.
@@ -310,7 +310,7 @@ def _times(jobs: SacctRows, machine: Machine, *, keep: bool = False) -> tuple[In
 
 
 def _partition_limits(jobs: SacctRows, words: list[str], machine: Machine) -> IntArray:
-    """Return (n_job,) longest times (ns) of the partitions of jobs with the limit Partition_Limit, otherwise `UNKNOWN`."""
+    """Return the partitions' longest times (ns) for jobs with the limit Partition_Limit, else `UNKNOWN`, (n_job,)."""
     longest = {part.name: part.max_time for part in machine.partitions}
     names = jobs.words("Partition") if "Partition" in jobs.names else [""] * len(words)
     pairs = zip(names, words, strict=True)
@@ -319,7 +319,7 @@ def _partition_limits(jobs: SacctRows, words: list[str], machine: Machine) -> In
 
 
 def _submit(jobs: SacctRows, local: tzinfo) -> tuple[int, IntArray, dict[str, FloatArray], dict[str, int]]:
-    """Return the first submission in ns since 1970, (n_job,) ns since it, the recorded waits, and counts of repaired values."""
+    """Return the first submission (ns since 1970), submissions (ns since then), recorded waits, and counts of repairs."""
     remedy = "write times in sacct's format, and set their time zone (--timezone)"
     submit, twice = jobs.read("Submit", lambda words: time_of_day.seconds(words, local), remedy)
     far = np.abs(submit - np.sort(submit)[len(submit) // 2]) > _LONGEST // 2
@@ -356,7 +356,7 @@ def _licenses(jobs: SacctRows, machine: Machine) -> tuple[dict[str, IntArray], d
 
 
 def supported_licenses(requested: Mapping[str, IntArray], machine: Machine) -> tuple[dict[str, IntArray], dict[str, int]]:
-    """Return the columns of (n_job,) requested licenses by name, and the number of jobs with licenses that the machine lacks.
+    """Return the requested licenses, (n_job,), by name, and the number of jobs with licenses that the machine lacks.
 
     A machine without licenses does not limit any, so all columns are kept.
     """

@@ -88,7 +88,7 @@ def split_jobs_and_steps(rows: SacctRows, local: tzinfo) -> tuple[SacctRows, Sac
 
 
 def _names(rows: SacctRows) -> tuple[list[str | None], int]:
-    """Return (n_row,) job number and step, None for a row of pending array tasks; and the number of such rows."""
+    """Return the job number and step of each row, None for a row of pending array tasks; and the number of such rows."""
     raw = "JobIDRaw" in rows.names
     column, pattern = ("JobIDRaw", _RAW) if raw else ("JobID", _NAME)
     words = rows.words(column)
@@ -163,7 +163,7 @@ def add_missing_columns(rows: SacctRows, local: tzinfo, *, jobs: bool) -> SacctR
 
 
 def _elapsed(rows: SacctRows, local: tzinfo) -> list[str]:
-    """Return (n_row,) runtimes in seconds as text, "0" where unknown, from Elapsed or from Start and End."""
+    """Return runtimes in seconds as text, (n_row,), "0" where unknown, from Elapsed or from Start and End."""
     if "Elapsed" in rows.names:
         known = np.array([word not in UNKNOWN for word in rows.words("Elapsed")], dtype=np.bool_)
         ran = rows.filter_rows(known).read("Elapsed", lengths, "write a time in sacct's format: 1-02:03:04")
@@ -181,7 +181,7 @@ def _elapsed(rows: SacctRows, local: tzinfo) -> list[str]:
 
 
 def _limits(rows: SacctRows) -> list[str]:
-    """Return (n_row,) time limits in minutes as text, words such as UNLIMITED unchanged, empty if the export has none."""
+    """Return time limits in minutes as text, (n_row,): words such as UNLIMITED unchanged, empty if the export has none."""
     if "Timelimit" not in rows.names:
         return [""] * len(rows)
     words = rows.words("Timelimit")

@@ -68,7 +68,7 @@ class SacctRows(NumberedRows):
     cells: Sequence[Sequence[str]]
 
     def words(self, name: str) -> list[str]:
-        """Return the (n_row,) texts of a column."""
+        """Return the texts in a column, (n_row,)."""
         column = self.names.index(name)
         return [row[column] for row in self.cells]
 
@@ -101,7 +101,7 @@ class SacctRows(NumberedRows):
             self.fail(unreadable(words, reader), name, error.problem, remedy)
 
     def wholes(self, name: str) -> IntArray:
-        """Return (n_row,) whole numbers of a column."""
+        """Return the whole numbers in a column, (n_row,)."""
         return self.read(name, wholes, "write a whole number; export it with --parsable2")
 
 
@@ -185,7 +185,7 @@ def _check_header(path: Path, line: int, names: tuple[str, ...]) -> None:
 
 
 def counts(words: Sequence[str]) -> IntArray:
-    """Parse (n_word,) numbers of nodes or tasks, which sacct may abbreviate with K = 1024; raise NotANumber."""
+    """Parse numbers of nodes or tasks, (n_word,), which sacct may abbreviate with K = 1024; raise NotANumber."""
     values = np.empty(len(words), dtype=np.int64)
     for position, word in enumerate(words):
         match = _COUNT.fullmatch(word)
@@ -197,7 +197,7 @@ def counts(words: Sequence[str]) -> IntArray:
 
 
 def lengths(words: Sequence[str]) -> IntArray:
-    """Parse (n_word,) durations such as 1-02:03:04, 02:03:04 and 03:04 to seconds; raise NotANumber."""
+    """Parse durations, (n_word,), such as 1-02:03:04, 02:03:04 and 03:04, to seconds; raise NotANumber."""
     values = np.empty(len(words), dtype=np.int64)
     for position, word in enumerate(words):
         match = _LENGTH.fullmatch(word)
@@ -209,7 +209,7 @@ def lengths(words: Sequence[str]) -> IntArray:
 
 
 def gpus(words: Sequence[str]) -> IntArray:
-    """Return (n_word,) GPUs in AllocTRES, 4 for "cpu=32,gres/gpu:a100=4,gres/gpu=4"; add up types only if there is no total."""
+    """Return the GPUs in AllocTRES: 4 for "cpu=32,gres/gpu:a100=4,gres/gpu=4"; add up types only if there is no total."""
     values = np.zeros(len(words), dtype=np.int64)
     for position, word in enumerate(words):
         amounts = [(bool(kind), int(count)) for kind, count in _GPUS.findall(word)]
@@ -228,7 +228,7 @@ def licenses(words: Sequence[str]) -> dict[str, IntArray]:
 
 
 def used_mib(words: Sequence[str]) -> FloatArray:
-    """Parse (n_word,) MaxRSS to MiB, 0 if empty; a number without a unit is in bytes. Raise NotANumber."""
+    """Parse values of MaxRSS, (n_word,), to MiB, 0 if empty; a number without a unit is in bytes. Raise NotANumber."""
     return _memory(words, lambda match: not match[3])[0]
 
 

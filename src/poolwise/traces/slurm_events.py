@@ -71,7 +71,7 @@ class EventLines(NumberedRows):
     text: list[str] = field(kw_only=True)
 
     def filter_rows(self, keep: BoolArray) -> EventLines:
-        """Return the rows for which (n_row,) `keep` is true, as all rows of the trace."""
+        """Return the rows for which `keep`, (n_row,), is true, as if they were all rows of the trace."""
         return EventLines(self.path, self.line[keep], text=list(compress(self.text, keep)))
 
 
@@ -274,7 +274,7 @@ def _gpus(options: Mapping[str, str], nodes: int, tasks: int, dropped: list[str]
 
 
 def _memory(options: Mapping[str, str], nodes: int, cpus: int, dropped: list[str]) -> float:
-    """Return MiB on each node, NaN if unknown; raise InvalidOption."""
+    """Return the memory (MiB) on each node, NaN if unknown; raise InvalidOption."""
     if "mem" in options and "mem-per-cpu" in options:
         raise InvalidOption("--mem and --mem-per-cpu exclude each other", "mem", "remove one of them")
     name = "mem" if "mem" in options else "mem-per-cpu"
@@ -352,7 +352,7 @@ def _request(events: list[_Event], memory: FloatArray, partition: NDArray[np.str
 
 
 def _ids(events: list[_Event]) -> IntArray:
-    """Return (n_job,) ids: jobs without an id get numbers above the others, in their order."""
+    """Return the ids, (n_job,): jobs without an id get numbers above all others, in their order."""
     following = iter(range(max((event.id for event in events if event.id is not None), default=0) + 1, 2**62))
     return np.array([next(following) if event.id is None else event.id for event in events], dtype=np.int64)
 

@@ -128,14 +128,14 @@ class SWF(TraceFormat):
         return replace(workload, closed_loop=self.closed_loop)
 
     def _processors(self, log: SwfRows) -> IntArray:
-        """Return (n_row,) processors."""
+        """Return the number of processors of each job, (n_row,)."""
         for column in (swf.ALLOCATED, swf.REQUESTED_PROCESSORS):
             many = log.values[:, column] > _LARGEST
             log.refuse(many, column, "{value} exceeds 2**31 processors", "correct or remove the row")
         return np.ceil(log.processors).astype(np.int64)
 
     def _memory_per_node(self, log: SwfRows, kilobytes: FloatArray, cores: IntArray) -> IntArray:
-        """Return (n_row,) MiB on each node of a job that uses `cores` processors per node."""
+        """Return the memory (MiB) on each node of a job that uses `cores` processors per node, (n_row,)."""
         memory = round_up(kilobytes * np.minimum(log.processors, cores) / 1024 * self.memory_scale)
         for column in _COLUMNS[self.memory_field]:
             log.refuse(
@@ -147,7 +147,7 @@ class SWF(TraceFormat):
         return memory.astype(np.int64)
 
     def _memory(self, log: SwfRows) -> FloatArray:
-        """Return (n_row,) KB per processor, 0 where unknown."""
+        """Return the memory (KB) per processor, (n_row,), 0 where unknown."""
         kilobytes = np.zeros(len(log), dtype=np.float64)
         for column in _COLUMNS[self.memory_field]:
             kilobytes = np.where(kilobytes > 0, kilobytes, np.maximum(log.values[:, column], 0.0))
@@ -155,7 +155,7 @@ class SWF(TraceFormat):
 
 
 def split_processors(machine: Machine, processors: IntArray) -> tuple[IntArray, IntArray, dict[str, int]]:
-    """Return nodes of jobs with (n_row,) processors, processors on each node, and counts of rounding on shared nodes."""
+    """Return the nodes of jobs, (n_row,), their processors on each node, and counts of rounding on shared nodes."""
     if "nodes" in machine.resources:
         cores = cores_per_node(machine)
         return -(-processors // cores), np.minimum(processors, cores), {}
@@ -191,7 +191,7 @@ def _keep(log: SwfRows, kilobytes: FloatArray, *, exclude_unknown: bool) -> tupl
 
 
 def _times(log: SwfRows, *, keep: bool = False) -> tuple[IntArray, IntArray, IntArray, dict[str, int]]:
-    """Return (n_row,) runtimes, requested times and recorded limits in ns, and counts of repaired requested times.
+    """Return runtimes, requested times and recorded limits, (n_row,) ns each, and counts of repaired requested times.
 
     A recorded limit that is missing is `units.UNKNOWN`. With `keep`, requested times are the recorded limits.
     """
@@ -211,7 +211,7 @@ def _times(log: SwfRows, *, keep: bool = False) -> tuple[IntArray, IntArray, Int
 
 
 def _submit(log: SwfRows) -> IntArray:
-    """Return (n_row,) ns since the first submission."""
+    """Return the times since the first submission, (n_row,) ns."""
     seconds = log.values[:, swf.SUBMIT]
     since = seconds - seconds.min()
     log.refuse(since > _LONGEST, swf.SUBMIT, "{value} is more than 68 years after the first job", _IN_SECONDS)

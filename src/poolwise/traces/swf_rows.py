@@ -94,7 +94,7 @@ class SwfLines(NumberedRows):
     text: list[str]
 
     def filter_rows(self, keep: BoolArray) -> SwfLines:
-        """Return the rows for which (n_row,) `keep` is true, as all rows of the log."""
+        """Return the rows for which `keep`, (n_row,), is true, as if they were all rows of the log."""
         return SwfLines(self.path, self.line[keep], self.comments, list(compress(self.text, keep)))
 
 
@@ -134,7 +134,7 @@ def parse_rows(lines: SwfLines, extra_columns: int = 0) -> SwfRows:
 
 
 def _numbers(lines: SwfLines, low: int, extra_columns: int) -> FloatArray:
-    """Return (n_row, 18) numbers of at most `_BLOCK` rows, starting at row `low`."""
+    """Return the numbers of at most `_BLOCK` rows, starting at row `low`, (n_row, 18)."""
     expected = len(FIELDS) + extra_columns
     words: list[str] = []
     for row in lines.text[low : low + _BLOCK]:

@@ -42,7 +42,7 @@ def check_unique(source: Source, ids: IntArray, name: str) -> None:
 
 
 def numbered(source: Source, name: str, remedy: str) -> IntArray:
-    """Return (n_row,) unique numbers that end each name; raise InputError if one is missing or repeated."""
+    """Return the numbers at the end of names, (n_row,); raise InputError if one is missing or repeated."""
     matches = [_NUMBER.search(text) for text in source.texts(name).tolist()]
     for row, match in enumerate(matches):
         if match is None:
@@ -53,7 +53,7 @@ def numbered(source: Source, name: str, remedy: str) -> IntArray:
 
 
 def exclusive_flags(source: Source, column: str) -> IntArray:
-    """Return (n_row,) 1 for exclusive jobs, 0 for others; raise InputError for a cell that is neither true nor false."""
+    """Return 1 for exclusive jobs and 0 for others, (n_row,); raise InputError for a cell that is neither true nor false."""
     words = source.texts(column).tolist()
     flags = [flag(word) for word in words]
     if None in flags:

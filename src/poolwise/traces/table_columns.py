@@ -256,7 +256,7 @@ not store them.
 def known_numbers(
     source: Source, name: str, remedy: str = "write a number, or leave the cell empty if it is unknown"
 ) -> FloatArray:
-    """Return (n_row,) float64, NaN for empty cells; raise InputError for text, NaN and infinities."""
+    """Return float64 numbers, (n_row,), NaN for empty cells; raise InputError for text, NaN and infinities."""
     words = [word.strip() for word in source.texts(name).tolist()]
     filled = [row for row, word in enumerate(words) if word]
     values = np.full(len(words), np.nan, dtype=np.float64)

@@ -83,9 +83,9 @@ def start_in_order(
 
 @inlined
 def _lacks_nodes(kind: int, here: int, blocks: BlockArrays, state: SharedState) -> bool:
-    """Return whether a job of a kind (`here` with windows) would not fit on the nodes that are not blocked even if nothing ran.
+    """Return whether a job of a kind (`here` under windows) would not fit on the unblocked nodes even if nothing ran.
 
-    Return False if its partitions have fewer nodes that are not blocked than it has parts.
+    Return False if its partitions have fewer unblocked nodes than it has parts.
     """
     if blocks.able.shape[1] == 0:
         return False

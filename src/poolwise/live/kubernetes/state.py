@@ -220,7 +220,7 @@ class ClusterState:
         return changed
 
     def _remaining(self, device: InventoryDevice, owner: int) -> IntArray:
-        """Return the (n_resource,) free amounts of a device; if it must not be used, minus the amounts that runs hold."""
+        """Return the free amounts of a device, (n_resource,); if it must not be used, minus the amounts that runs hold."""
         usage, none = self.cache.usage, np.zeros(self.capacity.shape[1], dtype=np.int64)
         has: IntArray = self.mapping.machine.capacity[owner].copy()
         if device.id in self.avoided or untolerated_taint(self.cache.inventory.taints(device), self._tolerated) is not None:

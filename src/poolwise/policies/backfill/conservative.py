@@ -183,7 +183,7 @@ class AvailabilityProfile:
         return self._free[: self.count]
 
     def startable(self, jobs: IntArray, positions: IntArray, placement: PlacementPolicy) -> IntArray:
-        """Return the `positions` whose jobs may fit from now on for their requested time, (k,)."""
+        """Return those of the `positions` whose jobs may fit from now on for their requested time, (k,)."""
         if not len(positions):
             return positions
         view, rows = self.snapshot, jobs[positions]

@@ -137,7 +137,7 @@ def _start_until_first_head(
 def _lacks_nodes(job: int, blocked: BoolArray, cycle: SchedulingPass) -> bool:
     """Return whether a job would not fit outside blocked owners, (n_owner,), and windows even if nothing ran.
 
-    Return False if its partitions have fewer nodes that work and are not blocked than it requests.
+    Return False if it requests more nodes than its partitions have that work and are not blocked.
     """
     snapshot, machine = cycle.snapshot, cycle.snapshot.machine
     if not (machine.windows or blocked.any()):

@@ -52,7 +52,7 @@ class BackfillPlan:
     busy_nodes
         Whether to prefer nodes in use for reservations, Slurm's bf_busy_nodes (`BusyNodes`).
     groups_ends
-        Whether to group the ends of runs, as select/cons_tres does, instead of trying a job after each, as select/linear does.
+        Whether to group the ends of runs, as select/cons_tres does, or to try a job after each end, as select/linear does.
     """
 
     def __init__(
@@ -149,7 +149,7 @@ class BackfillPlan:
             begin = later
 
     def may_start(self, jobs: IntArray, placement: PlacementPolicy) -> BoolArray:
-        """Return a (k,) mask of the jobs, (k,) rows, that may start now; the others do not fit even without reservations."""
+        """Return a mask of the jobs, (k,), that may start now; all others do not fit even without reservations."""
         return placement.prefilter(jobs, self._state.free[None], self._state)
 
     def starts_now(self, job: Job, placement: PlacementPolicy) -> bool:
@@ -244,7 +244,7 @@ class BackfillPlan:
         return None, free[-1]
 
     def _large_enough(self, job: Job) -> BoolArray:
-        """Return (n_owner,) False for shared nodes that never fit a part of a job, and for their devices.
+        """Return a mask of the owners, (n_owner,), without shared nodes that never fit a part of a job, and their devices.
 
         Slurm compares cores and memory, and considers partitions and features, but not generic resources.
         """

@@ -27,7 +27,7 @@ class BackfillWindows:
     machine
         The machine.
     now
-        Time of the pass (ns). Plans are in whole seconds, but a job that starts now begins then.
+        Time of the pass (ns). Jobs that start now start at this time; all planned starts are in whole seconds.
     until
         End of the planning window (ns): jobs are not tried again from then on.
     resolution

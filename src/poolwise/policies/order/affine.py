@@ -59,7 +59,7 @@ class PowerTerm:
     pool: float = 0.0
 
     def evaluate(self, demand: LogDemand) -> FloatArray:
-        """Return the (k,) products. Overflows give infinity or NaN, which `AffineOrder.lines` rejects."""
+        """Return the products, (k,). Overflows give infinity or NaN, which `AffineOrder.lines` rejects."""
         with np.errstate(over="ignore", invalid="ignore"):
             return self.scale * np.power(10.0, _weighted_sum(self, demand))
 
@@ -77,7 +77,7 @@ class LogTerm:
     pool: float = 0.0
 
     def evaluate(self, demand: LogDemand) -> FloatArray:
-        """Return the (k,) weighted sums."""
+        """Return the weighted sums, (k,)."""
         return _weighted_sum(self, demand)
 
 
@@ -107,17 +107,17 @@ class Affine(AffineOrder):
     logs: LogTerm = field(default_factory=LogTerm)
 
     def slope(self, jobs: IntArray, table: JobTable, machine: Machine) -> FloatArray:
-        """Return the (k,) priorities gained per second."""
+        """Return the priority gained per second, (k,)."""
         return self.rise.evaluate(LogDemand.of(jobs, table, machine))
 
     def offset(self, jobs: IntArray, table: JobTable, machine: Machine) -> FloatArray:
-        """Return the (k,) priorities at submission."""
+        """Return the priorities at submission, (k,)."""
         demand = LogDemand.of(jobs, table, machine)
         return self.start.evaluate(demand) + self.logs.evaluate(demand)
 
 
 def _weighted_sum(weights: PowerTerm | LogTerm, demand: LogDemand) -> FloatArray:
-    """Return the (k,) sums of weights times logarithms, added in the order of the fields of `LogDemand`."""
+    """Return the sums of weights times logarithms, (k,), added in the order of the fields of `LogDemand`."""
     total = np.zeros(len(demand.runtime))
     for name in LogDemand._fields:
         total = total + getattr(weights, name) * getattr(demand, name)

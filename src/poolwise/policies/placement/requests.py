@@ -56,7 +56,7 @@ def request_kinds(machine: Machine, table: JobTable) -> IntArray:
 
 
 def once_per_kind(jobs: IntArray, kinds_of: Callable[[], IntArray], evaluate: Callable[[IntArray], BoolArray]) -> BoolArray:
-    """Return (k,) answers for (k,) rows of the job table, calling `evaluate` with only one job of each kind.
+    """Return an answer for each of some rows of the job table, (k,), calling `evaluate` with only one job of each kind.
 
     `kinds_of` returns the kinds, (n_job,), counted from 0. Even ten thousand waiting jobs are of only a few kinds.
     """

@@ -14,12 +14,12 @@ BUCKETS = 48  # half hours, as in the Lublin-Feitelson model
 
 
 def poisson(seed: int, stream: str, job: IntArray) -> FloatArray:
-    """Return (n,) event times of a Poisson process of rate 1; the first job arrives at time 0."""
+    """Return the event times of a Poisson process of rate 1, (n,); the first job arrives at time 0."""
     return since_first(exponential(seed, stream, job))
 
 
 def since_first(gaps: FloatArray) -> FloatArray:
-    """Return (n,) arrival times from the (n,) gaps before each job; the gap before the first job is ignored."""
+    """Return the arrival times, given the gaps before each job, (n,) each; the gap before the first job is ignored."""
     times: FloatArray = np.cumsum(np.concatenate([np.zeros(min(1, len(gaps))), gaps[1:]]))
     return times
 
@@ -51,7 +51,7 @@ class DailyCycle:
         return _within_days(time, self._time, self._operational)
 
     def arrivals(self, operational: FloatArray, last: float | None = None) -> IntArray:
-        """Return (n,) arrivals in whole s at (n,) operational times; if `last` is given, stretch them to end at `last` s."""
+        """Convert operational times to arrivals in whole s, (n,); if `last` is given, stretch them to end at `last` s."""
         if last is not None and len(operational) and operational[-1] > 0:
             operational = operational * (float(self.to_operational(np.array([last]))[0]) / float(operational[-1]))
         return np.rint(self.to_time(operational)).astype(np.int64)

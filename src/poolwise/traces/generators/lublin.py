@@ -93,7 +93,7 @@ class Lublin:
 
 
 def sizes(seed: int, job: IntArray, machine: int) -> IntArray:
-    """Return (n,) nodes per job: serial, a power of two, or any number, two-stage uniform in the logarithm."""
+    """Return the nodes of each job, (n,): serial, a power of two, or any number, two-stage uniform in the logarithm."""
     high = math.log2(machine)
     medium = high - MEDIUM_BELOW_HIGH
     kind, stage, place = (uniform(seed, f"lublin.nodes.{part}", job) for part in ("kind", "stage", "place"))
@@ -105,7 +105,7 @@ def sizes(seed: int, job: IntArray, machine: int) -> IntArray:
 
 
 def runtimes(seed: int, job: IntArray, nodes: IntArray) -> IntArray:
-    """Return (n,) runtimes in whole s: hyper-gamma distributed in the logarithm, with a mixture that depends on the nodes."""
+    """Return runtimes in whole s, (n,): hyper-gamma distributed in the logarithm, with a mixture that depends on the nodes."""
     share = np.clip(SLOPE * nodes + INTERCEPT, 0.0, 1.0)
 
     def attempt(rows: IntArray, count: int) -> tuple[FloatArray, BoolArray]:
@@ -118,7 +118,7 @@ def runtimes(seed: int, job: IntArray, nodes: IntArray) -> IntArray:
 
 
 def gaps(seed: int, job: IntArray) -> FloatArray:
-    """Return (n,) gaps between jobs in s of operational time."""
+    """Return the gaps between jobs in s of operational time, (n,)."""
 
     def attempt(rows: IntArray, count: int) -> tuple[FloatArray, BoolArray]:
         logarithm = gamma(seed, f"lublin.gap.{count}", job[rows], *GAP)
@@ -128,7 +128,7 @@ def gaps(seed: int, job: IntArray) -> FloatArray:
 
 
 def cycle_weights() -> FloatArray:
-    """Return (BUCKETS,) weights of the half hours of the day, from midnight."""
+    """Return the weights of the half hours of the day, from midnight, (BUCKETS,)."""
     shape, scale = CYCLE
     weights = np.zeros(BUCKETS)
     for k in range(CYCLE_START, CYCLE_START + BUCKETS):

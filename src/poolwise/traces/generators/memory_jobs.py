@@ -113,7 +113,7 @@ class MemoryJobs:
             check_setting_range(0.0, 1.0, correlation=self.correlation)
 
     def _submit(self, name: str, job: IntArray, mean_work: float, work: float) -> IntArray:
-        """Return (n,) submit times in s; `mean_work` of a job and `work` of all jobs are in node-seconds."""
+        """Return the submit times in s, (n,); `mean_work` of a job and `work` of all jobs are in node-seconds."""
         operational = poisson(self.seed, f"{name}.arrivals", job) * (mean_work / (self.nodes * self.load))
         last = work / (self.nodes * self.load) if self.exact_load else None
         return DailyCycle.wave(self.daily_cycle, PEAK_HOUR).arrivals(operational, last)

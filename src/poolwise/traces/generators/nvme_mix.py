@@ -140,7 +140,7 @@ _COLUMNS = ("cores", "bandwidth", "storage", "peak_bandwidth")
 
 
 def _chosen(kinds: tuple[WorkloadKind, ...], pick: FloatArray) -> IntArray:
-    """Return (n,) kinds drawn by their shares from uniform numbers; raise InputError for invalid shares."""
+    """Return kinds drawn by their shares from uniform numbers, (n,); raise InputError for invalid shares."""
     shares = np.array([kind.share for kind in kinds])
     if not (np.isfinite(shares).all() and float(shares.min()) >= 0 and float(shares.sum()) > 0):
         raise InputError("shares must be at least 0 and not all 0", field="share", remedy="give each kind a weight")

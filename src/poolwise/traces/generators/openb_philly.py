@@ -156,7 +156,7 @@ class OpenbPhilly(Generator):
         return np.where(has_gpu, gpu, np.array(CPU_KINDS)[self._pick("cpu_kind", job, len(CPU_KINDS))])
 
     def _durations(self, philly: Mapping[int, IntArray], job: IntArray, count: IntArray) -> IntArray:
-        """Return (n_job,) durations (ns) of Philly jobs with as many GPUs, else with the next lower number, else the lowest."""
+        """Return durations (ns) of Philly jobs with as many GPUs, or the next lower number, or the lowest, (n_job,)."""
         gpu_counts, u = sorted(philly), uniform(self.seed, "openb_philly.duration", job)
         values = np.zeros(len(job), dtype=np.int64)
         for many in np.unique(count).tolist():

@@ -87,7 +87,7 @@ class UnitJobs(_UnitGenerator):
 
 
 def _group(draws: FloatArray, shares: Sequence[float]) -> IntArray:
-    """Return (n,) index of the share that each draw in [0, 1) falls into."""
+    """Return the index of the share into which each draw in [0, 1) falls, (n,)."""
     return np.minimum(np.searchsorted(np.cumsum(shares), draws, side="right"), len(shares) - 1)
 
 
@@ -164,7 +164,7 @@ class UnitStreams(_UnitGenerator):
 
 
 def _draw(stream: Stream, seed: int) -> tuple[IntArray, IntArray]:
-    """Return (jobs,) number of tasks and (jobs,) arrival in ns of each job."""
+    """Return the number of tasks and the arrival (ns) of each job, (jobs,) each."""
     job = np.arange(stream.jobs)
     span = stream.max - stream.min + 1
     sizes = stream.min + np.minimum(np.floor(span * uniform(seed, "stream.size", job)), span - 1).astype(np.int64)

@@ -16,18 +16,18 @@ from poolwise.random import uniform
 
 
 def exponential(seed: int, stream: str, job: IntArray) -> FloatArray:
-    """Return (n,) exponential variates of mean 1, by inversion."""
+    """Return exponential variates of mean 1, (n,), by inversion."""
     return -np.log1p(-uniform(seed, stream, job))
 
 
 def whole_below(n: int, seed: int, stream: str, job: IntArray) -> IntArray:
-    """Return (n_job,) uniform whole numbers below n."""
+    """Return uniform whole numbers below n, (n_job,)."""
     drawn = np.floor(n * uniform(seed, stream, job)).astype(np.int64)
     return np.minimum(drawn, n - 1)
 
 
 def normal(seed: int, stream: str, job: IntArray, attempt: int = 0) -> FloatArray:
-    """Return (n,) standard normal variates (Box, Muller 1958)."""
+    """Return standard normal variates, (n,) (Box, Muller 1958)."""
     radius = np.sqrt(-2.0 * np.log1p(-uniform(seed, f"{stream}.radius", job, attempt)))
     angle = 2.0 * np.pi * uniform(seed, f"{stream}.angle", job, attempt)
     normals: FloatArray = radius * np.cos(angle)
@@ -35,7 +35,7 @@ def normal(seed: int, stream: str, job: IntArray, attempt: int = 0) -> FloatArra
 
 
 def gamma(seed: int, stream: str, job: IntArray, shape: float | FloatArray, scale: float | FloatArray) -> FloatArray:
-    """Return gamma variates > 0 by transforming normals (Marsaglia, Tsang 2000, without their first test, a mere speedup).
+    """Return gamma variates > 0 by transforming normals (Marsaglia, Tsang 2000, without the test that only saves time).
 
     Shape, at least 1, and scale are numbers or (n,); the mean is shape * scale.
     """
@@ -83,6 +83,6 @@ class Quantiles:
             raise ValueError("the points of a quantile function must have ascending shares and nondecreasing values")
 
     def at(self, score: FloatArray) -> FloatArray:
-        """Return (n,) values at (n,) normal scores."""
+        """Return the values at normal scores, (n,) each."""
         values: FloatArray = np.exp(np.interp(score, self._scores, self._logarithms))
         return values

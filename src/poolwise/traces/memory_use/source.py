@@ -21,7 +21,7 @@ class MemoryUseSource(Protocol):
 
 
 def with_overestimates(workload: Workload, seed: int, overestimate: float, overestimating: float) -> IntArray:
-    """Return (n_job,) requested MiB per node: for a share of the jobs, drawn by job id, the workload's memory plus an excess.
+    """Return the requested MiB per node, (n_job,): for a share of the jobs, drawn by id, the workload's memory plus an excess.
 
     Rounded up. Raises InputError for an overestimate below 0 or a share outside [0, 1].
     """

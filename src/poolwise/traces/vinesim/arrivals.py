@@ -63,7 +63,7 @@ class InterArrival:
         return round_up(times).astype(np.int64)
 
     def _gaps(self, seed: int, job: IntArray) -> FloatArray:
-        """Return (n_job,) ns between each job and the previous one, 0 for the first."""
+        """Return the time between each job and the previous one, (n_job,) ns, 0 for the first."""
         draws = uniform(seed, "inter_arrival", job)
         scale = self.low if self.distribution == "exponential" else self.high - self.low
         gaps = -np.log1p(-draws) * scale if self.distribution == "exponential" else self.low + draws * scale

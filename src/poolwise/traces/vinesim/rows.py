@@ -100,7 +100,7 @@ def _rows(path: Path) -> Iterator[Line]:
 
 
 def whole_column(table: Sequence[Line], k: int, field: str) -> IntArray:
-    """Return (n_row,) whole numbers of at least 0 from word k of each row; raise InputError for the first invalid one."""
+    """Return word k of each row as whole numbers of at least 0, (n_row,); raise InputError for the first invalid one."""
     try:
         values = wholes([row.words[k] for row in table])
     except NotANumber as error:
@@ -125,7 +125,7 @@ def rows_by_unit_type(path: Path, names: Sequence[str], fields: Sequence[str] | 
 
 
 def cells(row: Line, names: Sequence[str], columns: str, missing: float = 0.0) -> FloatArray:
-    """Return (n_name,) numbers of a row, with `missing` for `--` and after an early end; `columns` describes the names.
+    """Return the numbers in a row, (n_name,), with `missing` for `--` and after an early end; `columns` describes the names.
 
     Raises InputError for a longer row.
     """

@@ -131,7 +131,7 @@ def machine_of_units(
 def _attributes(
     kinds: IntArray, n: int, affinity: FloatArray, prices: FloatArray | None, power: Power | None, types: Types
 ) -> dict[str, FloatArray]:
-    """Return (n_owner,) columns with the values of each unit's type, 0 for other owners."""
+    """Return columns with the values of each unit's type, (n_owner,) each, 0 for other owners."""
     by_type = {f"{PREFIX}{task}": affinity[:, task] for task in range(affinity.shape[1])}
     if prices is not None:
         by_type["price"] = prices

@@ -68,7 +68,7 @@ def _graph_changes(graph: TaskGraph) -> BoolArray:
 
 
 def _predecessors(graph: TaskGraph, first: IntArray) -> NDArray[np.object_]:
-    """Return (n_row,) texts of the rows that each row waits for; `first` has the first task of each row."""
+    """Return the rows that each row waits for, as text, (n_row,); `first` has the first task of each row."""
     row = np.searchsorted(first, graph.before, side="right") - 1
     values = np.empty(len(first), dtype=np.object_)
     for k, task in enumerate(first.tolist()):
@@ -77,7 +77,7 @@ def _predecessors(graph: TaskGraph, first: IntArray) -> NDArray[np.object_]:
 
 
 def _fastest(kinds: IntArray, operations: IntArray, machine: Machine) -> IntArray:
-    """Return (n_row,) ns on the fastest unit."""
+    """Return the times on the fastest unit, (n_row,) ns."""
     table = rates(machine)
     if not len(table):
         raise InputError(

@@ -232,7 +232,7 @@ class RoundTimes(MeasuredCase):
 
 
 def gpus_in_use(schedule: Schedule) -> tuple[FloatArray, IntArray]:
-    """Return the (k,) times, s, at which the number of devices in use changes, starting with 0, and the (k,) new numbers."""
+    """Return the times (s) at which the number of devices in use changes, from 0 on, and the new numbers, (k,) each."""
     device = schedule.machine.kind[schedule.owner] == Kind.DEVICE
     many = np.add.reduceat(np.append(device, False).astype(np.int64), schedule.offset[:-1])
     time = np.concatenate([[0], schedule.start, schedule.end])

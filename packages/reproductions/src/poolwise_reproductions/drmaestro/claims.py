@@ -68,7 +68,7 @@ class DrMaestroResults:
         self, scenario: DrMaestroScenario, policy: DrMaestroPolicy, metric: str, change: str = "", variant: str = "",
         experiment: str = "",
     ) -> FloatArray:  # fmt: skip
-        """Return (n_seed,) values of a metric in seed order.
+        """Return the values of a metric in seed order, (n_seed,).
 
         A policy that a variant does not affect is looked up without the variant. "NAME:2" selects the third value of a metric
         that is a list.
@@ -83,7 +83,7 @@ class DrMaestroResults:
         self, scenario: DrMaestroScenario, above: DrMaestroPolicy, below: DrMaestroPolicy, metric: str = "makespan_s",
         change: str = "", variant: str = "", experiment: str = "",
     ) -> FloatArray:  # fmt: skip
-        """Return (n_seed,) ratios of a metric under two policies, paired by seed and thus by jobs."""
+        """Return the ratios of a metric under two policies, (n_seed,), paired by seed and thus by jobs."""
         over, under = (self.seeds(scenario, policy, metric, change, variant, experiment) for policy in (above, below))
         both = min(len(over), len(under))
         ratios: FloatArray = over[:both] / under[:both]
@@ -324,7 +324,7 @@ def run_as(fit: str) -> str:
 
 
 def fits(results: DrMaestroResults, scenario: DrMaestroScenario) -> dict[str, FloatArray]:
-    """Return fit -> (n_seed,) makespans of Firmament divided by those of DRMaestro, for the fits that were run."""
+    """Return fit -> makespans of Firmament divided by those of DRMaestro, (n_seed,), for the fits that were run."""
     by_fit = {fit: results.ratio(scenario, "firmament", "drmaestro", change=run_as(fit)) for fit in FITS}
     return {fit: values for fit, values in by_fit.items() if len(values)}
 

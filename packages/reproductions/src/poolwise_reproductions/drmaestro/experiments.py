@@ -40,7 +40,7 @@ class TimeHistogram:
     shares: tuple[float, ...]
 
     def scores(self, u: FloatArray) -> FloatArray:
-        """Return (n,) times for (n,) uniform variates, in standard deviations from the mean."""
+        """Return times for uniform variates, (n,) each, in standard deviations from the mean."""
         edges, shares = np.array(self.edges), np.array(self.shares)
         low, high = edges[:-1], edges[1:]
         mean = float(shares @ (low + high)) / 2
@@ -137,7 +137,7 @@ def _draw(experiment: DrMaestroExperiment, settings: Mapping[str, Any], machine:
 
 
 def middle_kinds(score: FloatArray, kinds: int) -> IntArray:
-    """Return (n,) positions in a list of kinds for (n,) normal scores: the middle of the list is the mean."""
+    """Return positions in a list of kinds for normal scores, (n,) each: the middle of the list is the mean."""
     return np.clip(np.floor(kinds / 2 + kinds / 4 * score), 0, kinds - 1).astype(np.int64)
 
 

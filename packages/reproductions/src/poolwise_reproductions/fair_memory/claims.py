@@ -224,7 +224,7 @@ def figure_9(cells: FairMemoryResults) -> Iterator[KeyedRow]:
 
 
 def _distance(cells: FairMemoryResults, size: int) -> FloatArray:
-    """Return (n_seed,) greatest vertical distances between any two of the three CDFs of Figure 9; NaN if one was not run."""
+    """Return the greatest vertical distance between any two of Figure 9's three CDFs, (n_seed,); NaN if one was not run."""
     drawn = [cells.case("fm", 0), *(cells.case("fm", size, scope=scope) for scope in SCOPES)]
     cdfs = [np.array([run[CDF] for run in cells.runs(case)]) for case in drawn]
     if not all(len(cdf) for cdf in cdfs):

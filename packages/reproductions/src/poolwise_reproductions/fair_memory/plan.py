@@ -76,7 +76,7 @@ class FairMemoryPlan:
         return [*self.two_sizes(), *wanted, *more]
 
     def latencies(self) -> list[FairMemoryCase]:
-        """Return the runs of FM with pools of two sizes that serve a rack, or the whole system at each of its latencies."""
+        """Return the runs of FM with pools of two sizes that serve a rack or, with each of its latencies, the whole system."""
         return [*(c for c in self.two_sizes() if c.order == "fm"), *(c for c in self.cases() if c.scope == "system")]
 
     def costs(self) -> list[FairMemoryCase]:

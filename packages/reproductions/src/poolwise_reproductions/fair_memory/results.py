@@ -84,7 +84,7 @@ class FairMemoryResults(SeedResults[FairMemoryCase]):
         return sorted({case.size_tb for case in self.measurements if case.size_tb and (case.machine, case.trace) == here})
 
     def __call__(self, metric: str, order: str, size: int, scope: PoolScope = "rack") -> FloatArray:
-        """Return (n_seed,) values of a metric under an order; fairness is relative to the baseline of the reading."""
+        """Return the values of a metric under an order, (n_seed,); fairness is relative to the baseline of the reading."""
         order = self.reading.f1 if order == "f1" else order
         if self.reading.baseline == "512 GB" and metric in (*FAIRNESS.values(), *EXTREME.values(), "compared_jobs"):
             metric = f"plain_{metric}"

@@ -156,7 +156,7 @@ def _in_bursts(jobs: Workload, seed: int, correlation: float, hours: int) -> Wor
 
 
 def _normal_scores(values: FloatArray, seed: int, jobs: Workload) -> FloatArray:
-    """Return (n,) normal scores of the ranks of (n,) values, with ties broken at random."""
+    """Return the normal scores of the ranks of values, (n,), with ties broken at random."""
     order = np.lexsort((normal(seed, "traces.ties", jobs.id), values))
     scores = np.empty(len(values))
     scores[order] = np.sort(normal(seed, "traces.scores", jobs.id))

@@ -47,7 +47,7 @@ class View:
     variant: ProblemVariant = AS_PUBLISHED
 
     def value(self, method: str, metric: str, tolerance: float, eta: float) -> np.ndarray:
-        """Return (n_seed,) values of a metric; see `Grid.seeds_of`."""
+        """Return the values of a metric, (n_seed,); see `Grid.seeds_of`."""
         method = self.substitutes.get(method, method)
         variant = of_method(self.variant, method)
         seeds = self.grid.seeds_of(self.theta)
@@ -59,11 +59,11 @@ class View:
         return list(product(self.grid.tolerances, self.grid.etas))
 
     def margin(self, metric: str, method: str, other: str, points: Iterable[tuple[float, float]]) -> np.ndarray:
-        """Return (n_point, n_seed) differences: the metric of `method` minus that of `other`."""
+        """Return the metric of `method` minus that of `other`, (n_point, n_seed)."""
         return np.array([self.value(method, metric, *p) - self.value(other, metric, *p) for p in points])
 
     def reduction(self, metric: str, below: str, above: str, tolerance: float, eta: float) -> np.ndarray:
-        """Return (n_seed,) percentages by which the metric of `below` is less than that of `above`."""
+        """Return the percentage by which the metric of `below` is less than that of `above`, (n_seed,)."""
         reductions: np.ndarray = 100 * (
             1 - self.value(below, metric, tolerance, eta) / self.value(above, metric, tolerance, eta)
         )

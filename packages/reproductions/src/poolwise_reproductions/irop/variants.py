@@ -16,7 +16,7 @@ from poolwise_reproductions.published import Claim, Key
 from poolwise_reproductions.results import KeyedRow
 
 PLAIN = "Figure 1", f"latency {PUBLISHED_US:g} us"
-"""Artifact and condition of the variant without a change."""
+"""Artifact and condition of the unchanged variant."""
 THEOREM = "Theorem 1"
 SOLVER = "Section IV-B"
 

@@ -66,6 +66,6 @@ def rows(results: NvmeResults, by_case: Mapping[BaseTimesRun, Mapping[str, Any]]
 
 
 def _differences(results: NvmeResults, load: float) -> FloatArray:
-    """Return the (n_seed,) differences between the algorithms; empty if a case was not run."""
+    """Return the differences between the algorithms, (n_seed,); empty if a case was not run."""
     above, below = (results.values(results.at(SCENARIO, load, policy), MISSED) for policy in (MAXIMIZE, MINIMIZE))
     return above - below if len(above) and len(below) else np.array([])

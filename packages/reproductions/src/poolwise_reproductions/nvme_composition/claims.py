@@ -170,7 +170,7 @@ def _falls(results: NvmeResults, load: float) -> Iterator[KeyedRow]:
 
 
 def _leads(results: NvmeResults, devices: int, load: float) -> FloatArray:
-    """Return the (n_seed,) leads of the disaggregation-aware policy in S1; empty if a case was not run."""
+    """Return the leads of the disaggregation-aware policy in S1, (n_seed,); empty if a case was not run."""
     first, aware = (results.values(results.at("high_bandwidth", load, policy, devices=devices), MISSED) for policy in POLICIES)
     return first - aware if len(first) and len(aware) else np.array([])
 

@@ -113,7 +113,7 @@ class NvmePlan:
 
     @property
     def with_more_seeds(self) -> NvmePlan:
-        """Plan that runs every case with the greater number of seeds."""
+        """Plan that runs every case with `more_seeds` seeds."""
         return replace(self, chosen=range(max(self.seeds, self.more_seeds)))
 
     @property

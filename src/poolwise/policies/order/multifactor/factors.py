@@ -163,7 +163,7 @@ def _texts(table: JobTable, name: str, rows: slice, default: str) -> list[str]:
 
 
 def _licenses(table: JobTable, rows: slice, name: str) -> IntArray:
-    """Return the (k,) licenses with a name that each job requests; zeros for texts, which `license_requests` rejects."""
+    """Return each job's number of licenses with a name, (k,); zeros for texts, which `license_requests` rejects."""
     column = table.attributes.get(LICENSE + name)
     if column is None or column.dtype.kind not in "iuf":
         return np.zeros(len(range(*rows.indices(len(table)))), dtype=np.int64)
@@ -171,7 +171,7 @@ def _licenses(table: JobTable, rows: slice, name: str) -> IntArray:
 
 
 def _nodes_and_cpus(table: JobTable, rows: slice, machine: Machine) -> tuple[IntArray, IntArray]:
-    """Return the (k,) nodes and (k,) CPUs of each job: all CPUs of exclusive nodes, only the requested ones of shared nodes."""
+    """Return the nodes and CPUs of each job, (k,) each: all CPUs of exclusive nodes, requested CPUs of shared nodes."""
     nodes = table.nodes[rows] * table.tasks[rows]
     own = table.request("cores")[rows] * nodes
     each = machine.per_node.get("cores")

@@ -91,7 +91,7 @@ class Multifactor(PreparedOrder):
         Recalculated(self).check(machine, jobs)
 
     def priority(self, queue: Queue, snapshot: Snapshot) -> FloatArray:
-        """Return the (n_queued,) priorities, computed from the whole history; `open` returns an order that caches the usage."""
+        """Return the priorities, (n_queued,), from the whole history; `open` returns an order that caches the usage."""
         return self.open().priority(queue, snapshot)
 
 
@@ -154,7 +154,7 @@ class Recalculated(RecalculatedOrder):
         return recalculated + self.rules.period * SECOND
 
     def at(self, recalculated: int, jobs: IntArray, accounting: Accounting) -> FloatArray:
-        """Return the (k,) priorities of jobs from one recalculation (ns) to the next; jobs submitted in between have no age."""
+        """Return jobs' priorities, (k,), from one recalculation (ns) to the next; jobs submitted in between have no age."""
         total = self._age(recalculated, jobs, accounting.table)  # then in Slurm's order of addition
         if self.rules.fair_share:
             total += self._share(recalculated, jobs, accounting)

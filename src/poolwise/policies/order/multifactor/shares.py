@@ -159,7 +159,7 @@ class ShareTree:
         return ShareRanking(pairs[0], pairs[1], pairs[2] > 0, factor)
 
     def _level_fair_share(self, usage: FloatArray) -> FloatArray:
-        """Return (n,) shares over usage, relative to the siblings; infinite for the root and without usage."""
+        """Return shares over usage, both relative to the siblings, (n,); infinite for the root and without usage."""
         whole = usage[self.parent]  # of the root, which has no parent, any number
         used = np.divide(usage, whole, out=np.zeros(len(self)), where=whole != 0)
         values: FloatArray = np.divide(self.level_share, used, out=np.full(len(self), math.inf), where=used != 0)

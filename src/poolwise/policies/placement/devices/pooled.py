@@ -109,7 +109,7 @@ class Pooled(CompletionPolicy):
         return self._place(job, snapshot, able, devices)
 
     def prefilter(self, jobs: IntArray, free: IntArray, snapshot: Snapshot) -> BoolArray:
-        """Return (k,) booleans, False if no node has the cores and memory, or the machine lacks devices or capacity."""
+        """Return a mask of jobs, (k,): False if no node has the cores and memory, or the machine lacks devices or capacity."""
         layout, table = pooled_layout(snapshot.machine), snapshot.table
         cores, memory = free[:, layout.nodes, layout.cores], _memory(free, layout)
         devices = {k: (free[:, owners, layout.device_column] > 0).sum(axis=1) for k, owners in layout.kinds.items()}
@@ -127,7 +127,7 @@ class Pooled(CompletionPolicy):
         return fits(jobs) if len(free) > 1 else once_per_kind(jobs, lambda: request_kinds(snapshot.machine, table), fits)
 
     def signatures(self, machine: Machine, table: JobTable) -> IntArray | None:
-        """Return kinds of jobs with equal requests, (n_job,). Each job with NVMe is a separate kind: more columns matter."""
+        """Return kinds of jobs with equal requests, (n_job,). Each job with NVMe is its own kind: more columns matter."""
         if class_location(self.nvme) is not None:
             return None
         composed = (table.request("bandwidth") > 0) | (table.request("storage") > 0)

@@ -78,7 +78,7 @@ class DeviceShares(PlacementPolicy):
         return (*layout.names, *((self.resource,) if layout.share >= 0 else ()), "nodes")
 
     def prefilter(self, jobs: IntArray, free: IntArray, snapshot: Snapshot) -> BoolArray:
-        """Return (k,) booleans, False if no node can hold one task and reach its devices."""
+        """Return a mask of jobs, (k,): False if no node can hold one task and reach its devices."""
         n = max(len(jobs), len(free)) if len(jobs) else 0
         layout, rows = share_layout(snapshot.machine, self.resource), np.broadcast_to(jobs, (n,))
         table, mask = snapshot.table, np.zeros(n, dtype=np.bool_)

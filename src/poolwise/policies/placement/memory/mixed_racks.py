@@ -107,7 +107,7 @@ class MixedRacks:
 def fits_mixed(
     n: IntArray, memory: IntArray, layout: RackLayout, free: IntArray, pool: IntArray, scope: PoolScope
 ) -> BoolArray:
-    """Return (k,) booleans, True exactly for the jobs (or states) that `MixedRacks.choose` accepts.
+    """Return a mask of exactly the jobs (or states) that `MixedRacks.choose` accepts, (k,).
 
     Parameters
     ----------

@@ -108,7 +108,7 @@ class RackPlacement(PlacementPolicy):
         return Placement.of(rows)
 
     def prefilter(self, jobs: IntArray, free: IntArray, snapshot: Snapshot) -> BoolArray:
-        """Return (k,) booleans, True exactly for the jobs (or states) that `place` accepts."""
+        """Return a mask of exactly the jobs (or states) that `place` accepts, (k,)."""
         layout, workload = snapshot.machine.racks, snapshot.table
         nodes = np.maximum(free[:, layout.nodes, layout.node_column], 0)
         if snapshot.machine.node_sets:

@@ -127,7 +127,7 @@ class NodePlacement(PlacementPolicy):
         return Refusal("not enough pool memory in reach of the free nodes", MEMORY, job.memory * job.nodes, there)
 
     def prefilter(self, jobs: IntArray, free: IntArray, snapshot: Snapshot) -> BoolArray:
-        """Return (k,) booleans, False if fewer nodes than parts could hold one part, each with its whole pool.
+        """Return a mask of jobs, (k,): False if fewer nodes than parts could hold one part, each with its whole pool.
 
         For jobs of several tasks, also False if the nodes have room for fewer tasks.
         """
