@@ -41,7 +41,7 @@ def _scheduler(what: str) -> Any:
 
 @dataclass(frozen=True)
 class PolicyOptions:
-    """Options that name the scheduler: a file, or its parts; an option that was not given is None."""
+    """Options that name the scheduler, by a file or by its parts; an option that was not given is None."""
 
     scheduler: Annotated[str | None, _scheduler("replaces --order, --backfill and --placement")] = None
     order: Annotated[str | None, _part("Queue order", "fcfs")] = None

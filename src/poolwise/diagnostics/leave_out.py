@@ -59,7 +59,7 @@ def largest_jobs(workload: Workload, key: str) -> Largest:
 
 
 def _requests(workload: Workload, key: str) -> tuple[str, FloatArray]:
-    """Return the name of the resource that a size provides and its (n_job,) requests; node-hours if no request matches."""
+    """Return the name of the resource that a size provides and its requests, (n_job,); node-hours if no request matches."""
     _, section, name, field = (*key.split("."), "", "", "")[:4]
     if section == "rack":
         return "nodes", (workload.nodes * workload.tasks).astype(np.float64)

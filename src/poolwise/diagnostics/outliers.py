@@ -60,7 +60,7 @@ class _Quantity(NamedTuple):
 
 
 def node_hours(outcomes: Outcomes) -> FloatArray:
-    """Return (n_job,) hours that each job would hold nodes at reference speed, summed over its nodes."""
+    """Return the hours that each job would hold nodes at reference speed, summed over its nodes, (n_job,)."""
     hours: FloatArray = outcomes.nodes * (outcomes.duration / (3600 * SECOND))
     return hours
 
@@ -127,7 +127,7 @@ def outliers(outcomes: Outcomes) -> tuple[Outliers, ...]:
 
 
 def largest(amounts: FloatArray, count: int) -> IntArray:
-    """Return the (count,) rows of the largest amounts, the largest first; of equal amounts the first."""
+    """Return the rows of the largest amounts, (count,), the largest first; of equal amounts, the first."""
     return np.argsort(-amounts, kind="stable")[:count]
 
 
@@ -162,7 +162,7 @@ def _heavy(outcomes: Outcomes) -> Outliers | None:
 
 
 def _group(outcomes: Outcomes, quantity: str, amounts: FloatArray, rows: IntArray, rest: float, words: str) -> Outliers:
-    """Build the description of (k,) rows; `words` contains {share} for their share of all node-hours."""
+    """Build the description of some rows, (k,); `words` contains {share} for their share of all node-hours."""
     hours = node_hours(outcomes)
     share = float(hours[rows].sum() / hours.sum())
     ids = tuple(int(job) for job in outcomes.id[rows])

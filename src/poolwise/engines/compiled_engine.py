@@ -45,7 +45,7 @@ class Sampler(Protocol):
     """Replays variants of a run from an initial state: the same jobs with other durations and submit times."""
 
     def starts(self, workload: Workload) -> IntArray:
-        """Return the (k,) start times (ns) of the awaited jobs, `NEVER` for those that have not started when the replay stops.
+        """Return the start times (ns) of the awaited jobs, (k,), `NEVER` for those that have not started when the replay stops.
 
         The workload may differ from that of the run only in the durations and submit times of its rows.
         """

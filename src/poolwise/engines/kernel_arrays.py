@@ -57,7 +57,7 @@ class ArrayTemplates:
 
 
 def starts_of(job: IntArray, start: IntArray, awaited: IntArray, jobs: int) -> IntArray:
-    """Return the (k,) start times (ns) of the `awaited` rows among `jobs` jobs, given the runs (n_run,).
+    """Return the start times (ns) of the `awaited` rows, (k,), among `jobs` jobs, given the runs, (n_run,).
 
     The time is `NEVER` for a row that has no run.
     """

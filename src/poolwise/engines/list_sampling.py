@@ -38,7 +38,7 @@ class _Awaited:
         return read_only(mask)
 
     def starts(self, state: RackState | SharedState) -> IntArray:
-        """Return the (k,) start times (ns) of the awaited jobs, `NEVER` for a job that did not start."""
+        """Return the start times (ns) of the awaited jobs, (k,), `NEVER` for a job that did not start."""
         runs, count = state.runs, state.now.started
         return starts_of(runs.job[:count], runs.start[:count], self._rows, len(state.jobs.submit))
 
@@ -65,7 +65,7 @@ class RackSampler:
         self._trees: Trees | None = None
 
     def starts(self, workload: Workload) -> IntArray:
-        """Return the (k,) start times (ns) of the awaited jobs, `NEVER` for a job that does not start."""
+        """Return the start times (ns) of the awaited jobs, (k,), `NEVER` for a job that does not start."""
         columns, state = self._columns, self._arrays.state
         columns.set_workload(workload)
         self._awaited.restore()
@@ -101,7 +101,7 @@ class SharedSampler:
         self._arrays = arrays.with_state(jobs=state.jobs._replace(awaited=self._awaited.flags(len(spec.workload))))
 
     def starts(self, workload: Workload) -> IntArray:
-        """Return the (k,) start times (ns) of the awaited jobs, `NEVER` for a job that does not start."""
+        """Return the start times (ns) of the awaited jobs, (k,), `NEVER` for a job that does not start."""
         columns, jobs = self._columns, self._arrays.state.jobs
         columns.set_workload(workload)
         self._awaited.restore()

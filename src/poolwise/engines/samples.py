@@ -24,7 +24,7 @@ class PlainSampler:
     until: int
 
     def starts(self, workload: Workload) -> IntArray:
-        """Return the (k,) start times (ns) of the awaited jobs, `NEVER` for a job that does not start."""
+        """Return the start times (ns) of the awaited jobs, (k,), `NEVER` for a job that does not start."""
         spec = self.spec
         result = simulate(
             workload,
@@ -49,7 +49,7 @@ class _ExclusiveSampler:
     alone: ExclusiveNodes
 
     def starts(self, workload: Workload) -> IntArray:
-        """Return the (k,) start times (ns) of the awaited jobs, `NEVER` for a job that does not start."""
+        """Return the start times (ns) of the awaited jobs, (k,), `NEVER` for a job that does not start."""
         return self.sampler.starts(self.alone.like(workload))
 
 

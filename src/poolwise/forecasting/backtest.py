@@ -23,7 +23,7 @@ from poolwise.quantities import SECOND, format_count, format_time
 
 
 def pinball(quantiles: FloatArray, levels: FloatArray, truth: FloatArray) -> FloatArray:
-    """Return the (m,) pinball loss of (m, k) quantiles at (k,) levels, averaged over the levels, in the unit of the quantiles.
+    """Return the pinball loss of quantiles, (m, k), averaged over their levels, (k,), in the unit of the quantiles, (m,).
 
     Source: Koenker, Bassett 1978.
     """
@@ -33,7 +33,7 @@ def pinball(quantiles: FloatArray, levels: FloatArray, truth: FloatArray) -> Flo
 
 
 def brier(chance: FloatArray, happened: BoolArray) -> FloatArray:
-    """Return the (m,) squared differences between forecast probabilities and observed outcomes. Source: Brier 1950."""
+    """Return the squared differences between forecast probabilities and observed outcomes, (m,). Source: Brier 1950."""
     loss: FloatArray = (chance - happened) ** 2
     return loss
 
@@ -142,7 +142,7 @@ def situation_at(schedule: Schedule, scheduler: Scheduler, time: int) -> tuple[K
 
 
 def _times(schedule: Schedule) -> tuple[IntArray, IntArray]:
-    """Return the (n_job,) starts and ends, `FAR` for jobs that never started."""
+    """Return the starts and ends of jobs, (n_job,) each, `FAR` for jobs that never started."""
     far = np.full(len(schedule.workload), FAR)
     start, end = far.copy(), far.copy()
     start[schedule.job], end[schedule.job] = schedule.start, schedule.end
@@ -152,7 +152,7 @@ def _times(schedule: Schedule) -> tuple[IntArray, IntArray]:
 def forecasts(
     schedule: Schedule, scheduler: Scheduler, settings: BacktestSettings, ours: Recalibration, planned: Recalibration
 ) -> Iterator[Scored]:
-    """Yield the forecasts of three forecasters at instants of a schedule, each corrected by its past errors known at that time.
+    """Yield the forecasts of three forecasters at instants of a schedule, corrected by their past errors known at that time.
 
     `ours` and `planned` store the forecasts from scenarios and from plans with mean runtimes.
     """

@@ -54,7 +54,7 @@ class Recalibration:
     past: deque[PastForecasts] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
 
     def moves(self, now: int, start: IntArray) -> FloatArray:
-        """Return the (n_level,) shifts of the logarithms of the quantiles, from what is known at `now`.
+        """Return the shifts of the quantiles' logarithms, (n_level,), from what is known at `now`.
 
         `start`, (n_job,) ns, holds the starts of jobs; starts after `now` count only as censored.
         """
@@ -75,7 +75,7 @@ class Recalibration:
 
 
 def moved(quantiles: FloatArray, moves: FloatArray) -> FloatArray:
-    """Return the (m, n_level) quantiles, corrected by (n_level,) shifts of their logarithms."""
+    """Return the quantiles, (m, n_level), corrected by shifts of their logarithms, (n_level,)."""
     corrected: FloatArray = np.maximum(np.exp(np.log(quantiles + SOFT) + moves) - SOFT, 0.0)
     return np.maximum.accumulate(corrected, axis=1)
 
@@ -92,7 +92,7 @@ class Corrections(NamedTuple):
     plan: FloatArray
 
     def apply(self, drawn: FloatArray, mean: FloatArray) -> FloatArray:
-        """Return (m, n_level) quantiles that combine those of scenarios, (m, n_level), with a plan, (m,), in seconds.
+        """Combine the quantiles of scenarios, (m, n_level), with a plan, (m,), both in seconds; return quantiles, (m, n_level).
 
         The combination is a weighted mean of logarithms; the errors of different forecasters partly cancel out (Bates, Granger
         1969).
@@ -102,7 +102,7 @@ class Corrections(NamedTuple):
         return combined
 
     def widened(self, mean: FloatArray) -> FloatArray:
-        """Return (m, n_level) quantiles of a plan, (m,) seconds, widened by past errors."""
+        """Return quantiles, (m, n_level), of a plan, (m,) seconds, widened by past errors."""
         return moved(np.repeat(mean[:, None], len(LEVELS), axis=1), self.plan)
 
 
@@ -114,14 +114,14 @@ def _quantile(errors: FloatArray, over: BoolArray, size: FloatArray, level: floa
 
 
 def sample_quantiles(starts: IntArray, now: int) -> FloatArray:
-    """Return (m, n_level) quantiles of the seconds until the start, from (n_sample, m) starts; infinite for no start."""
+    """Return quantiles of the seconds until the start, (m, n_level), from starts, (n_sample, m); infinite without a start."""
     waits = np.where(starts == NEVER, np.inf, (np.minimum(starts, NEVER // 2) - now) / SECOND)
     values: FloatArray = np.quantile(waits, LEVELS, axis=0, method="inverted_cdf" if np.isinf(waits).any() else "linear").T
     return values
 
 
 def chance_within(quantiles: FloatArray, seconds: float) -> FloatArray:
-    """Return the (m,) probabilities of a start within the given seconds, from (m, n_level) quantiles; linear between them."""
+    """Return the probabilities of a start within the given seconds, (m,), interpolated between quantiles, (m, n_level)."""
     edge = np.concatenate([[0.0], LEVELS, [1.0]])
     chance = np.empty(len(quantiles))
     for k, row in enumerate(quantiles):

@@ -46,7 +46,7 @@ class Lifetimes:
         return Lifetimes(self.value[first:], self.mass[first:]) if first else self
 
     def quantiles(self, levels: FloatArray) -> FloatArray:
-        """Return the quantiles at (...,) levels: the smallest value with that cumulative share, at most the largest value."""
+        """Return the quantiles at levels, (...,), of the total mass: the smallest value whose cumulative mass reaches each."""
         reached = np.searchsorted(self.cumulative, levels * self.cumulative[-1])
         at: FloatArray = self.value[np.minimum(reached, len(self.value) - 1)]
         return at
@@ -93,7 +93,7 @@ class JobFeatures:
     request: FloatArray
 
     def classes(self) -> IntArray:
-        """Return (n_level, n_job) class numbers, the smallest class first."""
+        """Return the class numbers of jobs, (n_level, n_job), the smallest class first."""
         return np.stack([_numbers(columns) for columns in self._levels()])
 
     def _levels(self) -> list[list[FloatArray]]:
@@ -103,12 +103,12 @@ class JobFeatures:
 
 
 def _numbers(columns: list[FloatArray]) -> IntArray:
-    """Assign (n,) numbers to rows, so that equal rows have equal numbers."""
+    """Assign numbers to rows, (n,), so that equal rows have equal numbers."""
     return np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)[1].reshape(-1)
 
 
 def request_seconds(requested: IntArray) -> FloatArray:
-    """Return (n,) requested times (ns) in seconds, infinite if unknown."""
+    """Convert requested times (ns) to seconds, (n,), infinite if unknown."""
     return np.where(requested >= UNKNOWN, np.inf, requested / 1e9)
 
 

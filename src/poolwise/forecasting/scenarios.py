@@ -116,16 +116,16 @@ class RuntimeDistributions:
         return cls(situation, rows, lifetimes, classes[0], model, features.request)
 
     def means(self) -> IntArray:
-        """Return the (k,) mean runtimes, ns."""
+        """Return the mean runtimes, (k,) ns."""
         return _ns(np.array([mean_of(distribution) for distribution in self.lifetimes]))
 
     def requests(self) -> IntArray:
-        """Return the (k,) requested times, ns; for jobs that exceeded theirs, the earliest end that the scheduler expects."""
+        """Return the requested times, (k,) ns; for jobs that exceeded theirs, the earliest end that the scheduler expects."""
         requested, ran = self.situation.jobs.requested[self.rows], self.situation.ran[self.rows]
         return np.maximum(requested, ran + OVERDUE)
 
     def draws(self, seed: int, samples: int) -> IntArray:
-        """Draw (samples, k) runtimes, ns, from common random numbers keyed by seed, sample and job."""
+        """Draw runtimes, (samples, k) ns, from common random numbers keyed by seed, sample and job."""
         sample = np.arange(samples)[:, None]
         own = uniform(seed, "forecast.own", self.situation.jobs.id[self.rows][None, :], sample)
         like = uniform(seed, "forecast.like", self.kinds[self.rows][None, :], sample)
@@ -137,7 +137,7 @@ class RuntimeDistributions:
 
 
 def _grouped(lifetimes: Sequence[Lifetimes]) -> Iterable[tuple[Lifetimes, list[int]]]:
-    """Return each different object once, with its positions: jobs of one kind that have not started share theirs."""
+    """Return each distinct object once, with its positions: jobs of one kind that have not started share one object."""
     groups: dict[int, tuple[Lifetimes, list[int]]] = {}
     for k, distribution in enumerate(lifetimes):
         groups.setdefault(id(distribution), (distribution, []))[1].append(k)
@@ -182,13 +182,13 @@ class ScenarioReplay:
         self._sampler, self.obstacle = sampler_of(parts, wanted, NEVER)
 
     def starts(self, durations: IntArray, later: IntArray) -> IntArray:
-        """Return the (m,) starts of the sought jobs, ns, given (k,) durations of the rows and those of the arrivals."""
+        """Return the starts of the sought jobs, (m,) ns, given the durations of the rows, (k,), and those of the arrivals."""
         duration = np.concatenate([durations[self._order], later])
         return self._sampler.starts(replace(self._workload, duration=duration))
 
 
 def plan(distributions: RuntimeDistributions, sought: IntArray, durations: IntArray) -> IntArray:
-    """Return the (m,) starts of the sought jobs, ns, for the given durations and without further arrivals."""
+    """Return the starts of the sought jobs, (m,) ns, for the given durations and without further arrivals."""
     none = np.zeros(0, dtype=np.int64)
     replay = ScenarioReplay(distributions.situation, distributions.rows, sought, ComingJobs(none, none))
     return replay.starts(durations, none)
@@ -216,7 +216,7 @@ def sample_starts(
 
 
 def _durations_of(distributions: RuntimeDistributions, like: IntArray, g: np.random.Generator) -> IntArray:
-    """Return the (k,) runtimes of arrivals, ns: those of the copied jobs if these have ended, otherwise sampled."""
+    """Return the runtimes of arrivals, (k,) ns: those of the copied jobs if these have ended, otherwise sampled ones."""
     situation = distributions.situation
     out = situation.ran[like].copy()
     level = g.random(len(like))

@@ -246,7 +246,7 @@ class AffineOrder(QueuePolicy):
 
 
 def _check_column(order: QueuePolicy, name: str, column: FloatArray, jobs: IntArray, *, zero: bool) -> None:
-    """Raise PolicyError if a column (k,) for jobs (k,) has the wrong length or contains numbers out of range."""
+    """Raise PolicyError if a column for some jobs, (k,), has the wrong length or contains numbers out of range."""
     if column.shape != jobs.shape or not _moderate(column, zero):
         raise PolicyError(
             f"{type(order).__name__} must return {len(jobs)} {name} between {1 / EXTREME:g} and {EXTREME:g} in size"

@@ -155,7 +155,7 @@ def _need(reason: Reason, snapshot: Snapshot) -> str:
 
 
 def _lent(job: int, snapshot: Snapshot) -> str:
-    """Describe free nodes and pool memory of the rack with most free nodes, and the job's need; "" if not applicable."""
+    """Describe the free nodes and pool memory of the rack with the most free nodes, and the job's need; "" without pools."""
     machine = snapshot.machine
     if "nodes" not in machine.resources:
         return ""

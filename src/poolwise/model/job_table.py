@@ -157,7 +157,7 @@ class JobTable:
     # Derived columns
 
     def derived(self, key: Hashable, make: Callable[[JobTable, slice], NDArray[Scalar]]) -> NDArray[Scalar]:
-        """Return a (n_job,) column computed from others and cached under a key.
+        """Return a column, (n_job,), that is computed from other columns and cached under a key.
 
         `make(table, rows)` computes some rows; each row of its result must depend on that row of the table alone. It is called
         once for each row that arrives.

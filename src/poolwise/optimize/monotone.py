@@ -1,4 +1,4 @@
-"""Cheapest element of a grid that satisfies a monotone predicate, one that holds for every element above one that satisfies it.
+"""Cheapest element of a grid that satisfies a monotone predicate: if it holds at x, it holds at every y >= x.
 
 The predicate is evaluated at one element at a time, the element that best divides the remaining ones. Along one axis this is
 bisection; along several, it follows the boundary. Monotonicity is verified: as soon as two answers contradict it, it is no

@@ -391,7 +391,7 @@ class Simulation:
             self._pace(self._runs[number], true, seen)
 
     def _pace(self, run: Run, true: Snapshot, seen: Snapshot) -> None:
-        """Update the pace of a run, and push its end if it moved; the estimated progress advances at the estimated pace."""
+        """Update the pace of a run, and its end if it moved; the estimated progress advances at the estimated pace."""
         progress = self._progress[run.id]
         if progress.end == self.now:
             return  # it ends at this instant: rounding after a change of pace must not move the end

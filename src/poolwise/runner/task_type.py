@@ -52,7 +52,7 @@ class TaskType(Protocol[Task]):
         return None
 
     def cost_kind(self, task: Task) -> str:
-        """Return a name shared by tasks that take a similar time; it serves to estimate the time left."""
+        """Return a name shared by tasks that take a similar time; used to estimate the time left."""
         return ""
 
     def prepare(self, tasks: Sequence[Task]) -> None:
@@ -64,7 +64,7 @@ class Progress(Protocol):
     """A listener for the progress of tasks."""
 
     def begin(self, total: int, done: int, damaged: int) -> None:
-        """Start; the store already holds `done` of `total` tasks, and `damaged` ones are run again."""
+        """Begin a run of `total` tasks, of which the store already holds `done`; `damaged` ones are run again."""
         ...
 
     def advance(self, label: str, seconds: float) -> None:

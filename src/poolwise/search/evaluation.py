@@ -63,7 +63,7 @@ class Evaluator:
     runner: TaskRunner[Store]
 
     def logs(self, candidates: Sequence[OrderCandidate], split: SplitName) -> FloatArray:
-        """Return (n_candidate, n_cell, 4) logarithms of the objectives on the workloads of a split."""
+        """Return the logarithms of the objectives on the workloads of a split, (n_candidate, n_cell, 4)."""
         cells = self.search.splits[split]
         tasks = [replace(cell, scheduler=candidate.section) for candidate in candidates for cell in cells]
         records = self.runner.records(Evaluations(self.search.objectives.tau / SECOND), tasks)

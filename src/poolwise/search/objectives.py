@@ -41,7 +41,7 @@ class JobObjectives(NamedTuple):
     longest_wait: float
 
     def logs(self) -> FloatArray:
-        """Return (4,) logarithms in the order of `OBJECTIVES`, with `FLOOR_S` added to seconds; differences are log ratios."""
+        """Return logarithms in the order of `OBJECTIVES`, (4,), with `FLOOR_S` added to seconds; differences are log ratios."""
         logs: FloatArray = np.log(np.array(self) + np.array([0.0, FLOOR_S, FLOOR_S, FLOOR_S]))
         return logs
 
@@ -78,6 +78,6 @@ def job_objectives(
 
 
 def ran(times: StartsAndEnds, first: int) -> IntArray:
-    """Return the (k,) rows, from the first on, of the jobs that ran."""
+    """Return the rows, (k,), from the first on, of the jobs that ran."""
     rows: IntArray = first + np.flatnonzero(times.end[first:] < NEVER)
     return rows

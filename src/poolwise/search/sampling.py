@@ -56,12 +56,12 @@ def sample(search: OrderSearchProblem, evaluate: Evaluate, folder: Path) -> tupl
 
 
 def excess(search: OrderSearchProblem, logs: FloatArray) -> dict[ObjectiveName, float]:
-    """Return how much (4,) log ratios exceed each constraint; at most 0 for a satisfied constraint."""
+    """Return how much log ratios, (4,), exceed each constraint; at most 0 for a satisfied constraint."""
     return {name: float(logs[OBJECTIVES.index(name)] - np.log(most)) for name, most in search.objectives.at_most.items()}
 
 
 def satisfies_constraints(search: OrderSearchProblem, logs: FloatArray) -> bool:
-    """Return whether (4,) log ratios satisfy all constraints."""
+    """Return whether log ratios, (4,), satisfy all constraints."""
     return all(value <= 0 for value in excess(search, logs).values())
 
 

@@ -20,7 +20,7 @@ class Resources:
 
     Attributes
     ----------
-    use : resource -> its use
+    use : resource -> measured use
     watts : mean power, W; NaN if unknown
     dollars : purchase price, $; NaN if unknown
     """

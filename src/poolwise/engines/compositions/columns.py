@@ -113,7 +113,7 @@ def shapes_of(table: JobTable, first: IntArray, n_device: int, model: Performanc
 
 
 def _slowdowns(sharing: SharingTable, n_device: int, duration: int) -> FloatArray:
-    """Return (n_device, n_sharers) slowdowns by size of the composition, as `nvme_sharing.relative` computes them."""
+    """Return slowdowns by size of the composition, (n_device, n_sharers), as `nvme_sharing.relative` computes them."""
     rows = np.minimum(np.arange(n_device), len(sharing.seconds) - 1)
     slowdowns: FloatArray = np.array(sharing.seconds, dtype=np.float64)[rows] * 1e9 / duration - 1.0
     return slowdowns

@@ -1,4 +1,4 @@
-"""Star network of ports, rack switches and one core switch: transfer times depend only on whether they stay in the rack."""
+"""Star network of ports, rack switches and one core switch: a transfer's time depends only on whether it leaves the rack."""
 
 from __future__ import annotations
 

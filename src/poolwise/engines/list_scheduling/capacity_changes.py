@@ -49,7 +49,7 @@ def in_order(disturbances: Iterable[Disturbance]) -> list[Disturbance]:
 
 
 def capacity_after(machine: Machine, disturbances: Iterable[Disturbance], count: int) -> IntArray:
-    """Return the (n_owner, n_resource) capacity after `count` changes; it never falls below 0."""
+    """Return the capacity after `count` changes, (n_owner, n_resource); it never falls below 0."""
     capacity = machine.capacity.copy()
     for change in in_order(disturbances)[:count]:
         cell = change.owner, change.resource

@@ -3,8 +3,8 @@
 A job's reservation is the earliest interval that the reservations of the jobs in front leave free. It stays valid unless those
 jobs have released capacity in an interval that overlaps it or an earlier candidate interval, or have taken capacity on its own
 racks in its own interval. So the cache stores for each job the intervals in which more (gain) and less (loss) may be free than
-when its reservation was found. Gains come from runs that ended early and from jobs in front that moved behind it or got another
-reservation. Losses come from jobs that moved in front of it. Intervals are merged into their hull: a reservation may be
+when its reservation was found. Gains come from runs that ended early and from jobs in front that moved behind the job or got
+another reservation. Losses come from jobs that moved in front of it. Intervals are merged into their hull: a reservation may be
 recomputed needlessly, but never too seldom.
 
 A job in scope "rack" has an interval of fixed length. In an interval without changes, or with changes only on racks that it

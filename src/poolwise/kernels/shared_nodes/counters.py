@@ -18,7 +18,7 @@ def has_counters(counters: CounterArrays) -> bool:
 
 @inlined
 def admits(job: int, counters: CounterArrays) -> bool:
-    """Return whether the amounts of a job are free."""
+    """Return whether the amounts that a job uses are free."""
     for k in range(counters.first[job], counters.first[job + 1]):
         counter = counters.counter[k]
         if counters.amount[k] > counters.capacity[counter] - counters.use[counter]:
@@ -42,14 +42,14 @@ def admit_jobs(state: SharedState, counters: CounterArrays) -> None:
 
 @inlined
 def use(job: int, counters: CounterArrays) -> None:
-    """Take the amounts of a job that has started."""
+    """Add the amounts of a job that has started to the amounts in use."""
     for k in range(counters.first[job], counters.first[job + 1]):
         counters.use[counters.counter[k]] += counters.amount[k]
 
 
 @step
 def take(job: int, state: SharedState, counters: CounterArrays) -> bool:
-    """Take the amounts of a job that has started; return whether this bars a waiting job that was admitted."""
+    """Add a started job's amounts to those in use, as `use` does; return whether this bars a waiting job that was admitted."""
     use(job, counters)
     may_bar = False
     for k in range(counters.first[job], counters.first[job + 1]):

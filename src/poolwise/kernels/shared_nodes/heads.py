@@ -97,7 +97,7 @@ def _write_shortest(count: int, state: SharedState, windows: WindowArrays, heads
 
 @inlined
 def _set_of(kind: int, state: SharedState, windows: WindowArrays) -> int:
-    """Return the number of the set of nodes of a kind, regardless of the groups closed to it."""
+    """Return the number of a kind's set of nodes, regardless of the groups closed to it."""
     return int(state.kinds.eligible[kind] >> windows.coming.shape[1])
 
 

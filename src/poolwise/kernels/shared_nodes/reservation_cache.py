@@ -57,7 +57,7 @@ def _note(n: int, reservations: NodeReservations) -> None:
 
 @inlined
 def _note_freed(n: int, since: int, until: int, reservations: NodeReservations) -> None:
-    """Record that a node may have more free in an interval than in the last pass."""
+    """Record that a node may have more free capacity in an interval than in the last pass."""
     _note(n, reservations)
     reservations.freed_from[n] = min(reservations.freed_from[n], since)
     reservations.freed_until[n] = max(reservations.freed_until[n], until)

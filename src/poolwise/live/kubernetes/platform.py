@@ -194,7 +194,7 @@ class KubernetesPlatform:
         return CommitResult(tuple(committed), tuple(rejected), tuple(started), aside)
 
     def _without_known_waits(self, decisions: Decisions) -> list[Decision]:
-        """Return the decisions without waits for the reason of the last pass, of which there may be thousands."""
+        """Return the decisions without the waits that repeat those of the last pass, of which there may be thousands."""
         waits_before, waits, others = self._waits, dict[int, Wait](), list[Decision]()
         for decision in decisions:
             if isinstance(decision, Wait):

@@ -100,7 +100,7 @@ class SlurmLayout:
     # Capacity and placements
 
     def capacity(self, listing: ClusterListing, busy: Collection[str]) -> IntArray:
-        """Return the (n_owner, n_resource) capacity now: nodes that are usable or run jobs (`busy`), and available licenses."""
+        """Return the current capacity, (n_owner, n_resource): nodes that are usable or run jobs (`busy`), and licenses."""
         machine = self.machine
         capacity: IntArray = machine.capacity.copy()
         for name in self.nodes:
@@ -239,7 +239,7 @@ def _merged_rows(rows: Iterable[tuple[int, int, int, int]]) -> list[tuple[int, i
 
 
 def free_capacity(capacity: IntArray, placements: Iterable[Placement]) -> IntArray:
-    """Return (n_owner, n_resource) capacity minus placements; negative if jobs now hold more than the capacity."""
+    """Return capacity minus placements, (n_owner, n_resource); negative if jobs now hold more than the capacity."""
     free: IntArray = capacity.copy()
     for placement in placements:
         placement.take_from(free)

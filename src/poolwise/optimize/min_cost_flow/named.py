@@ -100,7 +100,7 @@ def _nothing() -> IntArray:
 
 
 def _find(wanted: IntArray, ascending: IntArray) -> tuple[BoolArray, IntArray]:
-    """Return whether each wanted number (k,) is among the known ones, which ascend, and its row there (if it is)."""
+    """Return whether each wanted number, (k,), is among the known ones, which ascend; and, if so, its row there."""
     row = np.searchsorted(ascending, wanted)
     values: BoolArray = np.append(ascending, 0)[row] == wanted
     return values & (row < len(ascending)), row

@@ -1,4 +1,4 @@
-"""Flow problems, normalized for the solvers (no lower bounds or self-loops, costs divided by their gcd), and their results."""
+"""Flow problems, normalized for solvers (no lower bounds or self-loops; costs divided by their gcd), and their results."""
 
 from __future__ import annotations
 
@@ -33,10 +33,11 @@ def scaled(cost: FloatArray) -> IntArray:
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """The remaining problem: flow between zero and `capacity` on each arc, (n_arc,), above a fixed `base`.
+    """The problem that remains above a fixed flow, `base`: flow between zero and `capacity` on each arc, (n_arc,).
 
     The base is the lower bound; for a self-loop, which no node balance includes, it is the whole flow. `supply` (n_node,) is
-    net of the base. Costs are divided by `divisor`, their greatest common divisor, so that they need as few bits as possible.
+    what the base does not send. Costs are divided by `divisor`, their greatest common divisor, so that they need as few bits as
+    possible.
     """
 
     n_node: int

@@ -92,7 +92,7 @@ class FlowLayout(SharedNodes):
         return values
 
     def position(self) -> IntArray:
-        """Return the (n_node, 2) positions of the nodes."""
+        """Return the positions of the nodes, (n_node, 2)."""
         return self.machine.position[self.nodes]
 
 

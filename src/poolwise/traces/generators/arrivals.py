@@ -43,11 +43,11 @@ class DailyCycle:
         return cls(1.0 + amplitude * np.cos((hours - peak_hour) * (2.0 * math.pi / 24.0)))
 
     def to_time(self, operational: FloatArray) -> FloatArray:
-        """Convert (n,) operational times to times, both in s since midnight of the first day."""
+        """Convert operational times to times, (n,), both in s since midnight of the first day."""
         return _within_days(operational, self._operational, self._time)
 
     def to_operational(self, time: FloatArray) -> FloatArray:
-        """Convert (n,) times to operational times; the inverse of `to_time`."""
+        """Convert times to operational times, (n,); the inverse of `to_time`."""
         return _within_days(time, self._time, self._operational)
 
     def arrivals(self, operational: FloatArray, last: float | None = None) -> IntArray:

@@ -106,7 +106,7 @@ class Setup(CellCase):
     seed: int = 0
 
     def inputs(self) -> Json:
-        """Return nothing: the fields determine the cell, and building its machine and tasks takes longer than most runs."""
+        """Return no inputs: the fields determine the cell, and building its machine and tasks takes longer than most runs."""
         return {}
 
     def cell(self) -> Cell:

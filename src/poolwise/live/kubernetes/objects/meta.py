@@ -33,7 +33,7 @@ class Meta(ApiRecord, frozen=True):
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
     def is_older_than(self, other: Meta) -> bool:
-        """Return whether it is older than another version of the object; versions are comparable since Kubernetes 1.35."""
+        """Return whether this version of the object is older than another; versions are comparable since Kubernetes 1.35."""
         versions = self.resource_version, other.resource_version
         return all(version.isdigit() for version in versions) and int(versions[0]) < int(versions[1])
 

@@ -111,7 +111,7 @@ class DeviceShares(PlacementPolicy):
         return _TaskRequest(node, count, each, layout.accepted(spec), spec)
 
     def _device_requests(self, table: JobTable, layout: ShareLayout) -> Kinds:
-        """Return kinds of jobs by their request for devices: (devices, share of each, accepted types)."""
+        """Group jobs into kinds by their requests for devices: number of devices, share of each, and accepted types."""
         whole, of_nodes = layout.whole, self.resource in layout.names
         return table.kinds(
             ("device shares", self, whole, of_nodes), lambda table, rows: self._shares(table, rows, whole, of_nodes)
@@ -170,7 +170,7 @@ class _TaskRequest:
 
 
 def _argmin_where(score: FloatArray, able: BoolArray) -> int:
-    """Return the position of the least score among the able ones, the first on ties."""
+    """Return the position of the lowest score among those that are able, the first on ties."""
     return int(np.argmin(np.where(able, score, np.inf)))
 
 

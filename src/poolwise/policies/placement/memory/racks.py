@@ -43,7 +43,7 @@ class RackPlacement(PlacementPolicy):
     scope: PoolScope = "rack"
 
     def place(self, job: Job, snapshot: Snapshot) -> Placement | Refusal:
-        """Place all nodes of a job, or return whether nodes or pool memory are short."""
+        """Place all nodes of a job, or return a refusal that states whether nodes or pool memory are short."""
         layout = snapshot.machine.racks
         for name, most in layout.further(snapshot.table.requests).items():
             if (amount := job.request(name)) > most:
