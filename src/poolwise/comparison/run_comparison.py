@@ -187,7 +187,7 @@ class Comparison:
         return all(np.array_equal(first.id, o.id) and np.array_equal(first.submit, o.submit) for o in others)
 
     def population(self, k: int, seed: int) -> BoolArray:
-        """Return the (n_job,) measured jobs of run `k`: those that follow the longest warm-up and finished in every run."""
+        """Return a mask of the measured jobs of run `k`, (n_job,): those after the longest warm-up that all runs finished."""
         outcomes = self.runs[k].outcomes[seed]
         everywhere = np.isin(outcomes.id, self._common(seed))
         return everywhere & outcomes.finished

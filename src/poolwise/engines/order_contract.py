@@ -37,7 +37,7 @@ class OrderContract:
     seen: dict[int, tuple[float, ...]] = field(default_factory=dict)
 
     def problem(self, queue: Queue, snapshot: Snapshot, value: FloatArray) -> str:
-        """Describe how the (n_queued,) priorities violate the order's kind; empty if they do not."""
+        """Describe how the priorities, (n_queued,), violate the order's kind; empty if they do not."""
         order, jobs = self.order, queue.jobs
         if order.kind == "static":
             for job, now in zip(jobs.tolist(), value.tolist(), strict=True):

@@ -45,7 +45,7 @@ class CombinationResult:
     label, machine : label of all varied parameters, and of the machine alone ("" for a single machine)
     cells : one per seed, in the order of the seeds
     used : resources used by each cell
-    slowdowns : returns (n_job,) slowdown `GOAL` of the measured jobs of the first cell; None if it is unknown
+    slowdowns : returns the slowdown `GOAL` of the first cell's measured jobs, (n_job,); None if it is unknown
     """
 
     label: str

@@ -118,7 +118,7 @@ class ConfSection:
         return self.read(key, none, hostlist.expand, "write nodes such as n[001-016]")
 
     def source(self, *keys: str) -> str:
-        """Return the place that sets the first of some keys, such as "slurm.conf:12"; empty if none is set."""
+        """Return the place of the first of some keys that is set, such as "slurm.conf:12"; empty if none is."""
         setting = next((self.values[key.lower()] for key in keys if key in self), None)
         return "" if setting is None else f"{setting.file.name}:{setting.line}"
 

@@ -238,7 +238,7 @@ class Cell:
         return " ".join([*words, f"seed={self.seed}"])
 
     def without(self, ids: tuple[int, ...]) -> Cell:
-        """Return the cell without some jobs of its workload, (k,) ids, to measure their effect."""
+        """Return the cell without the jobs with some ids, (k,), of its workload, to measure their effect."""
         return replace(self, workload=replace(self.workload, without=ids))
 
     def baseline(self) -> Cell:

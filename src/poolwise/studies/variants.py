@@ -71,7 +71,7 @@ class ResolvedStudy:
 
     @property
     def base(self) -> Document:
-        """The study with the first of each varied machine and workload, which may have no other value."""
+        """The study with the first value of each varied path of machine and workload, whose only values may be in [vary]."""
         first = {path: values[0] for path, values in self.varied.items() if path.startswith(("machine", "workload"))}
         return with_values(self.document, first, "vary")
 

@@ -205,7 +205,7 @@ def _fill_known(values: N, is_known: BoolArray) -> N:
 
 
 def _ticks_to_ns(words: Sequence[str], size: int) -> IntArray:
-    """Convert (n_word,) tick counts to ns, exactly if all are whole, else to the nearest ns; raise NotANumber from 2**62."""
+    """Convert tick counts, (n_word,), to ns, exactly if all are whole, else to the nearest ns; raise NotANumber from 2**62."""
     values = reals(words)
     for position in np.flatnonzero(np.abs(values) >= 2.0**62 / size).tolist():
         raise NotANumber(position, f"'{words[position][:40]}' is too large for a time")
@@ -216,7 +216,7 @@ def _ticks_to_ns(words: Sequence[str], size: int) -> IntArray:
 
 
 def _parse_durations(words: Sequence[str]) -> IntArray:
-    """Read (n_word,) durations in ns, such as 02:03:04, 1-02:03:04, "1 day 02:03:04", or a number of seconds."""
+    """Read durations in ns, (n_word,), such as 02:03:04, 1-02:03:04, "1 day 02:03:04", or a number of seconds."""
     values = np.empty(len(words), dtype=np.int64)
     for position, word in enumerate(words):
         match = _DURATION.fullmatch(word)
@@ -237,7 +237,7 @@ def _parse_seconds(word: str, position: int) -> int:
 
 
 def _parse_memory(words: Sequence[str], size: float) -> FloatArray:
-    """Read (n_word,) MiB from numbers in units of `size`, or amounts with their own unit; Slurm's K, M, G and T are binary."""
+    """Read MiB, (n_word,), from numbers in units of `size` or amounts with their own unit; Slurm's K, M, G, T are binary."""
     if size:
         try:
             return np.clip(reals(words), -_MEMORY_CAP, _MEMORY_CAP) * size

@@ -56,7 +56,7 @@ class Demand:
         """Return the demand of jobs whose log contains all CPUs of their nodes, as in exclusive partitions.
 
         Also return the counts of changes. On each node, such a job gets at most the cores of the smallest node of its
-        partition, or the CPUs that it requested if there are more of these. `requested` (n_job,) are the requested CPUs of all
+        partition, or the CPUs that it requested if that number is larger. `requested` (n_job,) are the requested CPUs of all
         parts, 0 if unknown.
         """
         exclusive = {part.name for part in machine.partitions if part.exclusive}

@@ -142,7 +142,7 @@ def _times(source: Source) -> tuple[IntArray, IntArray, IntArray, tuple[BoolArra
 
 
 def _round_noise(seconds: FloatArray) -> FloatArray:
-    """Round (n_row,) times that differ from a whole number only by floating-point noise, such as 475.00000000000006."""
+    """Round times, (n_row,), that differ from a whole number only by floating-point noise, such as 475.00000000000006."""
     nearest = np.rint(seconds)
     return np.where(np.abs(seconds - nearest) < 1e-6, nearest, seconds)
 

@@ -26,7 +26,7 @@ class NotANumber(ValueError):
 
 
 def reals(words: Sequence[str]) -> FloatArray:
-    """Read (n_word,) float64; raise NotANumber for text, NaN, infinities and numbers that exceed float64.
+    """Read words as float64, (n_word,); raise NotANumber for text, NaN, infinities and numbers that exceed float64.
 
     Unlike `float`, reject "nan", "1_000" and digits of other scripts.
     """
@@ -45,7 +45,7 @@ def reals(words: Sequence[str]) -> FloatArray:
 
 
 def wholes(words: Sequence[str]) -> IntArray:
-    """Read (n_word,) int64; raise NotANumber for anything but whole numbers of 64 bits."""
+    """Read words as int64, (n_word,); raise NotANumber for anything but whole numbers of 64 bits."""
     for position, word in enumerate(words):
         if _WHOLE.fullmatch(word) is None:
             raise NotANumber(position, f"{_quoted(word)} is not a whole number")
@@ -70,13 +70,13 @@ def number_text(value: float) -> str:
 
 
 def array_to_ns(seconds: FloatArray) -> IntArray:
-    """Convert (n,) seconds to whole nanoseconds, rounded up; whole seconds are exact at any size."""
+    """Convert seconds, (n,), to whole nanoseconds, rounded up; whole seconds are exact at any size."""
     whole = np.floor(seconds)
     return whole.astype(np.int64) * SECOND + np.ceil((seconds - whole) * SECOND).astype(np.int64)
 
 
 def round_up(amounts: FloatArray) -> FloatArray:
-    """Round (n,) amounts up, but ignore excess from floating-point multiplication, as `units.parse` does."""
+    """Round amounts up, (n,), but ignore excess from floating-point multiplication, as `units.parse` does."""
     nearest = np.rint(amounts)
     return np.where(np.abs(amounts - nearest) <= 1e-9 * np.maximum(1.0, amounts), nearest, np.ceil(amounts))
 

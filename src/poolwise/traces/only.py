@@ -18,7 +18,7 @@ from poolwise.traces.numbers import NotANumber
 from poolwise.traces.selection import select
 
 Filter = str | int | Sequence[str | int]
-"""A value, or several, any of which is accepted."""
+"""One or several accepted values."""
 
 FROM, TO = "from", "to"
 

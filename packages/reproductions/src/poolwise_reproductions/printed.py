@@ -21,8 +21,8 @@ from poolwise_reproductions import catalog
 from poolwise_reproductions.published import SEPARATOR, ClaimRow
 
 PrintedKind = Literal["value", "ratio", "divided", "reduction", "position", "median"]
-"""How a mark follows from the printed number p: p itself; our value times p, divided by p, or reduced by p %; our value at p;
-or our median times p."""
+"""How a mark is computed from the printed number p: p itself; our value times p, divided by p, or reduced by p %; our value at
+p; or our median times p."""
 PRINTED = "paper (printed)"
 RATIO = "paper (printed ratio)"
 POSITION = "paper (printed place)"

@@ -1,7 +1,7 @@
 """Capacity that racks lose and regain while jobs run: nodes fail and are repaired, pools shrink and grow.
 
-While a later change can still add capacity, no job is rejected. A job that would not fit the machine as it is now, even if it
-were empty, is deferred and does not block the queue. Source: `platforms.simulated`, `schedulers.list`.
+While a later change can still add capacity, no job is rejected. A job that would not fit the machine at its current capacity,
+even if nothing ran, is deferred and does not block the queue. Source: `platforms.simulated`, `schedulers.list`.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _abort(k: int, state: RackState, changes: ChangeArrays) -> None:
 
 @inlined
 def _fits_empty(job: int, jobs: JobArrays, rules: Rules, changes: ChangeArrays) -> bool:
-    """Return whether a job would fit the machine as it is now if it were empty."""
+    """Return whether a job would fit the machine at its current capacity if nothing ran."""
     n, remote = jobs.nodes[job], jobs.remote[job]
     return bool(jobs.able[job] and fits(job, n, remote, rules.anywhere, jobs.mixed, changes.nodes, changes.memory))
 

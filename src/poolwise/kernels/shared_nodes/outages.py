@@ -1,7 +1,7 @@
 """Nodes that fail and are repaired, and the jobs that this affects.
 
-While a later repair is scheduled no job is rejected. A job that would not fit the machine as it is now, even if it were empty,
-is deferred and does not block the queue. Source: `platforms.simulated`, `schedulers.list`.
+While a later repair is scheduled no job is rejected. A job that would not fit the machine at its current capacity, even if
+nothing ran, is deferred and does not block the queue. Source: `platforms.simulated`, `schedulers.list`.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def defer_if_unfit(job: int, state: SharedState, empty: NodeArrays, outages: Out
 
 @inlined
 def _fits_empty(kind: int, kinds: KindArrays, empty: NodeArrays, outages: OutageArrays, now: SharedNow) -> bool:
-    """Return whether a job of a kind would fit the machine as it is now if it were empty."""
+    """Return whether a job of a kind would fit the machine at its current capacity if nothing ran."""
     if outages.checked_at[kind] != now.changes:
         outages.checked_at[kind] = now.changes
         outages.fits_empty[kind] = missing_nodes(kind, kinds, empty) == 0

@@ -12,7 +12,7 @@ from poolwise.live.kubernetes.pod_rules import PodRules
 
 TAINT_WEIGHT, NODE_AFFINITY_WEIGHT, POD_AFFINITY_WEIGHT, SPREAD_WEIGHT = 3, 2, 2, 2
 REQUIRED_WEIGHT = 1
-"""Weight of the required affinity of pods on nodes that selects the pod (`hardPodAffinityWeight`)."""
+"""Weight of each required affinity term, of a pod on a node, that selects the pod (`hardPodAffinityWeight`)."""
 
 
 def taint_scores(tolerations: Collection[Toleration], candidates: Iterable[Node]) -> dict[str, int]:

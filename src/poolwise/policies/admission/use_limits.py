@@ -153,7 +153,7 @@ def counted(number: int, name: str) -> str:
 
 
 def amounts(table: JobTable, job: int | IntArray, name: str, tasks: int | IntArray, jobs: int) -> int | IntArray:
-    """Return how much of a limited amount the tasks of a job, or of (k,) jobs, use; under a limit on jobs, return `jobs`."""
+    """Return how much of a limited amount the tasks of one job, or of several, (k,), use; return `jobs` for a limit on jobs."""
     if name == JOBS:
         return jobs
     requested: int | IntArray = tasks * table.nodes[job] * (1 if name == NODES else table.request(name)[job])

@@ -2,8 +2,8 @@
 
 Whenever ending runs would let a job start, Slurm 22.05 tests the job against the reservations that its time limit would
 overlap, counted from the instant at which it is tried (`job_test_resv`). If some of these reserve nodes of its partition, the
-job is tried again one second after the next reservation ends, rounded up to the resolution (`find_resv_end`). A reservation of
-the whole partition for maintenance moves the instant to its end.
+job is tried again one second after the next reservation ends, rounded up to the resolution (`find_resv_end`). If maintenance
+reserves the whole partition, the instant itself moves to the end of that reservation.
 """
 
 from __future__ import annotations

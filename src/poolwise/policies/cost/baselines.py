@@ -35,7 +35,7 @@ class CpuMem(CostModel):
         return frozenset()
 
     def placing(self, tasks: TaskClasses, places: Places, copies: int) -> FloatArray:
-        """Return the cost of the first, second, ... copy."""
+        """Return the cost of placing the first copy, the second, and so on."""
         copy = np.arange(1, min(copies, MOST_COPIES) + 1)
         used = [self._used(tasks, places, name, copy) for name in ("cores", "memory") if name in tasks.resources]
         cores, memory = (used + [np.zeros((len(tasks), len(places), len(copy)))] * 2)[:2]
@@ -71,7 +71,7 @@ class Octopus(CostModel):
         return frozenset({"running"})
 
     def placing(self, tasks: TaskClasses, places: Places, copies: int) -> FloatArray:
-        """Return the cost of the first, second, ... copy."""
+        """Return the cost of placing the first copy, the second, and so on."""
         cost = EACH * (places.running[None, :, None] + np.arange(copies))
         return np.broadcast_to(cost, (len(tasks), len(places), copies)).astype(np.float64)
 

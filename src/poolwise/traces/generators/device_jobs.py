@@ -112,7 +112,7 @@ class DeviceJobs(Generator):
 
 
 def lognormal(mean: FloatArray, spread: FloatArray, score: FloatArray) -> FloatArray:
-    """Convert (n,) normal scores to lognormal variates with a mean and a spread (standard deviation / mean)."""
+    """Convert normal scores, (n,), to lognormal variates with a mean and a spread (standard deviation / mean)."""
     variance = np.log1p(spread**2)
     values: FloatArray = mean * np.exp(np.sqrt(variance) * score - variance / 2)
     return values

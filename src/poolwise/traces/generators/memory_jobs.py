@@ -43,7 +43,7 @@ class JobDistribution:
 
 
 def whole(values: FloatArray) -> IntArray:
-    """Round (n,) values up, ignoring the floating-point error of a logarithm and its inverse."""
+    """Round values up, (n,), ignoring the floating-point error of a logarithm and its inverse."""
     return np.ceil(values * (1.0 - 1e-12)).astype(np.int64)
 
 

@@ -88,7 +88,7 @@ class Power:
 
 
 def read_prices(path: Path, types: Types = STANDARD) -> FloatArray:
-    """Read (n_unit_type,) purchase prices, NaN for types after the last row; raise InputError with file, line and field."""
+    """Read purchase prices, (n_unit_type,), NaN for types after the last row; raise InputError with file, line and field."""
     table = rows_by_unit_type(path, types.units, ("price",))
     prices = np.full(len(types.units), np.nan)
     prices[: len(table)] = [row.number(0, "price") for row in table]

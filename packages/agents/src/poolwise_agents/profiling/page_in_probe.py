@@ -1,4 +1,4 @@
-"""Standalone program that measures the time of page-ins from swap; to run in a small group, it imports nothing from Poolwise.
+"""Standalone program that measures the time of page-ins from swap. It imports no part of Poolwise, to fit into a small group.
 
 It prints one JSON object: quantiles of the page-in time in microseconds, the time of touching a resident page, and the number
 of major faults among the touches. Half of each page is random and half is zeros, so that compression takes realistic time.

@@ -86,4 +86,4 @@ CHANGES: Mapping[str, Change] = {
 FIXED = "a round every 5 s, none at ends"
 """The change under which rounds are timed: the paper runs its scheduler at a fixed interval."""
 FITS: Mapping[str, Change] = {f"remote times x {k:g}": Change(remote=k) for k in (0.8, 0.85, 0.9, 0.95, 1.0, 1.05)}
-"""Candidate factors of the remote times; fitting chooses one of them by one setting of the paper."""
+"""Candidate factors of the remote times; the one that fits one setting of the paper best is chosen."""

@@ -39,7 +39,7 @@ class ShareLayout(SharedNodes):
         return mask
 
     def on_nodes(self, values: IntArray | BoolArray) -> FloatArray:
-        """Sum (n_device,) values over the devices of each node, (n_node,)."""
+        """Sum the values of devices, (n_device,), over those of each node, (n_node,)."""
         inside = self.home >= 0
         result = np.bincount(self.home[inside], weights=values[inside], minlength=len(self.nodes))
         return result.astype(np.float64)

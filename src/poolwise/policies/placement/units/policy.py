@@ -27,7 +27,7 @@ class UnitPolicy(PlacementPolicy, ABC):
     """Whether a task may wait while a unit that it is allowed to use (`allowed`) is idle."""
     looks_at: ClassVar[tuple[str, ...]] = ()
     """Columns, in addition to the task type and the preferred type, that decide whether a task waits while a suitable unit is
-    idle. Tasks that differ in them do not wait for each other."""
+    idle. Tasks with different values in these columns do not wait for each other."""
     queues_tasks: ClassVar[bool] = False
     """Whether tasks may queue at busy units. Choices must then remain valid while time passes as expected."""
 

@@ -72,7 +72,7 @@ class MinTree:
 
     @property
     def least(self) -> int:
-        """Least number of all leaves."""
+        """Smallest number of any leaf."""
         return self.tree[1]
 
     def set_leaf(self, leaf: int, value: int) -> None:
