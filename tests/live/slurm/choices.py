@@ -183,7 +183,9 @@ def test_replay_by_the_imported_configuration(name: str, tmp_path: Path) -> None
     if DAYS[name].without:
         other = day.replay(tmp_path / "without", "topology_none", DAYS[name].without)
         print(f"  without the setting: {other}")
-        assert exact.same_starts + exact.same_nodes > other.same_starts + other.same_nodes
+        # on some days, the setting decides nothing, for example because the weights already lead to the same nodes
+        both_exact = exact.same_starts == exact.same_nodes == other.same_starts == other.same_nodes == 1.0
+        assert both_exact or exact.same_starts + exact.same_nodes > other.same_starts + other.same_nodes
     if DAYS[name].reservations:
         other = day.replay(tmp_path / "without", "topology_none", reserves=False)
         print(f"  without the reservations: {other}")
