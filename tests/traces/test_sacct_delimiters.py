@@ -31,10 +31,12 @@ def test_table_that_another_program_has_written_gives_the_same_jobs(tmp_path: Pa
     assert_same_jobs(read(path, MACHINE), read("catalog:example-sacct.txt", MACHINE))
 
 
-def test_commas_within_cells_are_reported(tmp_path: Path) -> None:
+@pytest.mark.parametrize("constraints", [False, True])
+def test_commas_within_cells_are_reported(tmp_path: Path, constraints: bool) -> None:
     path = tmp_path / "jobs.txt"
-    path.write_text("".join(",".join(row) + "\n" for row in ROWS), "utf-8")
-    with pytest.raises(InputError, match=r"the row has 16 fields, the header 13; .* rows cannot be read") as caught:
+    rows = [["Constraints", *ROWS[0]], *(["", *row] for row in ROWS[1:])] if constraints else ROWS
+    path.write_text("".join(",".join(row) + "\n" for row in rows), "utf-8")
+    with pytest.raises(InputError, match=r"the row has 1[67] fields, the header 1[34]; .* rows cannot be read") as caught:
         read(path, MACHINE)
     assert caught.value.line == 2 and "--delimiter" in str(caught.value.remedy)
 

@@ -64,8 +64,8 @@ def is_state(path: Path) -> bool:
 def write_state(state: MachineState, folder: Path, study: Mapping[str, Any] | None = None) -> None:
     """Write a state directory atomically.
 
-    An existing state directory is replaced, but its study.toml is kept. If there is none, the tables
-    in `study`, if given, are written as study.toml. Raises InputError if the path is anything else.
+    An existing state directory is replaced, but its study.toml is kept. If it has no study.toml, the tables in `study`, if
+    given, are written as one. Raises InputError if the path is anything else.
     """
     if folder.exists() and not is_state(folder):
         raise InputError("exists and is not a state directory", file=folder, remedy="choose a path that does not exist")

@@ -54,7 +54,7 @@ def register(group: str, name: str) -> Callable[[T], T]:
     Raises
     ------
     ValueError
-        There is no such group, or another class has the name.
+        The group does not exist, or another class has the name.
 
     Examples
     --------

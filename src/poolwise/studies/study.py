@@ -110,7 +110,7 @@ def load(path: str | Path, set: Mapping[str, Any] | None = None) -> Study:
     path
         File, folder of `poolwise snapshot`, or name of a shipped study.
     set
-        Dotted path -> value that replaces the one in the file, as --set does. A path that is set is no longer varied.
+        Dotted path -> value that replaces the one in the file, as --set does. Values set here are no longer varied.
 
     Returns
     -------

@@ -126,8 +126,8 @@ def read_export(path: Path) -> SacctRows:
             at = names.index("Constraints") if "Constraints" in names and not {*_FREE_TEXT} & {*names} else -1
             continue
         words = _split(line.removesuffix(delimiter) if ends else line, delimiter)
-        if at >= 0 and (more := len(words) - len(names)) > 0:  # "thin|fat" is one constraint
-            words[at : at + more + 1] = [delimiter.join(words[at : at + more + 1])]
+        if delimiter == "|" and at >= 0 and (more := len(words) - len(names)) > 0:  # "thin|fat" is one constraint
+            words[at : at + more + 1] = ["|".join(words[at : at + more + 1])]
         cells.append(words)
         lines.append(number)
     if not cells:

@@ -132,14 +132,15 @@ def read_readable(rows: T, read: Callable[[T], Workload], *, strict: bool) -> Wo
             first = first or error
             skipped.add(error)
             if 2 * skipped.rows > total:
-                raise _too_many(first, skipped.rows, total) from error
+                raise _unreadable_log(first, skipped.rows, total) from error
             rows = rows.filter_rows(np.logical_not(error.bad))
         except InputError as error:
             if first is None:
                 raise
-            raise _too_many(first, skipped.rows, total, f"; of the others: {error.message}") from error
+            raise _unreadable_log(first, skipped.rows, total, f"; of the others: {error.message}") from error
 
 
-def _too_many(first: UnreadableRows, skipped: int, total: int, others: str = "") -> InputError:
+def _unreadable_log(first: UnreadableRows, skipped: int, total: int, others: str = "") -> InputError:
+    """Return the error for a log of which too few rows can be read; `others` states why these do not suffice."""
     message = f"{first.message}; {skipped:,} of {total:,} rows cannot be read{others}"
     return InputError(message, file=first.file, line=first.line, field=first.field, remedy=first.remedy)
