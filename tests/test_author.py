@@ -54,9 +54,8 @@ def imported_modules(code: str) -> set[str]:
     return {name for name in modules if name.partition(".")[0] == "poolwise"}
 
 
-@pytest.mark.parametrize(
-    "page", [page if page == "own-queue-order" else pytest.param(page, marks=pytest.mark.long) for page in PARTS]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("page", PARTS)
 def test_first_file_of_a_page_is_checked_run_and_plotted(page: str, tmp_path: Path) -> None:
     file, code = first_file(page)
     assert imported_modules(code) <= PUBLIC

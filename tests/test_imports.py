@@ -54,6 +54,8 @@ IMPORTERS = {
 
 def text_imports(code: str) -> Iterator[str]:
     """Yield the arguments of calls that import a module by its name; a constant name of another package is left out."""
+    if "import_module" not in code and "__import__" not in code:
+        return
     for node in ast.walk(ast.parse(code)):
         if isinstance(node, ast.Call) and node.args:
             function = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")

@@ -15,6 +15,7 @@ import poolwise
 from poolwise.cli import app as cli
 from poolwise.distributions import extension_folders
 from poolwise.files.fields import Section
+from tests.helpers.syntax import statements
 
 ROOT = Path(poolwise.__file__).parent
 FILES = {file.relative_to(ROOT).as_posix(): file for file in ROOT.rglob("*.py")}
@@ -84,7 +85,7 @@ def imported_functions(trees: dict[str, ast.Module]) -> Iterator[tuple[str, str]
     for file, tree in trees.items():
         if file.endswith("__init__.py"):
             continue
-        for node in ast.walk(tree):
+        for node in statements(tree):
             if isinstance(node, ast.ImportFrom) and node.module is not None and node.level == 0:
                 module = node.module.replace(".", "/").removeprefix("poolwise/")
                 for alias in node.names:

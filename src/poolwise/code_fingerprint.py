@@ -69,7 +69,13 @@ def _reached(modules: tuple[str, ...], package: Path) -> frozenset[Path]:
     return frozenset(names)
 
 
-def _next(file: Path, package: Path) -> Iterator[Path]:
+@lru_cache(maxsize=4096)  # most modules reach the same files
+def _next(file: Path, package: Path) -> frozenset[Path]:
+    """Return the files that the text of a file names."""
+    return frozenset(_named(file, package))
+
+
+def _named(file: Path, package: Path) -> Iterator[Path]:
     text = file.read_text(encoding="utf-8")
     names = [*_IMPORT.findall(text)]
     for name, imported in _FROM.findall(text):

@@ -13,6 +13,7 @@ import inspect
 import pkgutil
 import sys
 from collections.abc import Mapping
+from functools import cache, lru_cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, get_args
@@ -74,7 +75,13 @@ _loaded: set[str] = set()
 def names(group: str) -> list[str]:
     """Return the names registered in a group, sorted."""
     _load(group)
-    return sorted({*REGISTERED[group], *(point.name for point in entry_points(group=f"poolwise.{group}"))})
+    return sorted({*REGISTERED[group], *_installed(f"poolwise.{group}", tuple(sys.path))})
+
+
+@cache
+def _installed(group: str, path: tuple[str, ...]) -> frozenset[str]:
+    """Return the names of the entry points of a group; `path` is `sys.path`, on which they depend."""
+    return frozenset(point.name for point in entry_points(group=group))
 
 
 def find(group: str, name: str) -> Any:
@@ -107,8 +114,7 @@ def make(group: str, name: str, /, **settings: Any) -> Any:
             problem = f"'{name}' is a configured object and takes no settings"
             raise InputError(problem, field=next(iter(settings)), remedy="remove the settings, or name a class")
         return registered
-    names, parameters = _setting_names(registered), inspect.signature(registered).parameters.values()
-    takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
+    names, takes_any = _setting_names(registered)
     if not takes_any and (unknown := [key for key in settings if key not in names]):
         raise UnknownNameError.of(f"setting of {group.rstrip('s')} '{name}':", unknown[0], names, field=unknown[0])
     try:
@@ -153,14 +159,16 @@ def _check_contract(group: str, component: Any) -> None:
         raise InputError(problem, file=file, line=line, field="kind", remedy=remedy)
 
 
-def _setting_names(implementation: type) -> list[str]:
-    """Return the names of the settings that a class takes."""
+@lru_cache(maxsize=1024)
+def _setting_names(implementation: type) -> tuple[tuple[str, ...], bool]:
+    """Return the names of the settings that a class takes, and whether it takes any others."""
     parameters = inspect.signature(implementation).parameters.values()
-    return [p.name for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+    names = tuple(p.name for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD))
+    return names, any(p.kind is p.VAR_KEYWORD for p in parameters)
 
 
 def _settings_text(implementation: type) -> str:
-    names = _setting_names(implementation)
+    names, _ = _setting_names(implementation)
     return f"its settings: {', '.join(names)}" if names else "it takes no settings"
 
 

@@ -290,6 +290,7 @@ def test_limit_of_work_ends_integer_programs_by_nodes(monkeypatch):
     assert limits == [(None, NODES // 2), (None, 4 * PLACE_NODES)]
 
 
+@pytest.mark.long
 def test_one_node_ends_opt_with_a_bound():
     problem = read_batch(catalog.find("batches", "batch-150x1200"))
     part = replace(

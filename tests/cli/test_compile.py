@@ -2,11 +2,14 @@
 
 from pathlib import Path
 
+import pytest
+
 import poolwise.kernels
 from poolwise.cli import app as cli
 from poolwise.cli.compile import families
 
 
+@pytest.mark.long
 def test_every_kernel_family_is_compiled(capsys):
     cli._discover()
     folders = {path.name for path in Path(poolwise.kernels.__file__).parent.iterdir() if (path / "__init__.py").is_file()}

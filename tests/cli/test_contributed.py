@@ -105,6 +105,7 @@ def test_list_of_reproductions_states_how_to_install_them(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("poolwise.registry.entry_points", lambda **_: [])
+    monkeypatch.setattr("poolwise.registry._installed", lambda *_: frozenset())
     assert cli.run(["list", "reproductions"]) == 1
     assert "pip install poolwise-reproductions" in capsys.readouterr().err
 

@@ -51,7 +51,7 @@ NOT_RUN = {
 """Commands that need a cluster or root; only their option is checked."""
 
 
-SLOW = ("forecast backtest", "search")
+SLOW = ("forecast backtest", "forecast state", "plan", "search")
 
 
 @pytest.fixture(scope="module")

@@ -90,7 +90,7 @@ def shown_at(width: int, words: str, monkeypatch, capsys) -> str:
         "place batch-150x1200 --method first-fit",
         "forecast backtest catalog:example-sacct.txt --machine cerit-racks --instants 5 --samples 2",
         "compare fcfs.csv sjf.csv",
-        f"run cerit-pools {SMALL} --set \"vary.scheduler.order=['fcfs','fm']\"",
+        pytest.param(f"run cerit-pools {SMALL} --set \"vary.scheduler.order=['fcfs','fm']\"", marks=pytest.mark.long),
         f"plan cerit-pools {SMALL} --set plan.certainty.over=nothing --set plan.certainty.min=1 "
         "--set \"plan.size.1.values=['32 GiB']\"",
         pytest.param("plan gpu-share --set plan.seeds=2 --jobs 1", marks=pytest.mark.long),

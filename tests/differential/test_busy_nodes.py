@@ -45,7 +45,7 @@ def study(seed: int, placement: str, *, busy: int = 1) -> tuple[Workload, Machin
 
 
 @pytest.mark.parametrize("placement", ["first_fit", "best_fit", "worst_fit"])
-@pytest.mark.parametrize("seed", range(4600, 4603))
+@pytest.mark.parametrize("seed", [4600, *(pytest.param(seed, marks=pytest.mark.long) for seed in (4601, 4602))])
 def test_reservations_on_nodes_of_several_sizes(seed: int, placement: str) -> None:
     check_engines(seed, placement, busy=1)
 

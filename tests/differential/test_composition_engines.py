@@ -80,6 +80,7 @@ def test_random_compositions_without_compiling() -> None:
     subprocess.run([sys.executable, "-c", script], check=True, env=environment)
 
 
+@pytest.mark.long
 def test_overloaded_pool_runs_in_the_kernel() -> None:
     jobs = workload([(20 * k, ("smufin", "capacity", "compute", "fio")[k % 4]) for k in range(300)], factor=2.0)
     for policy in POLICIES:

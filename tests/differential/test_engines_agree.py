@@ -90,7 +90,7 @@ def test_caps_in_the_tree_match_scans(patience_s: float, backfill: Easy, monkeyp
 
 
 @pytest.mark.parametrize("deep", [0, 8, 10_000])
-@pytest.mark.parametrize("seeds", few_and_more(4300, 10, 24))
+@pytest.mark.parametrize("seeds", few_and_more(4300, 5, 24))
 def test_recalculated_order(seeds: range, deep: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """In trees and scans, with EASY and conservative backfilling, and after a warm-up."""
     monkeypatch.setattr(columns, "DEEP_QUEUE", deep)
@@ -104,19 +104,19 @@ def test_user_defined_orders_with_conservative_backfilling(seeds: range) -> None
         compare(seed, ("conservative",), most=60, orders=[OWN[seed % len(OWN)]])
 
 
-@pytest.mark.parametrize("seeds", few_and_more(2000, 16, 40))
+@pytest.mark.parametrize("seeds", few_and_more(2000, 8, 40))
 def test_random_studies_with_conservative_backfilling(seeds: range) -> None:
     for seed in seeds:
         compare(seed, ("conservative",), most=100)
 
 
-@pytest.mark.parametrize("seeds", few_and_more(6000, 16, 40))
+@pytest.mark.parametrize("seeds", few_and_more(6000, 8, 40))
 def test_random_studies_with_held_reservations(seeds: range) -> None:
     for seed in seeds:
         compare(seed, ("kept",), most=60)
 
 
-@pytest.mark.parametrize("seeds", few_and_more(8000, 48, 120))
+@pytest.mark.parametrize("seeds", few_and_more(8000, 16, 120))
 def test_random_studies_with_backfilling_at_intervals(seeds: range) -> None:
     """Any order, warm-ups, one pass per event; intervals of Slurm's schedulers, windows, depths and resolutions of any size."""
     for seed in seeds:

@@ -59,7 +59,7 @@ def study(seed: int, orders: Sequence[QueuePolicy], filling: Draw) -> bool:
 
 
 @pytest.mark.parametrize("limited", [False, True], ids=["all jobs", "limited depth"])
-@pytest.mark.parametrize("seeds", few_and_more(5000, 8, 20))
+@pytest.mark.parametrize("seeds", few_and_more(5000, 4, 20))
 def test_backfilling_at_intervals(seeds: range, limited: bool) -> None:
     orders = [*ORDERS, *RECALCULATED]
     assert sum(study(seed, orders, partial(at_intervals, limited=limited)) for seed in seeds) > len(seeds) / 2
@@ -67,7 +67,7 @@ def test_backfilling_at_intervals(seeds: range, limited: bool) -> None:
 
 @pytest.mark.parametrize("name", ["none", "easy", "easy_no_extra"])
 @pytest.mark.parametrize("heads", ["partition", "machine"])
-@pytest.mark.parametrize("seeds", few_and_more(5100, 5, 12))
+@pytest.mark.parametrize("seeds", few_and_more(5100, 3, 12))
 def test_queues(seeds: range, name: str, heads: HeadScope) -> None:
     filling = replace(make("backfills", name), heads=heads)
     assert sum(study(seed, ORDERS, lambda g: filling) for seed in seeds) > 0.4 * len(seeds)
@@ -97,7 +97,7 @@ def test_partitions_with_tiers(name: str) -> None:
 
 @pytest.mark.parametrize("limited", [False, True], ids=["tiers", "limits"])
 @pytest.mark.parametrize("name", ["none", "easy", "slurm"])
-@pytest.mark.parametrize("seeds", few_and_more(5400, 6, 16))
+@pytest.mark.parametrize("seeds", few_and_more(5400, 3, 16))
 def test_warm_up(seeds: range, name: str, limited: bool) -> None:
     """Warm-up jobs take counters, and those of a higher tier come first; machines have tiers, limits or both."""
     changed = 0

@@ -40,7 +40,7 @@ def code(request: pytest.FixtureRequest) -> None:
 
 
 @pytest.mark.parametrize("deep", [0, 8, 10_000])
-@pytest.mark.parametrize("seeds", few_and_more(30_000, 10, 24))
+@pytest.mark.parametrize("seeds", few_and_more(30_000, 5, 24))
 def test_random_studies_with_easy(seeds: range, deep: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(columns, "DEEP_QUEUE", deep)
     for seed in (deep + seed for seed in seeds):
@@ -48,7 +48,7 @@ def test_random_studies_with_easy(seeds: range, deep: int, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("backfill", ["conservative", pytest.param("kept", marks=pytest.mark.long)])
-@pytest.mark.parametrize("seeds", few_and_more(31_000, 20, 50))
+@pytest.mark.parametrize("seeds", few_and_more(31_000, 10, 50))
 def test_random_studies_with_reservations(seeds: range, backfill: str) -> None:
     for seed in seeds:
         compare(seed, (backfill,), 80, draw=mixed_study)
@@ -76,7 +76,7 @@ def test_reservations_change_when_runs_end_early() -> None:
 
 
 @pytest.mark.usefixtures("code")
-@pytest.mark.parametrize("seeds", few_and_more(32_000, 10, 35))
+@pytest.mark.parametrize("seeds", few_and_more(32_000, 5, 35))
 def test_random_studies_with_changing_capacity(seeds: range) -> None:
     draw = partial(mixed_study, limits=False)
     schedules = [compare_changing(seed, 60, draw=draw) for seed in seeds]
@@ -85,7 +85,7 @@ def test_random_studies_with_changing_capacity(seeds: range) -> None:
 
 
 @pytest.mark.usefixtures("code")
-@pytest.mark.parametrize("seeds", few_and_more(33_000, 8, 25))
+@pytest.mark.parametrize("seeds", few_and_more(33_000, 4, 25))
 def test_warm_starts_match_the_full_run(seeds: range) -> None:
     for seed in seeds:
         g = np.random.default_rng(seed)

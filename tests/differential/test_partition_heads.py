@@ -43,7 +43,7 @@ def compare(seed: int, most: int = 100, nodes: int = 9, *, backfills: tuple[str,
     return fast, with_one_head.schedule
 
 
-@pytest.mark.parametrize("seeds", few_and_more(3000, 20, 48))
+@pytest.mark.parametrize("seeds", few_and_more(3000, 10, 48))
 def test_random_studies(seeds: range) -> None:
     schedules = [compare(seed) for seed in seeds]
     assert sum(difference(several, single) != "" for several, single in schedules) > len(seeds) / 7, (
@@ -55,7 +55,7 @@ def test_candidate_beyond_a_shadow_time_is_subtracted_from_the_nodes_of_the_head
     compare(3283, 200)
 
 
-@pytest.mark.parametrize("seeds", few_and_more(3100, 6, 12))
+@pytest.mark.parametrize("seeds", few_and_more(3100, 3, 12))
 def test_many_nodes_and_deep_queues(seeds: range) -> None:
     for seed in seeds:
         compare(seed, 250, nodes=30 if seed % 2 else 5)

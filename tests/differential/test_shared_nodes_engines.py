@@ -67,7 +67,7 @@ def test_conservative_backfilling_in_deep_queues() -> None:
         compare_shared(seed, ("conservative",), most=150, nodes=4 if seed % 2 else 20)
 
 
-@pytest.mark.parametrize("seeds", few_and_more(2000, 5, 10))
+@pytest.mark.parametrize("seeds", few_and_more(2000, 3, 10))
 def test_backfilling_at_intervals(seeds: range) -> None:
     for seed in seeds:
         compare_shared(seed, ("slurm",), most=60, orders=None if seed % 4 else [Stepped()])
@@ -128,7 +128,7 @@ def test_many_nodes_with_parts_on_dozens() -> None:
         compare_shared(seed, most=80, nodes=70)
 
 
-@pytest.mark.parametrize("seeds", few_and_more(1100, 10, 22))
+@pytest.mark.parametrize("seeds", few_and_more(1100, 5, 22))
 def test_failing_nodes(seeds: range) -> None:
     schedules = [compare_failing(seed, 120, nodes=20 if seed % 5 == 0 else 9) for seed in seeds]
     assert sum(schedule.outcome.count(Outcome.LOST) for schedule in schedules) > len(seeds)
@@ -153,7 +153,7 @@ def test_borrowed_memory_is_not_counted_as_node_memory() -> None:
     compare_shared(404, pools=True)
 
 
-@pytest.mark.parametrize("seeds", few_and_more(1300, 14, 30))
+@pytest.mark.parametrize("seeds", few_and_more(1300, 7, 30))
 def test_windows(seeds: range) -> None:
     for seed in seeds:
         compare_windows(seed, nodes=20 if seed % 5 == 0 else 9)

@@ -123,7 +123,7 @@ def check_random_machines(seed: int, *, limited: bool = False, placement: Placem
     compare(load, on, how)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [*range(3), pytest.param(3, marks=pytest.mark.long)])
 def test_windows_on_partitions(seed: int) -> None:
     check_windows(seed)
 

@@ -65,7 +65,7 @@ def check_engines(seed: int, placement: str, name: str) -> bool:
 
 
 @pytest.mark.parametrize("name", BACKFILLS)
-@pytest.mark.parametrize("placement", NAMES)
+@pytest.mark.parametrize("placement", ["topology_tree", pytest.param("topology_none", marks=pytest.mark.long)])
 def test_random_studies(placement: str, name: str) -> None:
     assert sum(check_engines(seed, placement, name) for seed in range(6000, 6003)) > 1
 

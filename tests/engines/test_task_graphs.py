@@ -127,6 +127,7 @@ def test_both_engines_agree_on_random_graphs(shape: str) -> None:
         compare(seed, shape=shape)
 
 
+@pytest.mark.long
 def test_both_engines_agree_without_compiling() -> None:
     script = "from tests.helpers.random_dispatch import GRAPHS, compare\n"
     script += "for seed in range(50, 54): [compare(seed, 30, shape) for shape in GRAPHS]\n"

@@ -55,7 +55,7 @@ def https_server(respond: Callable[[Request], tuple[int, Any]]) -> Iterator[str]
     context.load_verify_locations(TLS / "ca.pem")
     context.verify_mode = ssl.CERT_OPTIONAL
     server.socket = context.wrap_socket(server.socket, server_side=True)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     try:
         yield f"https://127.0.0.1:{server.server_address[1]}"
@@ -85,7 +85,7 @@ def proxy_server() -> Iterator[tuple[str, list[str]]]:
         def log_message(self, *_: Any) -> None: ...
 
     proxy = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=proxy.serve_forever, daemon=True)
+    thread = threading.Thread(target=proxy.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     try:
         yield f"http://127.0.0.1:{proxy.server_address[1]}", targets

@@ -20,8 +20,14 @@ pytestmark = pytest.mark.long
 
 @pytest.fixture
 def fresh_folder():
-    jit.cache_folder.cache_clear()
+    forget()
     yield
+    forget()
+
+
+def forget() -> None:
+    """Forget the sources that were read and the cache folders that were chosen."""
+    jit._sources.cache_clear()
     jit.cache_folder.cache_clear()
 
 
@@ -36,18 +42,18 @@ def test_cache_folder_is_named_by_the_kernel_sources(
     copied = tmp_path / "kernels"
     shutil.copytree(Path(jit.__file__).parent, copied)
     monkeypatch.setattr(jit, "__file__", str(copied / "jit.py"))
-    jit.cache_folder.cache_clear()
+    forget()
     assert jit.cache_folder("list_scheduling") == first, "checkouts with the same sources share their kernels"
     (copied / "batch" / "fill.py").write_text("")
-    jit.cache_folder.cache_clear()
+    forget()
     assert jit.cache_folder("list_scheduling") == first  # sources of other kernel packages do not matter
     changed = copied / "list_scheduling" / "racks.py"
     changed.write_text(changed.read_text() + "\n")
-    jit.cache_folder.cache_clear()
+    forget()
     second = jit.cache_folder("list_scheduling")
     assert second != first
     (copied / "numba_internals.py").write_text("")  # affects all kernel packages
-    jit.cache_folder.cache_clear()
+    forget()
     assert jit.cache_folder("list_scheduling") not in (first, second)
 
 
@@ -97,7 +103,7 @@ def test_numba_internals_are_used_only_with_tested_versions(
     ours = jit.cache_folder("dispatch")
     monkeypatch.setenv(jit.PLAIN, "1")
     assert jit.is_plain(version)
-    jit.cache_folder.cache_clear()
+    forget()
     assert (jit.cache_folder("dispatch") == ours) == plain, "kernels of the two ways of compilation have separate caches"
 
 

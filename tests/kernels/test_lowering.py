@@ -105,7 +105,7 @@ print(read(np.arange(3), {index}))
 """
 
 
-@pytest.mark.parametrize("index", [-1, 3])
+@pytest.mark.parametrize("index", [-1, pytest.param(3, marks=pytest.mark.long)])
 def test_checks_of_bounds_report_a_wrong_index(index: int, tmp_path: Path) -> None:
     script = tmp_path / "wrong.py"
     script.write_text(WRONG.format(index=index))

@@ -46,7 +46,7 @@ def test_every_priority_at_every_recalculation_is_reproduced(name: str, compared
 @pytest.mark.parametrize(
     ("name", "tries", "others"),
     [
-        ("day", 1731, set()),
+        pytest.param("day", 1731, set(), marks=pytest.mark.long),
         pytest.param("same-day", 1660, set(), marks=pytest.mark.long),
         pytest.param("busy-day", 2259, {1_215_422, 1_236_337, 1_246_997}, marks=pytest.mark.long),
     ],
@@ -87,7 +87,7 @@ def test_replay_of_a_day_is_close_to_the_real_starts(name: str, exact: float, so
 @pytest.mark.parametrize(
     ("name", "exact"),
     [
-        ("day", 1.0),
+        pytest.param("day", 1.0, marks=pytest.mark.long),
         pytest.param("same-day", 1.0, marks=pytest.mark.long),
         pytest.param("busy-day", 0.96, marks=pytest.mark.long),
     ],

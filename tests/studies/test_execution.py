@@ -76,6 +76,7 @@ def test_files_match_the_result(undisturbed):
     assert "<td>fm</td>" in result._repr_html_()
 
 
+@pytest.mark.long
 def test_results_do_not_depend_on_processes_or_repetition(undisturbed, tmp_path):
     folder, first = undisturbed
     before = content(folder / "out")

@@ -29,7 +29,10 @@ def log(tmp_path, *rows):
 
 @pytest.mark.parametrize(
     ("path", "jobs"),
-    [(catalog.find("traces", "philly-2017-10.csv.gz"), 6055), *available_cases(("gpu_philly_2017/philly.csv.gz", 82247))],
+    [
+        (catalog.find("traces", "philly-2017-10.csv.gz"), 6055),
+        *(pytest.param(*case, marks=pytest.mark.long) for case in available_cases(("gpu_philly_2017/philly.csv.gz", 82247))),
+    ],
     ids=lambda value: getattr(value, "stem", value),
 )
 def test_all_published_jobs_are_read(path, jobs):

@@ -279,8 +279,8 @@ def test_format_recognizes_files_by_name_or_first_row(tmp_path):
         *available_cases(
             ("hpc_unilu_gaia_2014/UniLu-Gaia-2014-2.swf.gz", 51_859, 128),
             ("hpc_nasa_ipsc_1993/NASA-iPSC-1993-3.1-cln.swf.gz", 18_066, 173),
-            ("hpc_lcg_2005/LCG.swf.gz", 187_520, 521),
         ),
+        *(pytest.param(*case, marks=pytest.mark.long) for case in available_cases(("hpc_lcg_2005/LCG.swf.gz", 187_520, 521))),
     ],
     ids=lambda value: getattr(value, "stem", value),
 )

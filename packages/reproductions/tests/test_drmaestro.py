@@ -68,6 +68,7 @@ def test_policies_are_equal_if_every_machine_has_free_cores():
     assert firmament == pytest.approx(plain, rel=0.01)
 
 
+@pytest.mark.long
 def test_timing_does_not_change_the_schedule():
     case = DrMaestroCase(SMALLEST, "drmaestro", 1)
     rounds = RoundTimes(case).measure()
@@ -311,6 +312,7 @@ def test_violations_count_executions_longer_than_the_mean_local_time():
     assert set(case.local_s) == set(read_device_profiles("catalog:rodinia"))
 
 
+@pytest.mark.long
 def test_experiments_cover_kinds_histograms_sockets_rack_nodes_and_a_third_phase():
     """Each experiment changes what its name states, and every job of the smallest setting runs."""
     for name, experiment in EXPERIMENTS.items():

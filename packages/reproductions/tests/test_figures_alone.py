@@ -113,9 +113,8 @@ def test_every_artifact_of_a_claim_belongs_to_a_part(name, parts):
     assert {artifact for artifact in (*claimed, *drawn) if not any(part.concerns(artifact) for part in parts)} == set()
 
 
-@pytest.mark.parametrize(
-    "name", [name if name == "irop" else pytest.param(name, marks=pytest.mark.long) for name in REPRODUCTIONS]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("name", REPRODUCTIONS)
 def test_single_figure_equals_that_of_a_full_run(name, requested, tmp_path):
     """Claims, cases and drawings of each figure are consistent: alone it gives the rows and figures of the whole run."""
 

@@ -30,7 +30,7 @@ def serve_endpoints(
             f"cannot bind {host}:{port}: {error.strerror}", field="--port", remedy="choose another port"
         ) from error
     server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, name="endpoints", daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.1,), name="endpoints", daemon=True)
     thread.start()
     log_event("listening", host=host, port=server.server_address[1])
     try:
