@@ -17,8 +17,8 @@ from tests.helpers.small_study import write
 
 EXAMPLES = os.environ.get("POOLWISE_EXAMPLES")
 """Factor on the number of examples of each property test, which are then new ones."""
-FAST = 0.25
-"""The factor without one: `make test` draws a quarter of the examples, but not fewer than ten."""
+FAST = 0.15
+"""The factor without one: `make test` draws a seventh of the examples, but not fewer than ten."""
 CI = os.environ.get("CI") == "true"
 
 ALL_LONG = re.compile(r"^pytestmark = .*\bpytest\.mark\.long\b", re.MULTILINE)
