@@ -102,6 +102,7 @@ def test_files_are_valid(folder: Path, name: str) -> None:
     assert cli.run(["validate", str(folder / name)]) == 0
 
 
+@pytest.mark.long
 def test_study_answers_with_todays_scheduler(folder: Path, tmp_path: Path) -> None:
     study = load(folder / "study.toml")
     result = run(study, tmp_path / "results")

@@ -27,7 +27,7 @@ def fresh_folder():
 
 def forget() -> None:
     """Forget the sources that were read and the cache folders that were chosen."""
-    jit._sources.cache_clear()
+    jit._hashed_sources.cache_clear()
     jit.cache_folder.cache_clear()
 
 

@@ -47,6 +47,7 @@ def test_damaged_record_is_measured_again_and_intact_one_is_reused(tmp_path):
     assert len(RAN) == 1 and written(tmp_path)[other] == before[other]
 
 
+@pytest.mark.long
 def test_one_and_two_processes_measure_the_same(tmp_path):
     wanted = [IropCase("first-fit", "relative", 0.5, 0.25, seed, 6, 9) for seed in range(3)]
     serial, parallel = (Measurer(tmp_path / str(jobs), Local(jobs))(wanted) for jobs in (1, 2))
@@ -74,6 +75,7 @@ CASES = (
 )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("case", CASES, ids=lambda case: type(case).__name__)
 def test_case_measures_the_same_again_from_its_record(tmp_path, case):
     first = Measurer(tmp_path, Local(1))([case])

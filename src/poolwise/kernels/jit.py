@@ -203,7 +203,7 @@ def _cache_root() -> Path:
 
 
 def _fingerprint(package: str, cpu: str, features: str) -> str:
-    digest = hashlib.sha256(_sources(package))
+    digest = _hashed_sources(package).copy()
     way = "plain" if is_plain(numba.__version__) else "internals"
     python = ".".join(map(str, sys.version_info[:2]))
     for part in (python, numba.__version__, np.__version__, llvmlite.__version__, cpu, features, way):
@@ -211,10 +211,12 @@ def _fingerprint(package: str, cpu: str, features: str) -> str:
     return digest.hexdigest()[:16]
 
 
-@cache  # asked for each run
-def _sources(package: str) -> bytes:
-    """Return the names and the texts of the source files on which the kernels of a package depend."""
+@cache
+def _hashed_sources(package: str) -> hashlib._Hash:
+    """Return the hash of the names and the texts of the source files on which the kernels of a package depend."""
+    digest = hashlib.sha256()
     here = Path(__file__).parent
     folders = (here, *(here / other for other in (package, *BUILDS_ON.get(package, ()))))
-    files = (Path(CONSTANTS), *(file for folder in folders for file in sorted(folder.glob("*.py"))))
-    return b"".join(file.name.encode() + b"\0" + file.read_bytes() + b"\0" for file in files)
+    for source in (Path(CONSTANTS), *(file for folder in folders for file in sorted(folder.glob("*.py")))):
+        digest.update(source.name.encode() + b"\0" + source.read_bytes() + b"\0")
+    return digest

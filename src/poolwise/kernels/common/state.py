@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeVar, cast, get_type_hints
+from typing import NamedTuple, TypeVar, cast
 
 import numpy as np
 
@@ -146,5 +146,5 @@ class Now:
 
 def record(kind: type[N]) -> N:
     """Return zeros as a NumPy record with the fields of a class; kernels access them by name."""
-    fields = np.dtype([(name, np.int64) for name in get_type_hints(kind)])
-    return cast(N, np.zeros(1, fields).view(np.recarray)[0])
+    names = [name for base in reversed(kind.__mro__) for name in vars(base).get("__annotations__", ())]
+    return cast(N, np.zeros(1, [(name, np.int64) for name in names]).view(np.recarray)[0])
