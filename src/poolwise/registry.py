@@ -114,7 +114,7 @@ def make(group: str, name: str, /, **settings: Any) -> Any:
             problem = f"'{name}' is a configured object and takes no settings"
             raise InputError(problem, field=next(iter(settings)), remedy="remove the settings, or name a class")
         return registered
-    names, takes_any = _setting_names(registered)
+    names, takes_any = _accepted_settings(registered)
     if not takes_any and (unknown := [key for key in settings if key not in names]):
         raise UnknownNameError.of(f"setting of {group.rstrip('s')} '{name}':", unknown[0], names, field=unknown[0])
     try:
@@ -160,7 +160,7 @@ def _check_contract(group: str, component: Any) -> None:
 
 
 @lru_cache(maxsize=1024)
-def _setting_names(implementation: type) -> tuple[tuple[str, ...], bool]:
+def _accepted_settings(implementation: type) -> tuple[tuple[str, ...], bool]:
     """Return the names of the settings that a class takes, and whether it takes any others."""
     parameters = inspect.signature(implementation).parameters.values()
     names = tuple(p.name for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD))
@@ -168,7 +168,7 @@ def _setting_names(implementation: type) -> tuple[tuple[str, ...], bool]:
 
 
 def _settings_text(implementation: type) -> str:
-    names, _ = _setting_names(implementation)
+    names, _ = _accepted_settings(implementation)
     return f"its settings: {', '.join(names)}" if names else "it takes no settings"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from inspect import get_annotations
 from typing import NamedTuple, TypeVar, cast
 
 import numpy as np
@@ -146,5 +147,5 @@ class Now:
 
 def record(kind: type[N]) -> N:
     """Return zeros as a NumPy record with the fields of a class; kernels access them by name."""
-    names = [name for base in reversed(kind.__mro__) for name in vars(base).get("__annotations__", ())]
+    names = [name for base in reversed(kind.__mro__) for name in get_annotations(base)]
     return cast(N, np.zeros(1, [(name, np.int64) for name in names]).view(np.recarray)[0])
