@@ -1,5 +1,6 @@
 """Store: complete records or none, whatever happens to the process or the file."""
 
+import gc
 import json
 import os
 import shutil
@@ -7,6 +8,8 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import warnings
+from contextlib import closing
 
 import pytest
 from hypothesis import given, settings
@@ -62,7 +65,7 @@ def test_damaged_record_is_detected(filled, tmp_path, ending):
 
 def test_record_under_another_key_is_damaged(filled, tmp_path):
     shutil.copytree(filled, tmp_path / "out")
-    with sqlite3.connect(tmp_path / "out" / "cells.sqlite") as connection:
+    with closing(sqlite3.connect(tmp_path / "out" / "cells.sqlite", isolation_level=None)) as connection:
         connection.execute("INSERT INTO records SELECT 'other', content, files, sha256 FROM records WHERE key = 'key2'")
         connection.execute("INSERT INTO files SELECT 'other', ending, content FROM files WHERE key = 'key2'")
     assert Store(tmp_path / "out").damaged("other")
@@ -134,12 +137,21 @@ with store.writing():
         assert len(written(tmp_path)) >= last
 
 
-def test_file_that_is_not_a_database_is_an_error(tmp_path):
+def test_file_that_is_not_a_database_is_an_error_and_is_closed(tmp_path):
     (tmp_path / "cells.sqlite").write_text("no database" * 100)
-    expected = r"cells\.sqlite: cannot store the results: file is not a database"
-    with pytest.raises(InputError, match=expected), Store(tmp_path).writing():
-        raise AssertionError
+    expected = r"cells\.sqlite: cannot read or write the results: file is not a database"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # Python 3.13 warns of an open connection
+        with pytest.raises(InputError, match=expected), Store(tmp_path).writing():
+            raise AssertionError
+        gc.collect()
     assert Store(tmp_path).content("key1") is None
+
+
+def test_folder_in_place_of_the_database_is_an_error(tmp_path):
+    (tmp_path / "cells.sqlite").mkdir()
+    with pytest.raises(InputError, match=r"cells\.sqlite: .*unable to open"), Store(tmp_path).writing():
+        raise AssertionError
 
 
 def test_readers_work_during_a_write(tmp_path):

@@ -152,16 +152,21 @@ class Store:
         if self._writer is not None:
             return self._writer
         if self._reader is None and self.file.is_file():
-            self._reader = _connected(f"{self.file.absolute().as_uri()}?mode=ro")
+            with self._translated_errors():
+                self._reader = _connected(f"{self.file.absolute().as_uri()}?mode=ro")
             weakref.finalize(self, self._reader.close)
         return self._reader
 
     def _open_for_writing(self) -> sqlite3.Connection:
-        connection = _connected(f"{self.file.absolute().as_uri()}?mode=rwc")
         with self._translated_errors():
-            connection.execute("PRAGMA journal_mode=WAL")
-            connection.execute("PRAGMA synchronous=NORMAL")  # consistent after a power failure; may lose the last records
-            connection.executescript(_TABLES)
+            connection = _connected(f"{self.file.absolute().as_uri()}?mode=rwc")
+            try:
+                connection.execute("PRAGMA journal_mode=WAL")
+                connection.execute("PRAGMA synchronous=NORMAL")  # consistent after a power failure; may lose the last records
+                connection.executescript(_TABLES)
+            except BaseException:
+                connection.close()
+                raise
         return connection
 
     @contextmanager
@@ -174,7 +179,7 @@ class Store:
     def _unusable(self, error: sqlite3.DatabaseError | UnicodeDecodeError) -> InputError:
         full = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL or "disk I/O" in str(error)
         remedy = "free some space" if full else "move the file elsewhere"
-        problem = f"cannot store the results: {os.strerror(errno.ENOSPC) if full else error}"
+        problem = f"cannot read or write the results: {os.strerror(errno.ENOSPC) if full else error}"
         return InputError(problem, file=self.file, remedy=f"{remedy}, then run the command again")
 
 
