@@ -184,6 +184,20 @@ class UnknownNameError(InputError):
         return cls(f"unknown {what} '{name}'", file=file, line=line, field=field, remedy=remedy)
 
 
+_SINGULARS = {"batches": "batch", "mixes": "mix", "power": "power table", "prices": "price list", "searches": "search"}
+
+
+def singular(kind: str) -> str:
+    """Return the name of one member of a registry group or catalog folder, in words.
+
+    >>> singular("affinities"), singular("memory_profiles"), singular("prices")
+    ('affinity', 'memory profile', 'price list')
+    """
+    if kind in _SINGULARS:
+        return _SINGULARS[kind]
+    return (f"{kind.removesuffix('ies')}y" if kind.endswith("ies") else kind.removesuffix("s")).replace("_", " ")
+
+
 class InfeasibleError(PoolwiseError):
     """No assignment, plan or schedule meets the constraints."""
 

@@ -18,7 +18,7 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, get_args
 
-from poolwise.errors import InputError, UnknownNameError
+from poolwise.errors import InputError, UnknownNameError, singular
 from poolwise.interfaces import OrderKind
 from poolwise.interfaces.capped import KIND_CLASSES
 from poolwise.interfaces.registration import REGISTERED
@@ -99,7 +99,7 @@ def find(group: str, name: str) -> Any:
         return REGISTERED[group][name]
     for point in entry_points(group=f"poolwise.{group}", name=name):
         return _load_entry_point(point)
-    raise UnknownNameError.of(group.rstrip("s"), name, names(group), field=group.rstrip("s"))
+    raise UnknownNameError.of(singular(group), name, names(group), field=_field(group))
 
 
 def make(group: str, name: str, /, **settings: Any) -> Any:
@@ -116,12 +116,17 @@ def make(group: str, name: str, /, **settings: Any) -> Any:
         return registered
     names, takes_any = _accepted_settings(registered)
     if not takes_any and (unknown := [key for key in settings if key not in names]):
-        raise UnknownNameError.of(f"setting of {group.rstrip('s')} '{name}':", unknown[0], names, field=unknown[0])
+        raise UnknownNameError.of(f"setting of {singular(group)} '{name}':", unknown[0], names, field=unknown[0])
     try:
         return registered(**settings)
     except TypeError as error:
-        kind = group.rstrip("s")
-        raise InputError(f"{kind} '{name}': {error}", field=kind, remedy=_settings_text(registered)) from error
+        problem = f"{singular(group)} '{name}': {error}"
+        raise InputError(problem, field=_field(group), remedy=_settings_text(registered)) from error
+
+
+def _field(group: str) -> str:
+    """Return the key of files and the argument of functions that name a member of a group."""
+    return singular(group).replace(" ", "_")
 
 
 _REQUIRED: Mapping[str, tuple[str, ...]] = {

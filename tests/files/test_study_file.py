@@ -283,7 +283,7 @@ def test_keys_with_dots_are_matched_literally(tmp_path):
 
 
 def test_unknown_catalog_study_lists_known_ones():
-    with pytest.raises(InputError, match="unknown shipped stud") as caught:
+    with pytest.raises(InputError, match="unknown shipped study") as caught:
         load("cerit-pool")
     assert "cerit-pools" in caught.value.remedy
 

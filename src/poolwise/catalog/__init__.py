@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from pathlib import Path
 
-from poolwise.errors import UnknownNameError
+from poolwise.errors import UnknownNameError, singular
 
 FOLDER = Path(__file__).parent
 
@@ -31,9 +31,9 @@ def find(kind: str, name: str, *, folder: Path = FOLDER) -> Path:
         if path.is_file():
             return path
     files = [path for path in (folder / kind).iterdir() if path.is_file()]
-    names = [path.stem if path.suffix == ".toml" else path.name for path in files]
-    singular = {"studies": "study", "batches": "batch", "searches": "search"}.get(kind, kind.removesuffix("s"))
-    raise UnknownNameError.of(f"shipped {singular}", name, names)
+    same_suffix = [path for path in files if path.suffix == (Path(name).suffix or ".toml")]
+    names = [path.stem if path.suffix == ".toml" else path.name for path in same_suffix or files]
+    raise UnknownNameError.of(f"shipped {singular(kind)}", name, names)
 
 
 def resolve(kind: str, reference: str | Path) -> Path:
