@@ -94,14 +94,18 @@ class FakeSlurm:
         return ""
 
     def start_released(self) -> None:
-        """Start pending jobs that are not held and whose nodes and licenses are free."""
+        """Start pending jobs that are not held and whose nodes and licenses are free.
+
+        Like Slurm, add nodes to the required ones if a job needs more.
+        """
         for job in list(self.jobs.values()):
             busy = {node for other in self.jobs.values() for node in other.allocated}
             free = [name for name in self.cpus if name not in busy | self.down]
             if job.state != "PENDING" or job.held or job.name in self.stubborn:
                 continue
-            nodes = [node for node in free if node in job.required] if job.required else free
-            if len(nodes) < job.nodes or self._lacks_licenses(job):
+            nodes = sorted(free, key=lambda node: node not in job.required)
+            named = len(job.required.intersection(free))
+            if len(free) < job.nodes or named < min(len(job.required), job.nodes) or self._lacks_licenses(job):
                 self.jobs[job.name] = replace(job, reason="Resources")
                 continue
             self.ran[job.name] = tuple(nodes[: job.nodes])

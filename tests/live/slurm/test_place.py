@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from poolwise.live.slurm import platform
@@ -190,6 +190,7 @@ EVENTS = st.sampled_from(
 
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(EVENTS, st.integers(0, 10**6)), max_size=40))
+@example([("submit", 1), *[("submit", 0)] * 10, ("name nodes", 0)])  # the user names fewer nodes than the job needs
 def test_state_is_consistent_after_any_interference(monkeypatch: pytest.MonkeyPatch, happening: list[tuple[str, int]]) -> None:
     """After each event, free resources equal capacity minus Slurm's jobs; in the end every job can run."""
     slurm = FakeSlurm(monkeypatch)
