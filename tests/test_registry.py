@@ -71,6 +71,12 @@ def test_entry_points_of_other_distributions_are_listed_in_their_group() -> None
         registry.find("orders", "elsewhere-backfill")
 
 
+def test_entry_points_are_listed_once_for_the_same_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = registry.names("orders")
+    monkeypatch.setattr(registry, "entry_points", lambda **_: pytest.fail("listed again"))
+    assert registry.names("orders") == before
+
+
 def test_entry_point_is_found_configured_and_simulated() -> None:
     order_class = registry.find("orders", "elsewhere-shortest")
     assert (order_class.__module__, order_class.__name__) == ("poolwise_elsewhere", "Shortest")

@@ -196,3 +196,16 @@ def test_tasks_of_different_kinds_are_estimated_apart(clock):
         clock.now += 10
         pace.advance(10.0, label)
     assert pace.left_s() == pytest.approx(0.01, rel=0.01)
+
+
+def test_no_estimate_follows_from_tasks_that_loaded_kernels(clock):
+    """The only finished baseline and the first cell took a second each, the other cells a thirtieth."""
+    pace = Pace(35, 0)
+    pace.expect({"baseline": "b", **{f"baseline {k}": "b" for k in range(4)}, **{f"cell {k}": "c" for k in range(30)}})
+    shown = []
+    for label in ("baseline", *(f"cell {k}" for k in range(30))):
+        seconds = 1.0 if label in ("baseline", "cell 0") else 0.03
+        clock.now += seconds
+        pace.advance(seconds, label)
+        shown += [pace.text()] if pace.done > 3 else []
+    assert set(shown) == {""}

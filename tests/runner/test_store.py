@@ -1,6 +1,5 @@
 """Store: complete records or none, whatever happens to the process or the file."""
 
-import gc
 import json
 import os
 import shutil
@@ -8,7 +7,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import warnings
 from contextlib import closing
 
 import pytest
@@ -17,6 +15,7 @@ from hypothesis import strategies as st
 
 from poolwise.errors import InputError
 from poolwise.runner import Record, Store
+from poolwise.runner.store import _connected
 from tests.helpers.kept_trials import spoil, written
 
 RECORDS = {f"key{k}": Record({"square": k**2, "text": "é" * k}, {"txt": bytes([k]) * 5000, "bin": b""}) for k in range(8)}
@@ -137,21 +136,28 @@ with store.writing():
         assert len(written(tmp_path)) >= last
 
 
-def test_file_that_is_not_a_database_is_an_error_and_is_closed(tmp_path):
+def test_file_that_is_not_a_database_is_an_error_and_is_closed(tmp_path, monkeypatch):
+    opened = []
+
+    def connect(uri):
+        opened.append(_connected(uri))
+        return opened[-1]
+
+    monkeypatch.setattr("poolwise.runner.store._connected", connect)
     (tmp_path / "cells.sqlite").write_text("no database" * 100)
     expected = r"cells\.sqlite: cannot read or write the results: file is not a database"
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")  # Python 3.13 warns of an open connection
-        with pytest.raises(InputError, match=expected), Store(tmp_path).writing():
-            raise AssertionError
-        gc.collect()
+    with pytest.raises(InputError, match=expected), Store(tmp_path).writing():
+        raise AssertionError
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        opened[0].execute("SELECT 1")
     assert Store(tmp_path).content("key1") is None
 
 
 def test_folder_in_place_of_the_database_is_an_error(tmp_path):
     (tmp_path / "cells.sqlite").mkdir()
-    with pytest.raises(InputError, match=r"cells\.sqlite: .*unable to open"), Store(tmp_path).writing():
+    with pytest.raises(InputError, match=r"cells\.sqlite: .*unable to open") as caught, Store(tmp_path).writing():
         raise AssertionError
+    assert caught.value.remedy == "check its permissions or move it elsewhere, then run the command again"
 
 
 def test_readers_work_during_a_write(tmp_path):

@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from math import isfinite
+from math import isfinite, sqrt
 from pathlib import Path
 from threading import Event, Thread
 
@@ -18,6 +18,8 @@ from poolwise.runner.running import Running, folder_of_progress, read_running
 
 UNEVEN = 0.35
 """Largest relative standard error of the mean time of finished tasks at which that mean serves as an estimate."""
+LOAD_S = 2.0
+"""Seconds by which loading kernels may lengthen a task, at most."""
 LINE_S = 30.0
 """Seconds between two lines on the progress within running tasks, without a terminal."""
 
@@ -37,7 +39,8 @@ class Pace:
         self.total, self.done, self._new, self._seconds, self._squares = total, done, 0, 0.0, 0.0
         self._begun = self._last = time.monotonic()
         self._kinds: Mapping[str, str] = {}
-        self._left, self._means = Counter[str](), dict[str, tuple[int, float]]()
+        # by kind: tasks that have not finished; number, sum and sum of squares of the durations of those that have
+        self._left, self._finished = Counter[str](), dict[str, tuple[int, float, float]]()
 
     def expect(self, kinds: Mapping[str, str]) -> None:
         """Receive the label and the kind of each task that will run."""
@@ -50,8 +53,8 @@ class Pace:
         self._seconds, self._squares = self._seconds + took, self._squares + took**2
         if label in self._kinds:
             kind = self._kinds[label]
-            count, total = self._means.get(kind, (0, 0.0))
-            self._means[kind], self._left[kind] = (count + 1, total + took), self._left[kind] - 1
+            count, total, squares = self._finished.get(kind, (0, 0.0, 0.0))
+            self._finished[kind], self._left[kind] = (count + 1, total + took, squares + took**2), self._left[kind] - 1
         self.done, self._new, self._last = self.done + 1, self._new + 1, now
 
     def left_s(self, running: Sequence[Running] = ()) -> float | None:
@@ -62,13 +65,15 @@ class Pace:
         mean = (self._seconds + sum(task.seconds + task.left for task in timed)) / (self._new + len(timed))
         others = max(0, self.total - self.done - len(running))
         kinds = [kind for kind, count in self._left.items() if count > 0]
-        if len(self._means.keys() | set(kinds)) > 1:
-            if others and not self._means.keys() >= set(kinds):
+        if len(self._finished.keys() | set(kinds)) > 1:
+            if others and not self._finished.keys() >= set(kinds):
                 return None  # no task of some kind has finished
-            means = {kind: total / count for kind, (count, total) in self._means.items()}
+            means = {kind: total / count for kind, (count, total, _) in self._finished.items()}
             left = sum(self._left[kind] for kind in kinds)
             mean = sum(self._left[kind] * means.get(kind, mean) for kind in kinds) / left if left else mean
-        elif others and self._is_uneven():
+            if others and self._error(kinds) > max(UNEVEN * mean * left, 1.0):  # the time left is shown in whole seconds
+                return None
+        elif others and sqrt(_variance(self._new, self._seconds, self._squares)) * self._new > UNEVEN * self._seconds:
             return None
         waiting = others * mean
         own = [task.left if isfinite(task.left) else mean - task.seconds for task in running]
@@ -78,17 +83,25 @@ class Pace:
             waiting = 0.0
         return max(*own, (sum(own) + waiting) / len(own)) if min(own) > 0 else None
 
-    def _is_uneven(self) -> bool:
-        """Return whether the durations of finished tasks differ so much that their mean is a poor estimate for the others."""
-        if self._new < 2:
-            return False
-        mean = self._seconds / self._new
-        variance = max(0.0, self._squares / self._new - mean**2)
-        return bool(variance / self._new > (UNEVEN * mean) ** 2)
+    def _error(self, kinds: Sequence[str]) -> float:
+        """Return the standard error of the time (s) of the tasks left, from the finished tasks of each kind.
+
+        The only finished task of a kind is off by its duration, but by at most `LOAD_S`: the first one often loads kernels.
+        """
+        finished = ((self._left[kind], *self._finished[kind]) for kind in kinds)
+        variances = (
+            left**2 * (_variance(count, *sums) if count > 1 else min(sums[0], LOAD_S) ** 2) for left, count, *sums in finished
+        )
+        return sqrt(sum(variances))
 
     def text(self, running: Sequence[Running] = ()) -> str:
         """Return the time left in words, "" if it is unknown."""
         return "done" if self.done >= self.total else time_left(self.left_s(running))
+
+
+def _variance(count: int, seconds: float, squares: float) -> float:
+    """Return the variance of the mean of some durations, given their sum and that of their squares; 0 for fewer than two."""
+    return max(0.0, squares / count - (seconds / count) ** 2) / count if count > 1 else 0.0
 
 
 class LineProgress:

@@ -177,8 +177,10 @@ class Store:
             raise self._unusable(error) from error
 
     def _unusable(self, error: sqlite3.DatabaseError | UnicodeDecodeError) -> InputError:
-        full = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL or "disk I/O" in str(error)
-        remedy = "free some space" if full else "move the file elsewhere"
+        code = getattr(error, "sqlite_errorcode", None)
+        full = code == sqlite3.SQLITE_FULL or "disk I/O" in str(error)
+        move = "check its permissions or move it elsewhere" if code == sqlite3.SQLITE_CANTOPEN else "move the file elsewhere"
+        remedy = "free some space" if full else move
         problem = f"cannot read or write the results: {os.strerror(errno.ENOSPC) if full else error}"
         return InputError(problem, file=self.file, remedy=f"{remedy}, then run the command again")
 

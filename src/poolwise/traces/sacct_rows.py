@@ -209,7 +209,10 @@ def lengths(words: Sequence[str]) -> IntArray:
 
 
 def gpus(words: Sequence[str]) -> IntArray:
-    """Return the GPUs in AllocTRES: 4 for "cpu=32,gres/gpu:a100=4,gres/gpu=4"; add up types only if there is no total."""
+    """Return the number of GPUs in each AllocTRES, (n,): 4 for "cpu=32,gres/gpu:a100=4,gres/gpu=4".
+
+    Without a total, it is the sum over the types.
+    """
     values = np.zeros(len(words), dtype=np.int64)
     for position, word in enumerate(words):
         amounts = [(bool(kind), int(count)) for kind, count in _GPUS.findall(word)]
